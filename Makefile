@@ -1,0 +1,48 @@
+# make          builds ./run for this machine
+# make debug    with the address and undefined-behaviour sanitizers
+# make test     runs the tests
+# make clean    removes what was built
+
+CC ?= cc
+ARCH ?= -march=native
+CFLAGS ?= -O3 $(ARCH)
+LDLIBS = -lm
+
+# The language and the warnings are not a matter of taste; optimization, architecture and compiler are.
+# Products and sums may be fused (fma) on every compiler alike.
+FLAGS = -std=c11 -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=fast
+
+# OpenMP when the compiler has it. make OPENMP= builds without.
+OPENMP := $(shell printf 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
+
+SOURCES = run.c rope.c $(wildcard src/*.c)
+OBJECTS = $(SOURCES:%.c=build/%.o)
+
+run: $(OBJECTS)
+	$(CC) $(FLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(OBJECTS) -o $@ $(LDLIBS)
+
+build/%.o: %.c build/flags
+	@mkdir -p $(@D)
+	$(CC) $(FLAGS) $(OPENMP) $(CFLAGS) -MMD -c $< -o $@
+
+# Objects are made again when the compiler or its options change.
+build/flags: FORCE
+	@mkdir -p build
+	@echo '$(CC) $(FLAGS) $(OPENMP) $(CFLAGS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(OPENMP) $(CFLAGS)' > $@
+
+debug:
+	$(MAKE) run CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+
+test: run
+	@CC='$(CC)' python3 tests/run_tests.py
+
+clean:
+	rm -rf build run
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+.PHONY: debug test clean help FORCE
+FORCE:
+
+-include $(OBJECTS:.o=.d)

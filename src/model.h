@@ -1,0 +1,59 @@
+// A model file, mapped and checked: its configuration and where each tensor lies. docs/format.md is the layout.
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "../rope.h"
+#include "kernels.h"
+#include "util.h"
+
+enum { MODEL_MAGIC = 0x616b3432, MAX_EOS = 8 };
+
+typedef struct {
+    int version;  // of the file: 0, 1, 2 (llama2.c) or 3
+    WeightType weight_type;
+    int dim;         // width of the residual stream
+    int hidden_dim;  // width of the feed-forward layer
+    int n_layers;
+    int n_heads;
+    int n_kv_heads;  // divides n_heads
+    int head_dim;    // even; need not be dim / n_heads
+    int vocab_size;
+    int seq_len;         // the context that the model is meant for
+    int sliding_window;  // positions that a query sees, itself included; 0: all
+    bool shared_classifier;
+    float norm_eps;
+    int bos_id;  // -1: none
+    int n_eos;
+    int eos_ids[MAX_EOS];
+} ModelConfig;
+
+typedef struct {
+    const float *attention_norm;  // (dim)
+    Matrix wq;                    // (n_heads * head_dim, dim)
+    Matrix wk, wv;                // (n_kv_heads * head_dim, dim)
+    Matrix wo;                    // (dim, n_heads * head_dim)
+    const float *ffn_norm;        // (dim)
+    Matrix w1, w3;                // gate and up (hidden_dim, dim)
+    Matrix w2;                    // down (dim, hidden_dim)
+} Layer;
+
+typedef struct {
+    MappedFile file;
+    ModelConfig config;
+    RopeConfig rope;  // as the file has it, without defaults filled in
+    Matrix embedding;  // (vocab_size, dim)
+    Layer *layers;
+    const float *final_norm;  // (dim)
+    Matrix classifier;        // (vocab_size, dim)
+} Model;
+
+// Maps and checks a model file of any version. The weights are used where they lie until model_close.
+// False with the reason when the file is not exactly what its header says.
+bool model_open(const char *path, Model *model, Error *err);
+void model_close(Model *model);
+
+// Writes a version 3 copy with every matrix quantized to `type` (q8), to a temporary name that is renamed when all is
+// written. Norms stay float32. False with the reason, and nothing left behind, on failure.
+bool model_quantize(const Model *model, WeightType type, const char *out_path, Error *err);
+
+#endif

@@ -1,0 +1,266 @@
+// Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm and
+// added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer together, so
+// every activation is a matrix of n rows.
+#include "transformer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct Session {
+    const Model *model;
+    SessionConfig config;
+    int position;    // positions read so far
+    int n_kept;      // rows of x that session_logits can use
+    bool follows;    // the scale can change, so keys are cached un-rotated
+    RopeFreqs freqs;
+    double table_scale, table_attention;  // what the key table was made for
+    bool table_is_long;
+    int table_count;                      // positions in the key table
+    KvCache cache;
+    Workspace *workspace;
+    AttentionScratch *attention;
+    float *x;          // (chunk, dim) residual stream
+    float *normed;     // (chunk, dim)
+    float *q;          // (chunk, n_heads * head_dim)
+    float *k, *v;      // (chunk, n_kv_heads * head_dim)
+    float *mixed;      // (chunk, n_heads * head_dim) attention's output
+    float *gate, *up;  // (chunk, hidden_dim)
+    float *logits;     // (LOGIT_ROWS, vocab_size)
+    float *cosines, *sines;          // (chunk, head_dim / 2) of the chunk's positions
+    float *key_cosines, *key_sines;  // (head_dim / 2, context) of all positions, when `follows`
+};
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+// The arrays of a session and their sizes, in one place for counting and for getting them.
+typedef struct {
+    float **array;
+    size_t count;
+    const char *what;
+} Room;
+
+enum { N_ROOMS = 13 };
+
+static int chunk_of(const SessionConfig *c) {
+    int chunk = c->chunk > 0 ? c->chunk : PREFILL_CHUNK;
+    return chunk < c->context ? chunk : c->context;
+}
+
+// The context in whole cache blocks, which is also the stride of the key table.
+static size_t padded_context(const SessionConfig *c) {
+    return ((size_t)c->context + KV_BLOCK - 1) / KV_BLOCK * KV_BLOCK;
+}
+
+static void list_rooms(Session *s, const ModelConfig *m, const SessionConfig *c, Room rooms[N_ROOMS]) {
+    size_t chunk = (size_t)chunk_of(c), heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
+    size_t pairs = (size_t)m->head_dim / 2, logit_rows = chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS;
+    size_t key_table = rope_follows_length(&c->rope) ? pairs * padded_context(c) : 0;
+    Room all[N_ROOMS] = {
+        {&s->x, chunk * (size_t)m->dim, "the residual stream"}, {&s->normed, chunk * (size_t)m->dim, "normed activations"},
+        {&s->q, chunk * heads, "queries"}, {&s->k, chunk * kv, "keys"}, {&s->v, chunk * kv, "values"}, {&s->mixed, chunk * heads, "attention's output"},
+        {&s->gate, chunk * (size_t)m->hidden_dim, "the feed-forward gate"}, {&s->up, chunk * (size_t)m->hidden_dim, "the feed-forward layer"},
+        {&s->logits, logit_rows * (size_t)m->vocab_size, "logits"}, {&s->cosines, chunk * pairs, "the rope table"}, {&s->sines, chunk * pairs, "the rope table"},
+        {&s->key_cosines, key_table, "the keys' rope table"}, {&s->key_sines, key_table, "the keys' rope table"},
+    };
+    memcpy(rooms, all, sizeof all);
+}
+
+static int widest_input(const ModelConfig *m) {
+    int heads = m->n_heads * m->head_dim, most = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    return most > heads ? most : heads;
+}
+
+size_t session_bytes(const Model *model, const SessionConfig *c, size_t *cache_bytes) {
+    const ModelConfig *m = &model->config;
+    Session none;
+    Room rooms[N_ROOMS];
+    list_rooms(&none, m, c, rooms);
+    *cache_bytes = kv_cache_bytes(c->kv, m->n_layers, m->n_kv_heads, m->head_dim, c->context);
+    size_t total = *cache_bytes;
+    if (!add_size(total, workspace_bytes(chunk_of(c), widest_input(m)), &total) ||
+        !add_size(total, attention_scratch_bytes(m->n_heads, m->n_kv_heads, m->head_dim, c->context, chunk_of(c)), &total))
+        return SIZE_MAX;
+    for (int i = 0; i < N_ROOMS; i++)
+        if (!add_size(total, rooms[i].count * sizeof(float), &total)) return SIZE_MAX;
+    return total;
+}
+
+// What the machine can give now without swapping, in bytes; SIZE_MAX when it does not say.
+static size_t available_memory(void) {
+    size_t kilobytes = 0;
+    char line[128];
+    FILE *info = fopen("/proc/meminfo", "r");
+    while (info && fgets(line, sizeof line, info))
+        if (sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
+    if (info) fclose(info);
+    return kilobytes ? kilobytes * 1024 : SIZE_MAX;
+}
+
+Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
+    const ModelConfig *m = &model->config;
+    size_t cache_bytes, bytes = session_bytes(model, config, &cache_bytes), available = available_memory();
+    // The system promises more memory than it has and kills who uses it, so the question is asked here.
+    if (bytes > available) {
+        fail(err, "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are available", config->context,
+             (double)bytes / 1e6, (double)cache_bytes / 1e6, (double)available / 1e6);
+        return NULL;
+    }
+    Session *s = calloc(1, sizeof *s);
+    if (!s) {
+        fail(err, "no memory for a session");
+        return NULL;
+    }
+    s->model = model;
+    s->config = *config;
+    s->config.chunk = chunk_of(config);
+    s->follows = rope_follows_length(&config->rope);
+    Room rooms[N_ROOMS];
+    list_rooms(s, m, config, rooms);
+    bool ok = kv_cache_init(&s->cache, config->kv, m->n_layers, m->n_kv_heads, m->head_dim, config->context, err);
+    for (int i = 0; ok && i < N_ROOMS; i++) ok = (*rooms[i].array = alloc_array(rooms[i].count, sizeof(float), rooms[i].what, err)) != NULL;
+    ok = ok && (s->workspace = workspace_new(s->config.chunk, widest_input(m), err));
+    ok = ok && (s->attention = attention_scratch_new(&s->cache, m->n_heads, s->config.chunk, err));
+    if (ok) return s;
+    Error reason = *err;
+    fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, (double)bytes / 1e6, reason.text);
+    session_free(s);
+    return NULL;
+}
+
+void session_free(Session *s) {
+    if (!s) return;
+    Room rooms[N_ROOMS];
+    list_rooms(s, &s->model->config, &s->config, rooms);
+    for (int i = 0; i < N_ROOMS; i++) free(*rooms[i].array);
+    kv_cache_free(&s->cache);
+    workspace_free(s->workspace);
+    attention_scratch_free(s->attention);
+    free(s);
+}
+
+void session_rewind(Session *s, int position) {
+    if (position < s->position) s->position = position;
+    s->n_kept = 0;
+}
+
+void session_reset(Session *s) {
+    session_rewind(s, 0);
+}
+
+int session_position(const Session *s) {
+    return s->position;
+}
+
+// ---- rope -----------------------------------------------------------------------------------------------------------
+
+// Makes the tables of this read: for the chunk's own positions, and when the scale can change for all keys so far.
+static void prepare_rope(Session *s, int n, int length) {
+    int pairs = s->model->config.head_dim / 2;
+    rope_frequencies(&s->config.rope, length, &s->freqs);
+    rope_table(&s->freqs, s->position, n, s->cosines, s->sines, (size_t)pairs, 1);
+    if (!s->follows) return;
+    bool is_long = length > s->config.rope.train_ctx;
+    if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention || is_long != s->table_is_long) s->table_count = 0;
+    s->table_scale = s->freqs.scale;
+    s->table_attention = s->freqs.attention_factor;
+    s->table_is_long = is_long;
+    int needed = s->position + n, made = s->table_count;
+    if (needed > made) rope_table(&s->freqs, made, needed - made, s->key_cosines + made, s->key_sines + made, 1, padded_context(&s->config));
+    if (needed > made) s->table_count = needed;
+}
+
+static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
+    int d = s->model->config.head_dim;
+    size_t at = (size_t)row * (size_t)(d / 2);
+    for (int h = 0; h < n_heads; h++) rope_rotate(x + (size_t)(row * n_heads + h) * (size_t)d, d / 2, s->cosines + at, s->sines + at);
+}
+
+// ---- forward --------------------------------------------------------------------------------------------------------
+
+// Normed copies of rows [first, n) of the residual stream, packed from the start of s->normed.
+static void norm_rows(Session *s, const float *weight, int first, int n) {
+    const ModelConfig *m = &s->model->config;
+    size_t dim = (size_t)m->dim;
+#pragma omp parallel for schedule(static) if (n - first > 8)
+    for (int t = first; t < n; t++) rmsnorm(s->normed + (size_t)(t - first) * dim, s->x + (size_t)t * dim, weight, m->dim, m->norm_eps);
+}
+
+// x[first, n) += W input
+static void add_product(Session *s, const Matrix *w, const float *input, int first, int n) {
+    size_t dim = (size_t)s->model->config.dim;
+    matmul(&(Product){w, s->normed, dim}, 1, input, n - first, s->workspace);
+    add_to(s->x + (size_t)first * dim, s->normed, (size_t)(n - first) * dim);
+}
+
+// One layer for the n rows of the chunk. Keys and values are made for all of them; the rest only for rows [first, n),
+// which are all but in the last layer, where only those whose logits are wanted matter.
+static void run_layer(Session *s, int index, int n, int first) {
+    const ModelConfig *m = &s->model->config;
+    const Layer *layer = &s->model->layers[index];
+    size_t heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim, hidden = (size_t)m->hidden_dim;
+
+    norm_rows(s, layer->attention_norm, 0, n);
+    const Product qkv[] = {{&layer->wk, s->k, kv}, {&layer->wv, s->v, kv}, {&layer->wq, s->q, heads}};
+    matmul(qkv, first < n ? 3 : 2, s->normed, n, s->workspace);
+#pragma omp parallel for schedule(static) if (n > 8)
+    for (int t = 0; t < n; t++) {
+        if (!s->follows) rotate_heads(s, s->k, t, m->n_kv_heads);
+        if (t >= first) rotate_heads(s, s->q, t, m->n_heads);
+    }
+    for (int t = 0; t < n; t++)
+        for (int h = 0; h < m->n_kv_heads; h++) {
+            size_t at = (size_t)t * kv + (size_t)h * (size_t)m->head_dim;
+            kv_cache_write(&s->cache, index, h, s->position + t, s->k + at, s->v + at);
+        }
+    if (first >= n) return;
+
+    AttentionView view = {.n_heads = m->n_heads, .window = s->config.window, .sinks = s->config.sinks, .key_stride = padded_context(&s->config)};
+    if (s->follows) view.key_cosines = s->key_cosines, view.key_sines = s->key_sines;
+    attention(&s->cache, index, &view, s->q + (size_t)first * heads, s->position + first, n - first, s->mixed, s->attention);
+    add_product(s, &layer->wo, s->mixed, first, n);
+
+    norm_rows(s, layer->ffn_norm, first, n);
+    const Product gate_up[] = {{&layer->w1, s->gate, hidden}, {&layer->w3, s->up, hidden}};
+    matmul(gate_up, 2, s->normed, n - first, s->workspace);
+#pragma omp parallel for schedule(static) if (n - first > 8)
+    for (int t = 0; t < n - first; t++) swiglu(s->gate + (size_t)t * hidden, s->up + (size_t)t * hidden, hidden);
+    add_product(s, &layer->w2, s->gate, first, n);
+}
+
+// One chunk; the last n_kept rows end up at the front of s->x.
+static void read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept) {
+    const ModelConfig *m = &s->model->config;
+    size_t dim = (size_t)m->dim;
+    for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, m->dim, s->x + (size_t)t * dim);
+    prepare_rope(s, n, length);
+    for (int l = 0; l < m->n_layers; l++) run_layer(s, l, n, l == m->n_layers - 1 ? n - n_kept : 0);
+    memmove(s->x, s->x + (size_t)(n - n_kept) * dim, (size_t)n_kept * dim * sizeof *s->x);
+    s->n_kept = n_kept;
+    s->position += n;
+}
+
+bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+    const ModelConfig *m = &s->model->config;
+    if (n > s->config.context - s->position)
+        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, s->config.context);
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= m->vocab_size) return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], m->vocab_size);
+    for (int done = 0; done < n;) {
+        int count = n - done < s->config.chunk ? n - done : s->config.chunk;
+        int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
+        read_chunk(s, tokens + done, count, length, wanted < 0 ? 0 : wanted > count ? count : wanted);
+        done += count;
+    }
+    return true;
+}
+
+float *session_logits(Session *s, int row, int n_rows) {
+    const ModelConfig *m = &s->model->config;
+    size_t dim = (size_t)m->dim;
+    for (int i = 0; i < n_rows; i++)
+        rmsnorm(s->normed + (size_t)i * dim, s->x + (size_t)(row + i) * dim, s->model->final_norm, m->dim, m->norm_eps);
+    matmul(&(Product){&s->model->classifier, s->logits, (size_t)m->vocab_size}, 1, s->normed, n_rows, s->workspace);
+    return s->logits;
+}
