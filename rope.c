@@ -213,14 +213,15 @@ const char *rope_check(const RopeConfig *c) {
     return NULL;
 }
 
-bool rope_follows_length(const RopeConfig *c) {
-    return c->dynamic || rope_methods[c->method].flags & ROPE_BY_LENGTH;
-}
-
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing from there.
 double rope_scale(const RopeConfig *c, int length) {
     if (!c->dynamic) return c->factor;
     return fmax(1, c->factor * length / c->train_ctx - (c->factor - 1));
+}
+
+bool rope_follows_length(const RopeConfig *c, int context) {
+    if (rope_methods[c->method].flags & ROPE_BY_LENGTH) return context > c->train_ctx;
+    return rope_scale(c, context) != rope_scale(c, 1);
 }
 
 void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {

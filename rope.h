@@ -78,8 +78,8 @@ void rope_fill_defaults(RopeConfig *config, int context);
 // NULL when the settings make sense together, else the reason why not. Call it after rope_fill_defaults and before the rest.
 const char *rope_check(const RopeConfig *config);
 
-// True when the frequencies depend on the current length, so that cached keys must be kept un-rotated.
-bool rope_follows_length(const RopeConfig *config);
+// True when the frequencies change somewhere between 1 and `context` positions, so that cached keys must be kept un-rotated.
+bool rope_follows_length(const RopeConfig *config, int context);
 
 // The scale s at a current length of `length` positions.
 double rope_scale(const RopeConfig *config, int length);

@@ -210,6 +210,17 @@ static bool check_options(const Options *o, Error *err) {
     if ((o->ids || o->per_token || o->samples != 1) && !o->ppl_file) return fail(err, "--ids, --per-token and --samples go with --ppl");
     if ((o->trials != 10 || o->min_accuracy != 0) && !o->passkey) return fail(err, "--trials and --min-accuracy go with --passkey");
     if (o->plot && !o->explain) return fail(err, "--plot goes with --explain");
+    if (o->rope.beta_fast != 0 && o->rope.beta_slow != 0 && o->rope.beta_fast < o->rope.beta_slow) return fail(err, "--beta-fast must not be below --beta-slow");
+    if (o->rope.low_freq_factor != 0 && o->rope.high_freq_factor != 0 && o->rope.low_freq_factor >= o->rope.high_freq_factor)
+        return fail(err, "--high-freq-factor must be above --low-freq-factor");
+    if (o->methods) {  // read for good when the model is known; here for its spelling
+        int n;
+        RopeSettings *list = settings_parse_list(o->methods, &o->rope, true, &n, err);
+        if (!list) return false;
+        free(list);
+        bool many = o->ppl_file || o->passkey;
+        if (n > 1 && !many) return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl and --passkey)", o->methods, n);
+    }
     if (o->quantize_type && strcmp(o->quantize_type, "q8") != 0) return fail(err, "--quantize: '%.60s' is not a type that can be written (expected q8)", o->quantize_type);
     return true;
 }
@@ -221,7 +232,8 @@ typedef struct {
     Tokenizer *tokenizer;
     RopePlan *plans;  // the methods to run, at least one
     int n_plans;
-    int context;  // -n, resolved
+    int context;       // -n, resolved
+    char advice[300];  // a warning about the only method, or empty
 } Program;
 
 // The tokenizer that belongs to the model when -z says none: NAME.tokenizer.bin beside it, else tokenizer.bin beside it.
@@ -241,24 +253,23 @@ static bool open_tokenizer(const Options *o, Program *p, Error *err) {
     return p->tokenizer != NULL;
 }
 
-// The method or methods of --rope, resolved for p->context positions. Advice goes to standard error.
-static bool make_plans(const Options *o, Program *p, bool many, Error *err) {
+// The method or methods of --rope, resolved for p->context positions.
+static bool make_plans(const Options *o, Program *p, Error *err) {
     RopeSettings one = o->rope, *list = &one;
     const Model *model = o->model_path ? &p->model : NULL;
     RopeConfig start = {.head_dim = o->head_dim, .truncate = true};
     p->n_plans = 1;
     if (o->methods && !(list = settings_parse_list(o->methods, &o->rope, model && model->rope.short_factors, &p->n_plans, err))) return false;
-    bool ok = many || p->n_plans == 1 || fail(err, "rope: one method expected here, '%.100s' are %d (lists are for --ppl and --passkey)", o->methods, p->n_plans);
-    p->plans = ok ? alloc_array((size_t)p->n_plans, sizeof *p->plans, "methods", err) : NULL;
-    ok = p->plans != NULL;
-    for (int i = 0; ok && i < p->n_plans; i++) {
-        char advice[300];
-        ok = settings_resolve(&list[i], model, start, p->context, &p->plans[i], err);
-        if (ok && !many) settings_advice(&list[i], &p->plans[i], p->context, advice, sizeof advice);
-        if (ok && !many && advice[0]) fprintf(stderr, "run: warning: %s\n", advice);
-    }
+    p->plans = alloc_array((size_t)p->n_plans, sizeof *p->plans, "methods", err);
+    bool ok = p->plans != NULL;
+    for (int i = 0; ok && i < p->n_plans; i++) ok = settings_resolve(&list[i], model, start, p->context, &p->plans[i], err);
+    if (ok && p->n_plans == 1) settings_advice(&list[0], &p->plans[0], p->context, p->advice, sizeof p->advice);
     if (list != &one) free(list);
     return ok;
+}
+
+static void print_advice(const Program *p) {
+    if (p->advice[0]) fprintf(stderr, "run: warning: %s\n", p->advice);
 }
 
 static void close_program(Program *p) {
@@ -478,6 +489,7 @@ static bool run_text(const Options *o, const Program *p, Error *err) {
     if (!session) return false;
     fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB); rope %s, factor %.6g, trained on %d; seed %llu\n", p->context, (double)bytes / 1e6,
             kv_type_names[o->kv], (double)cache / 1e6, p->plans[0].name, p->plans[0].rope.factor, p->plans[0].rope.train_ctx, (unsigned long long)seed);
+    print_advice(p);
     bool ok = sampler_init(&sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
     ok = ok && (strcmp(o->mode, "chat") == 0 ? chat(o, p, session, &sampler, err) : generate(o, p, session, &sampler, err));
     sampler_free(&sampler);
@@ -512,7 +524,7 @@ static bool run_perplexity(const Options *o, Program *p, Error *err) {
     free(text);
     int bos = ids && !o->ids ? tokenizer_bos(p->tokenizer) : -1;
     if (o->steps < 0 && n + (bos >= 0) < (size_t)p->context) p->context = (int)n + (bos >= 0);
-    bool ok = ids && make_plans(o, p, true, err);
+    bool ok = ids && make_plans(o, p, err);
     for (size_t i = 0; ok && i < n; i++)
         if (ids[i] >= p->model.config.vocab_size) ok = fail(err, "%s: token %d is not in the model's vocabulary of %d", o->ppl_file, (int)ids[i], p->model.config.vocab_size);
     if (ok) {
@@ -526,7 +538,7 @@ static bool run_perplexity(const Options *o, Program *p, Error *err) {
 }
 
 static bool run_passkey(const Options *o, Program *p, bool *passed, Error *err) {
-    if (!open_tokenizer(o, p, err) || !make_plans(o, p, true, err)) return false;
+    if (!open_tokenizer(o, p, err) || !make_plans(o, p, err)) return false;
     Measurement m = {&p->model, p->tokenizer, p->plans, p->n_plans, o->kv, p->context};
     double worst;
     print_measurement(o, p, "passkey");
@@ -553,9 +565,10 @@ static bool run_job(const Options *o, Program *p, bool *passed, Error *err) {
     if (o->quantize_path) return model_quantize(&p->model, WEIGHT_Q8, o->quantize_path, err);
     if (o->ppl_file) return run_perplexity(o, p, err);
     if (o->passkey) return run_passkey(o, p, passed, err);
-    if (!make_plans(o, p, false, err)) return false;
+    if (!make_plans(o, p, err)) return false;
     if (o->rope_json) return explain_json(&p->plans[0], err);
     if (o->explain) {
+        print_advice(p);
         explain_pairs(&p->plans[0], p->context);
         if (o->plot || isatty(STDERR_FILENO)) explain_plot(&p->plans[0], p->context, stderr);
         return true;

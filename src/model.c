@@ -270,7 +270,9 @@ static bool parse(Model *m, Error *err) {
     if (has_magic && !read_int(p + 4, "version", 1, 3, &c->version, err)) return false;
     size_t header = c->version == 0 ? 28 : HEADER_BYTES;
     if (c->version < 3) {
-        if (!read_legacy_config(has_magic ? p + 8 : p, c, err)) return false;
+        Error reason;
+        if (!read_legacy_config(has_magic ? p + 8 : p, c, &reason))
+            return fail(err, "%s%s", has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ", reason.text);
         if (has_magic) {
             if (p[36] > 1) return fail(err, "impossible header: shared_classifier is %d (expected 0 or 1)", p[36]);
             if (!c->shared_classifier) return fail(err, "impossible header: vocab_size is -%d (expected 1 to %d)", c->vocab_size, MAX_VOCAB);

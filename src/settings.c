@@ -94,14 +94,14 @@ typedef struct {
 } List;
 
 static bool append(List *list, const RopeSettings *item, Error *err) {
-    if (list->n == MAX_METHODS) return fail(err, "rope: more than %d methods", MAX_METHODS);
+    if (list->n == MAX_METHODS) return fail(err, "--rope: more than %d methods", MAX_METHODS);
     list->items[list->n++] = *item;
     return true;
 }
 
 static bool append_name(RopeSettings *s, const char *text, size_t length, Error *err) {
     size_t used = strlen(s->name);
-    if (used + length >= sizeof s->name) return fail(err, "rope: '%.60s...' is too long", s->name);
+    if (used + length >= sizeof s->name) return fail(err, "--rope: '%.60s...' is too long", s->name);
     memcpy(s->name + used, text, length);
     s->name[used + length] = '\0';
     return true;
@@ -113,7 +113,7 @@ static bool parse_setting(List *list, int first, const char **at, Error *err) {
     char key[32], value[64];
     const char *p = *at + 1;
     size_t key_length = strcspn(p, "=:,");
-    if (p[key_length] != '=' || key_length == 0 || key_length >= sizeof key) return fail(err, "rope: ':%.60s' is not a setting (expected :NAME=VALUE)", p);
+    if (p[key_length] != '=' || key_length == 0 || key_length >= sizeof key) return fail(err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", p);
     snprintf(key, sizeof key, "%.*s", (int)key_length, p);
     p += key_length;
     int n_before = list->n - first;
@@ -124,14 +124,14 @@ static bool parse_setting(List *list, int first, const char **at, Error *err) {
     bool ok = true;
     do {
         size_t length = strcspn(++p, ":,");
-        ok = length < sizeof value || fail(err, "rope: '%.60s...' is too long", p);
+        ok = length < sizeof value || fail(err, "--rope: '%.60s...' is too long", p);
         if (!ok) break;
         snprintf(value, sizeof value, "%.*s", (int)length, p);
         for (int i = 0; ok && i < n_before; i++) {
             RopeSettings s = before[i];
             bool known;
             ok = settings_set(&s, key, value, &known, err);
-            if (!known) fail(err, "rope: there is no setting '%s' (factor, theta, train-ctx, beta-fast, beta-slow, ramp, attn-factor, low-freq-factor, "
+            if (!known) fail(err, "--rope: there is no setting '%s' (factor, theta, train-ctx, beta-fast, beta-slow, ramp, attn-factor, low-freq-factor, "
                                   "high-freq-factor, window, sinks)", key);
             if (ok) ok = append_name(&s, ":", 1, err) && append_name(&s, key, key_length, err) && append_name(&s, "=", 1, err) &&
                          append_name(&s, value, length, err) && append(list, &s, err);
@@ -152,7 +152,7 @@ static bool parse_method(List *list, const RopeSettings *base, const char **at, 
     if (!set_method(&s, *at, length)) {
         char names[200];
         list_names(names, sizeof names);
-        return fail(err, "rope: there is no method '%.*s' (expected %s)", length < 60 ? (int)length : 60, *at, names);
+        return fail(err, "--rope: there is no method '%.*s' (expected %s)", length < 60 ? (int)length : 60, *at, names);
     }
     int first = list->n;
     if (!append_name(&s, *at, length, err) || !append(list, &s, err)) return false;

@@ -56,7 +56,7 @@ static size_t padded_context(const SessionConfig *c) {
 static void list_rooms(Session *s, const ModelConfig *m, const SessionConfig *c, Room rooms[N_ROOMS]) {
     size_t chunk = (size_t)chunk_of(c), heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
     size_t pairs = (size_t)m->head_dim / 2, logit_rows = chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS;
-    size_t key_table = rope_follows_length(&c->rope) ? pairs * padded_context(c) : 0;
+    size_t key_table = rope_follows_length(&c->rope, c->context) ? pairs * padded_context(c) : 0;
     Room all[N_ROOMS] = {
         {&s->x, chunk * (size_t)m->dim, "the residual stream"}, {&s->normed, chunk * (size_t)m->dim, "normed activations"},
         {&s->q, chunk * heads, "queries"}, {&s->k, chunk * kv, "keys"}, {&s->v, chunk * kv, "values"}, {&s->mixed, chunk * heads, "attention's output"},
@@ -115,7 +115,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     s->model = model;
     s->config = *config;
     s->config.chunk = chunk_of(config);
-    s->follows = rope_follows_length(&config->rope);
+    s->follows = rope_follows_length(&config->rope, config->context);
     Room rooms[N_ROOMS];
     list_rooms(s, m, config, rooms);
     bool ok = kv_cache_init(&s->cache, config->kv, m->n_layers, m->n_kv_heads, m->head_dim, config->context, err);
