@@ -4,7 +4,9 @@
 # make clean    removes what was built
 
 CC ?= cc
-ARCH ?= -march=native
+# This machine's instructions: -march=native, or -mcpu=native where the compiler wants it so. make ARCH= for any machine.
+accepts = $(shell printf 'int main(void){return 0;}' | $(CC) $(1) -x c - -o /dev/null 2>/dev/null && echo $(1))
+ARCH := $(or $(call accepts,-march=native),$(call accepts,-mcpu=native))
 CFLAGS ?= -O3 $(ARCH)
 LDLIBS = -lm
 
@@ -13,7 +15,7 @@ LDLIBS = -lm
 FLAGS = -std=c11 -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=fast
 
 # OpenMP when the compiler has it. make OPENMP= builds without.
-OPENMP := $(shell printf 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
+OPENMP := $(call accepts,-fopenmp)
 
 SOURCES = run.c rope.c $(wildcard src/*.c)
 OBJECTS = $(SOURCES:%.c=build/%.o)

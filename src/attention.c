@@ -26,6 +26,7 @@ enum {
     TASK_ROWS = 48,     // queries times heads that go through a block together, about
     STRETCH = 16,       // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
+    WORTH_A_TEAM = 1 << 16,  // calls with fewer multiplications are done before other threads have woken
 };
 
 // ---- cache ----------------------------------------------------------------------------------------------------------
@@ -331,7 +332,9 @@ void attention(const KvCache *c, int layer, const AttentionView *view, const flo
     int heads = view->n_heads / c->n_kv_heads, n_blocks = blocks_for(first + n);
     Plan p = plan(view->n_heads, c->n_kv_heads, n, n_blocks);
     int tasks = c->n_kv_heads * p.groups * p.stretches;
-#pragma omp parallel num_threads(s->n_threads)
+    size_t work = (size_t)n * (size_t)(first + n) * (size_t)view->n_heads * (size_t)c->head_dim;
+    (void)work;  // a compiler without OpenMP has no use for it
+#pragma omp parallel num_threads(s->n_threads) if (work >= WORTH_A_TEAM)
     {
         // A slot is (kv head, group, stretch). The last groups have the longest past, so they are begun first.
 #pragma omp for schedule(dynamic)

@@ -36,6 +36,7 @@ enum {
     K_BLOCK = 128,     // columns of a float panel: 32 KB, a first-level cache
     Q8_BLOCK = 4,      // groups of a q8 panel at a time: 16 KB
     FEW = 3,           // up to this many vectors, rows are read in place
+    WORTH_A_TEAM = 1 << 16,  // products with fewer multiplications are done before other threads have woken
 };
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
@@ -499,14 +500,17 @@ static void multiply_panel(const Product *p, int row, const float *x, int n, con
 
 void matmul(const Product *products, int n_products, const float *x, int n, Workspace *ws) {
     int cols = products[0].matrix->cols, ends[MAX_PRODUCTS], total = 0;
+    size_t work = 0;
     bool int8 = false;
     int unit = n <= FEW ? 16 : PANEL;  // rows of one piece of work
     for (int p = 0; p < n_products; p++) {
         total += (products[p].matrix->rows + unit - 1) / unit;
         ends[p] = total;
+        work += (size_t)n * (size_t)products[p].matrix->rows * (size_t)cols;
         int8 = int8 || multiplies_int8(products[p].matrix);
     }
-#pragma omp parallel num_threads(ws->n_threads)
+    (void)work;  // a compiler without OpenMP has no use for it
+#pragma omp parallel num_threads(ws->n_threads) if (work >= WORTH_A_TEAM)
     {
         if (int8) {
             size_t groups = groups_of(cols);

@@ -130,7 +130,7 @@ static const char INTRO[] = "There is an important info hidden inside a lot of i
                             "I will quiz you about the important information there.";
 static const char *const FILLER[] = {" The grass is green.", " The sky is blue.", " The sun is yellow.", " Here we go.", " There and back again."};
 static const char QUESTION[] = " What is the pass key? The pass key is";
-enum { N_FILLER = 5, N_DEPTHS = 5, KEY_DIGITS = 5, MAX_ANSWER = 12, NEEDLE_BYTES = 96 };
+enum { N_FILLER = 5, N_DEPTHS = 5, KEY_DIGITS = 5, MAX_ANSWER = 12, KEY_SLACK = 8, NEEDLE_BYTES = 96 };
 
 // A prompt that is made again for every trial.
 typedef struct {
@@ -174,14 +174,15 @@ static bool build(Haystack *h, const Tokenizer *tokenizer, int sentences, double
     return h->ids != NULL;
 }
 
-// The most filler sentences with which prompt and answer fit in `length` positions, or -1. A sentence is at least one token,
-// and the haystack's size grows steadily with their number, so halving finds it.
+// The most filler sentences with which prompt and answer fit in `length` positions, or -1 when not even the bare task does
+// and -2 on an error. A sentence is at least one token, and the haystack's size grows steadily with their number, so halving
+// finds it. Keys may differ by a few tokens, for which there is slack.
 static int sentences_for(Haystack *h, const Tokenizer *tokenizer, int length, Error *err) {
     int low = -1, high = length;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         if (!build(h, tokenizer, middle, 0.5, 88888, err)) return -2;
-        if (h->n_ids + MAX_ANSWER <= length)
+        if (h->n_ids + MAX_ANSWER + KEY_SLACK <= length)
             low = middle;
         else
             high = middle;

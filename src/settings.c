@@ -130,7 +130,8 @@ static bool parse_setting(List *list, int first, const char **at, Error *err) {
         for (int i = 0; ok && i < n_before; i++) {
             RopeSettings s = before[i];
             bool known;
-            ok = settings_set(&s, key, value, &known, err);
+            Error reason;
+            ok = settings_set(&s, key, value, &known, &reason) || fail(err, "--rope: %s", reason.text);
             if (!known) fail(err, "--rope: there is no setting '%s' (factor, theta, train-ctx, beta-fast, beta-slow, ramp, attn-factor, low-freq-factor, "
                                   "high-freq-factor, window, sinks)", key);
             if (ok) ok = append_name(&s, ":", 1, err) && append_name(&s, key, key_length, err) && append_name(&s, "=", 1, err) &&
