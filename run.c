@@ -1,6 +1,7 @@
 // rope.c: Llama inference past the trained context. Start reading here: options, then one function per thing to do.
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,23 @@
 
 #define VERSION "0.1"
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
+
+// The only thing here that changes by itself: Ctrl-C ends the text, and the closing line is still printed. A second one
+// ends the program.
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    interrupted = 1;
+    signal(signal_number, SIG_DFL);
+}
+
+// Reading a mapped file that has become shorter.
+static void on_bus_error(int signal_number) {
+    static const char message[] = "run: a file became shorter while it was in use\n";
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(128 + signal_number);
+    _exit(EXIT_FAILURE);
+}
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
@@ -372,12 +389,14 @@ static bool is_end(const Program *p, int token) {
 // when it ended the text, has not been read.
 static bool answer(const Program *p, Session *session, Sampler *sampler, TextOut *out, bool ignore_eos, Speed *speed, int *last, Error *err) {
     for (;;) {
-        int32_t next = sampler_next(sampler, session_logits(session, 0, 1));
+        float *logits = session_logits(session, 0, 1, err);
+        if (!logits) return false;
+        int32_t next = sampler_next(sampler, logits);
         *last = next;
         if (is_end(p, next) && !ignore_eos) return true;
         write_token(out, next);
         int position = session_position(session);
-        if (position >= p->context) return true;
+        if (position >= p->context || interrupted) return true;
         double start = now_seconds();
         if (!session_read(session, &next, 1, position + 1, 1, err)) return false;
         speed->decode_seconds += now_seconds() - start;
@@ -460,7 +479,7 @@ static bool chat(const Options *o, const Program *p, Session *session, Sampler *
     bool ok = true, full = false;
     char *typed = o->system_prompt ? NULL : ask_line("Enter system prompt (optional): ");
     const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
-    for (int turn = 0; ok && !full; turn++) {
+    for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *line = turn == 0 && o->prompt ? NULL : ask_line("User: ");
         const char *user = turn == 0 && o->prompt ? o->prompt : line;
         if (!user) break;
@@ -490,6 +509,7 @@ static bool run_text(const Options *o, const Program *p, Error *err) {
     fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB); rope %s, factor %.6g, trained on %d; seed %llu\n", p->context, (double)bytes / 1e6,
             kv_type_names[o->kv], (double)cache / 1e6, p->plans[0].name, p->plans[0].rope.factor, p->plans[0].rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
+    signal(SIGINT, on_interrupt);
     bool ok = sampler_init(&sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
     ok = ok && (strcmp(o->mode, "chat") == 0 ? chat(o, p, session, &sampler, err) : generate(o, p, session, &sampler, err));
     sampler_free(&sampler);
@@ -592,11 +612,13 @@ int main(int argc, char **argv) {
 #ifdef _OPENMP
     if (options.threads || !getenv("OMP_NUM_THREADS")) omp_set_num_threads(options.threads ? options.threads : physical_cores());
 #endif
+    signal(SIGBUS, on_bus_error);
     Program program = {0};
     bool passed = true;
     bool ok = run_job(&options, &program, &passed, &err);
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(&err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err.text);
     close_program(&program);
+    if (ok && interrupted) return EXIT_INTERRUPTED;
     return ok && passed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -608,6 +608,16 @@ void scale_by(float *x, float factor, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] *= factor;
 }
 
+// 0 * x is 0 unless x is not finite.
+bool all_finite(const float *x, size_t n) {
+    vf zeros = {0};
+    float zero = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) zeros += load(x + i) * 0.0f;
+    for (; i < n; i++) zero += x[i] * 0.0f;
+    return sum_lanes(zeros) + zero == 0;
+}
+
 float max_of(const float *x, int n) {
     vf most = splat(-INFINITY);
     int i = 0;

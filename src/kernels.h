@@ -56,6 +56,7 @@ void swiglu(float *gate, const float *up, size_t n);
 
 void add_to(float *x, const float *y, size_t n);    // x += y
 void scale_by(float *x, float factor, size_t n);    // x *= factor
+bool all_finite(const float *x, size_t n);          // neither NaN nor infinity among them
 float max_of(const float *x, int n);                // -inf when n is 0
 // x = exp(x - max), exactly 0 where x is -inf; returns the sum.
 float exp_and_sum(float *x, int n, float max);

@@ -55,7 +55,8 @@ static bool score_window(Session *s, int vocab_size, const int32_t *ids, int n, 
         if (!session_read(s, ids + start, count, n, count, err)) return false;
         for (int row = 0; row < count; row += LOGIT_ROWS) {
             int rows = count - row < LOGIT_ROWS ? count - row : LOGIT_ROWS;
-            float *logits = session_logits(s, row, rows);
+            float *logits = session_logits(s, row, rows, err);
+            if (!logits) return false;
 #pragma omp parallel for schedule(static)
             for (int i = 0; i < rows; i++) {
                 int p = start + row + i + 1;
@@ -205,7 +206,9 @@ static bool ask(Session *s, const Tokenizer *tokenizer, const Haystack *h, int s
     session_rewind(s, shared);
     if (!session_read(s, h->ids + shared, h->n_ids - shared, length, 1, err)) return false;
     for (int i = 0; i < MAX_ANSWER && n_answer < KEY_DIGITS; i++) {
-        int32_t next = greedy(session_logits(s, 0, 1), vocab_size);
+        const float *logits = session_logits(s, 0, 1, err);
+        if (!logits) return false;
+        int32_t next = greedy(logits, vocab_size);
         size_t n;
         const char *piece = tokenizer_decode(tokenizer, previous, next, &n);
         if (tokenizer_is_end(tokenizer, next)) break;

@@ -213,7 +213,7 @@ static bool index_piece(Tokenizer *t, const char *path, int id, Error *err) {
     if (piece->length > t->longest_piece) t->longest_piece = piece->length;
     uint16_t *longest = &t->longest_user_defined[(unsigned char)piece->bytes[0]];
     if (piece->type == USER_DEFINED && piece->length > *longest) *longest = piece->length;
-    if (piece->type == UNUSED) t->has_unused = true, t->by_words = false;
+    if (piece->type == UNUSED) t->has_unused = true;
     return true;
 }
 
@@ -321,7 +321,7 @@ typedef struct {
     Symbol *symbols;
     Pair *heap;  // a binary heap, the best pair at the top
     size_t n_heap;
-    uint32_t *left_lengths;  // for each id, how long the left half was when it was last seen as a pair; only if has_unused
+    uint32_t *left_lengths;  // of each unused piece seen as a pair: the length of its left half
     int32_t *ids;
     size_t n_ids;
 } Encoder;
@@ -413,8 +413,8 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
     }
 }
 
-// Writes out the ids. Merges may pass through a piece marked unused, but where they end on one it is taken apart again, as it
-// was last put together anywhere in the text: that is the library's rule.
+// Writes out the ids. Merges may pass through a piece marked unused, but one that they end on is taken apart again into
+// its two halves. (Which halves is the same everywhere: nothing outside a piece changes the order of merges inside.)
 static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
     for (uint32_t i = 0; i < e->length;) {
@@ -434,9 +434,8 @@ static void emit_symbols(Encoder *e) {
     }
 }
 
-// The next place where the text can be cut without a change to the ids. When no piece goes on with a space after anything else,
-// nothing can join across the start of a word, and short segments are much cheaper than one long one. Unused
-// pieces look across the whole text.
+// The next place where the text can be cut without a change to the ids. When no piece goes on with a space after anything
+// else, nothing joins across the start of a word, and many short segments are much cheaper than a long one.
 static size_t segment_end(const Tokenizer *t, const char *text, size_t start, size_t length) {
     for (size_t i = start + 1; t->by_words && i < length; i++)
         if (text[i] == ' ' && text[i - 1] != ' ') return i;

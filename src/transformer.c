@@ -229,16 +229,33 @@ static void run_layer(Session *s, int index, int n, int first) {
     add_product(s, &layer->w2, s->gate, first, n);
 }
 
+// Weights that are not numbers, or sums that left float32's range, end the run where they first show. Layer -1 is the embedding.
+static bool check_finite(const Session *s, int layer, int first, int n, Error *err) {
+    size_t dim = (size_t)s->model->config.dim;
+    for (int t = first; t < n; t++)
+        if (!all_finite(s->x + (size_t)t * dim, dim)) {
+            if (layer < 0) return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + t);
+            return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it", layer, s->position + t);
+        }
+    return true;
+}
+
 // One chunk; the last n_kept rows end up at the front of s->x.
-static void read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept) {
+static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
     const ModelConfig *m = &s->model->config;
     size_t dim = (size_t)m->dim;
     for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, m->dim, s->x + (size_t)t * dim);
+    if (!check_finite(s, -1, 0, n, err)) return false;
     prepare_rope(s, n, length);
-    for (int l = 0; l < m->n_layers; l++) run_layer(s, l, n, l == m->n_layers - 1 ? n - n_kept : 0);
+    for (int l = 0; l < m->n_layers; l++) {
+        int first = l == m->n_layers - 1 ? n - n_kept : 0;
+        run_layer(s, l, n, first);
+        if (!check_finite(s, l, first, n, err)) return false;
+    }
     memmove(s->x, s->x + (size_t)(n - n_kept) * dim, (size_t)n_kept * dim * sizeof *s->x);
     s->n_kept = n_kept;
     s->position += n;
+    return true;
 }
 
 bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
@@ -250,17 +267,22 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
     for (int done = 0; done < n;) {
         int count = n - done < s->config.chunk ? n - done : s->config.chunk;
         int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
-        read_chunk(s, tokens + done, count, length, wanted < 0 ? 0 : wanted > count ? count : wanted);
+        if (!read_chunk(s, tokens + done, count, length, wanted < 0 ? 0 : wanted > count ? count : wanted, err)) return false;
         done += count;
     }
     return true;
 }
 
-float *session_logits(Session *s, int row, int n_rows) {
+float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const ModelConfig *m = &s->model->config;
     size_t dim = (size_t)m->dim;
     for (int i = 0; i < n_rows; i++)
         rmsnorm(s->normed + (size_t)i * dim, s->x + (size_t)(row + i) * dim, s->model->final_norm, m->dim, m->norm_eps);
     matmul(&(Product){&s->model->classifier, s->logits, (size_t)m->vocab_size}, 1, s->normed, n_rows, s->workspace);
+    if (!all_finite(s->logits, (size_t)n_rows * (size_t)m->vocab_size)) {
+        fail(err, "NaN or infinity among the logits at position %d or shortly behind: the final norm or the classifier holds it, or leads to it",
+             s->position - s->n_kept + row);
+        return NULL;
+    }
     return s->logits;
 }

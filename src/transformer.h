@@ -39,11 +39,12 @@ int session_position(const Session *session);  // positions read so far
 // Reads `n` tokens behind what was read before, at a current length of `length` positions (at least the position after
 // the last of them): a method that follows the length turns every query and every cached key at that length's scale.
 // Of the n positions the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in the
-// vocabulary, and the positions within the context: false with the reason otherwise.
+// vocabulary, and the positions within the context; activations that are not finite end the reading: false with the reason.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
 
-// Logits (n_rows, vocab_size) of kept positions [row, row + n_rows) of the last read whose chunk holds them; row 0 is the
-// first kept position. At most LOGIT_ROWS at a time. Valid until the next call, and the caller's to change.
-float *session_logits(Session *session, int row, int n_rows);
+// Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was kept; at most
+// LOGIT_ROWS at a time. When a read was longer than a chunk, only its last chunk's rows are still there. Valid until the
+// next call, and the caller's to change. NULL with the reason when one is not finite.
+float *session_logits(Session *session, int row, int n_rows, Error *err);
 
 #endif
