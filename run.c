@@ -7,14 +7,12 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "rope.h"
 #include "src/explain.h"
 #include "src/measure.h"
 #include "src/model.h"
+#include "src/quantize.h"
 #include "src/sampler.h"
 #include "src/settings.h"
 #include "src/tokenizer.h"
@@ -107,7 +105,7 @@ static const OptionText option_texts[] = {
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal"},
     {"--head-dim", "D", "--explain and --rope-json without a model: give --theta and --train-ctx too"},
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM"},
-    {"--quantize", "q8 OUT", "write a q8 copy of the model"},
+    {"--quantize", "TYPE OUT", "write a copy of the model with q8 or q4 weights, and print what rounding did"},
     {"--help", NULL, "this text"},
     {"--version", NULL, "the version"},
 };
@@ -205,7 +203,7 @@ static bool parse_options(int argc, char **argv, Options *o, Error *err) {
         const char *value = equals ? equals + 1 : NULL;
         if (text->argument && !value && !(value = argv[++i])) return fail(err, "%s needs a value (%s)", name, text->argument);
         if (strcmp(name, "--quantize") == 0) {
-            if (!argv[i + 1]) return fail(err, "--quantize needs two values (q8 OUT)");
+            if (!argv[i + 1]) return fail(err, "--quantize needs two values (q8 or q4, and OUT)");
             o->quantize_type = value;
             o->quantize_path = argv[++i];
         } else if (!set_option(o, name, value, err)) {
@@ -213,6 +211,13 @@ static bool parse_options(int argc, char **argv, Options *o, Error *err) {
         }
     }
     return true;
+}
+
+// The weight type of --quantize, N_WEIGHT_TYPES when there is none of that name.
+static WeightType quantized_type(const char *name) {
+    for (WeightType type = WEIGHT_Q8; type < N_WEIGHT_TYPES; type++)
+        if (strcmp(name, weight_type_names[type]) == 0) return type;
+    return N_WEIGHT_TYPES;
 }
 
 // Options that contradict each other or miss one another.
@@ -238,7 +243,8 @@ static bool check_options(const Options *o, Error *err) {
         bool many = o->ppl_file || o->passkey;
         if (n > 1 && !many) return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl and --passkey)", o->methods, n);
     }
-    if (o->quantize_type && strcmp(o->quantize_type, "q8") != 0) return fail(err, "--quantize: '%.60s' is not a type that can be written (expected q8)", o->quantize_type);
+    if (o->quantize_type && quantized_type(o->quantize_type) == N_WEIGHT_TYPES)
+        return fail(err, "--quantize: '%.60s' is not a type that can be written (expected q8 or q4)", o->quantize_type);
     return true;
 }
 
@@ -579,10 +585,19 @@ static int context_of(const Options *o, const Program *p) {
     return 256;
 }
 
+static bool run_quantize(const Options *o, const Program *p, Error *err) {
+    QuantizeError errors[N_TENSOR_CLASSES];
+    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, errors, err)) return false;
+    printf("# errors as shares of the mean absolute weight of the class\ntensors\tworst\tmean\n");
+    for (int i = 0; i < N_TENSOR_CLASSES; i++)
+        if (errors[i].mean > 0) printf("%s\t%.6f\t%.6f\n", errors[i].name, errors[i].worst, errors[i].mean);
+    return true;
+}
+
 static bool run_job(const Options *o, Program *p, bool *passed, Error *err) {
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
     p->context = context_of(o, p);
-    if (o->quantize_path) return model_quantize(&p->model, WEIGHT_Q8, o->quantize_path, err);
+    if (o->quantize_path) return run_quantize(o, p, err);
     if (o->ppl_file) return run_perplexity(o, p, err);
     if (o->passkey) return run_passkey(o, p, passed, err);
     if (!make_plans(o, p, err)) return false;
@@ -609,9 +624,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "run: %s\n", err.text);
         return EXIT_USAGE;
     }
-#ifdef _OPENMP
-    if (options.threads || !getenv("OMP_NUM_THREADS")) omp_set_num_threads(options.threads ? options.threads : physical_cores());
-#endif
+    if (options.threads || !getenv("OMP_NUM_THREADS")) set_thread_count(options.threads ? options.threads : physical_cores());
     signal(SIGBUS, on_bus_error);
     Program program = {0};
     bool passed = true;

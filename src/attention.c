@@ -14,9 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "kernels.h"
 
@@ -124,22 +121,6 @@ static int width_of(int head_dim) {
 
 static int queries_per_task(int heads_per_kv) {
     return heads_per_kv < TASK_ROWS ? TASK_ROWS / heads_per_kv : 1;
-}
-
-static int thread_count(void) {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-static int thread_number(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
 }
 
 // How a call is cut into tasks: kv heads x groups of queries x stretches of the past.

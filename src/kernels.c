@@ -12,9 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #if defined __AVX512F__ || defined __F16C__
 #include <immintrin.h>
 #endif
@@ -55,22 +52,6 @@ static inline float sum_lanes(vf x) {
         for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
     sum = lanes[0];
     return sum;
-}
-
-static int thread_count(void) {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-static int thread_number(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
 }
 
 // ---- number formats -------------------------------------------------------------------------------------------------
@@ -173,6 +154,37 @@ static inline size_t q8_first_group(const Matrix *m, int row) {
     return (size_t)row * (size_t)((m->cols + m->group_size - 1) / m->group_size);
 }
 
+static size_t packs_of(int cols) {
+    return ((size_t)cols + Q4_PACK - 1) / Q4_PACK;
+}
+
+static inline const uint8_t *q4_pack(const Matrix *m, int row, size_t pack) {
+    return (const uint8_t *)m->data + ((size_t)row * packs_of(m->cols) + pack) * (Q4_PACK / 2);
+}
+
+static inline float q4_scale_of(const Matrix *m, int row, size_t pack, int half) {
+    uint16_t scale;
+    memcpy(&scale, (const uint8_t *)m->scales + 2 * (2 * ((size_t)row * packs_of(m->cols) + pack) + (size_t)half), 2);
+    return half_to_float(scale);
+}
+
+static inline void q4_unpack(const uint8_t *pack, int8_t out[Q4_PACK]) {
+    for (int i = 0; i < Q4_GROUP; i++) {
+        out[i] = (int8_t)((pack[i] & 15) - 8);
+        out[i + Q4_GROUP] = (int8_t)((pack[i] >> 4) - 8);
+    }
+}
+
+static void q4_to_f32(const Matrix *m, int row, int col, int n, float *out) {
+    for (int i = 0; i < n;) {
+        int8_t values[Q4_PACK];
+        size_t pack = (size_t)(col + i) / Q4_PACK;
+        q4_unpack(q4_pack(m, row, pack), values);
+        for (int j = (col + i) % Q4_PACK; j < Q4_PACK && i < n; j++, i++)
+            out[i] = (float)values[j] * q4_scale_of(m, row, pack, j / Q4_GROUP);
+    }
+}
+
 void matrix_row(const Matrix *m, int row, int col, int n, float *out) {
     size_t first = (size_t)row * (size_t)m->cols + (size_t)col;
     const uint8_t *data = m->data;
@@ -180,6 +192,7 @@ void matrix_row(const Matrix *m, int row, int col, int n, float *out) {
     case WEIGHT_F32: memcpy(out, data + 4 * first, 4 * (size_t)n); break;
     case WEIGHT_F16: f16_to_f32(out, (const uint16_t *)(const void *)(data + 2 * first), (size_t)n); break;
     case WEIGHT_BF16: bf16_to_f32(out, data + 2 * first, (size_t)n); break;
+    case WEIGHT_Q4: q4_to_f32(m, row, col, n, out); break;
     default: {
         size_t group_size = (size_t)m->group_size;
         const int8_t *q = (const int8_t *)data + first;
@@ -239,29 +252,34 @@ void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const floa
     }
 }
 
-// ---- q8 tiles -------------------------------------------------------------------------------------------------------
+// ---- int8 tiles, for q8 and q4 ---------------------------------------------------------------------------------------
 
 // Activations are stored as value + 128, an unsigned byte, because the processors' instructions multiply unsigned with
 // signed bytes. The surplus, 128 * (sum of the group's weights), is known per row and taken off first.
 
-// What q8 weights of 64 rows and one block of groups look like in a panel.
+// What weights of 64 rows and one block of groups of 64 columns look like in a panel. A group has one scale (q8) or one
+// for each half (q4): `halves` is 1 or 2.
 typedef struct {
+    int halves;
     int8_t values[Q8_BLOCK][Q8_GROUP / 4][PANEL][4];  // four neighbouring columns of a row lie together
-    float scales[Q8_BLOCK][PANEL];
-    int32_t surplus[Q8_BLOCK][PANEL];
+    float scales[Q8_BLOCK][2][PANEL];
+    int32_t surplus[Q8_BLOCK][2][PANEL];
 } Q8Panel;
 
 // c (m, PANEL) += the products of m quantized vectors with `groups` groups of a panel; x and xs are the first vector's
 // values and scales, ldx and ldxs the distances to the next one's.
 static inline __attribute__((always_inline)) void q8_tile(int m, int groups, const uint8_t *x, size_t ldx, const float *xs, size_t ldxs,
                                                           const Q8Panel *panel, float *c) {
+    int halves = panel->halves, quads = Q8_GROUP / 4 / halves;  // quads of columns that share a scale
+    for (int part = 0; part < groups * halves; part++) {
+        int g = part / halves, half = part % halves, first = half * quads;
+        const float *scales = panel->scales[g][half];
+        const int32_t *surplus = panel->surplus[g][half];
 #ifdef __AVX512VNNI__
-    for (int g = 0; g < groups; g++) {
         __m512i sum[TILE_ROWS][4];
         for (int i = 0; i < m; i++)
-            for (int j = 0; j < 4; j++)
-                sum[i][j] = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(panel->surplus[g] + 16 * j));
-        for (int q = 0; q < Q8_GROUP / 4; q++) {
+            for (int j = 0; j < 4; j++) sum[i][j] = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(surplus + 16 * j));
+        for (int q = first; q < first + quads; q++) {
             __m512i w[4];
             for (int j = 0; j < 4; j++) w[j] = _mm512_loadu_si512(panel->values[g][q][16 * j]);
             for (int i = 0; i < m; i++) {
@@ -274,53 +292,83 @@ static inline __attribute__((always_inline)) void q8_tile(int m, int groups, con
         for (int i = 0; i < m; i++)
             for (int j = 0; j < 4; j++) {
                 float *out = c + i * PANEL + 16 * j;
-                __m512 scale = _mm512_mul_ps(_mm512_loadu_ps(panel->scales[g] + 16 * j), _mm512_set1_ps(xs[(size_t)i * ldxs + (size_t)g]));
+                __m512 scale = _mm512_mul_ps(_mm512_loadu_ps(scales + 16 * j), _mm512_set1_ps(xs[(size_t)i * ldxs + (size_t)g]));
                 _mm512_storeu_ps(out, _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i][j]), scale, _mm512_loadu_ps(out)));
             }
-    }
 #else
-    for (int i = 0; i < m; i++)
-        for (int g = 0; g < groups; g++) {
+        for (int i = 0; i < m; i++) {
             int32_t sum[PANEL];
             const uint8_t *xg = x + (size_t)i * ldx + (size_t)(g * Q8_GROUP);
-            for (int r = 0; r < PANEL; r++) sum[r] = -panel->surplus[g][r];
-            for (int q = 0; q < Q8_GROUP / 4; q++)
+            for (int r = 0; r < PANEL; r++) sum[r] = -surplus[r];
+            for (int q = first; q < first + quads; q++)
                 for (int r = 0; r < PANEL; r++) {
                     const int8_t *w = panel->values[g][q][r];
                     sum[r] += xg[4 * q] * w[0] + xg[4 * q + 1] * w[1] + xg[4 * q + 2] * w[2] + xg[4 * q + 3] * w[3];
                 }
             for (int r = 0; r < PANEL; r++)
-                c[i * PANEL + r] = fmaf((float)sum[r], panel->scales[g][r] * xs[(size_t)i * ldxs + (size_t)g], c[i * PANEL + r]);
+                c[i * PANEL + r] = fmaf((float)sum[r], scales[r] * xs[(size_t)i * ldxs + (size_t)g], c[i * PANEL + r]);
         }
 #endif
+    }
 }
 
-// The dot product of one row of q8 weights with one quantized vector.
-static float q8_row_dot(const int8_t *w, const uint8_t *scales, const uint8_t *x, const float *xs, int cols) {
-    int groups = (cols + Q8_GROUP - 1) / Q8_GROUP;
+static inline int columns_left(const Matrix *m, size_t group) {
+    size_t left = (size_t)m->cols - group * Q8_GROUP;
+    return left < Q8_GROUP ? (int)left : Q8_GROUP;
+}
+
+// The int8 values of a row's group of 64 columns, zeros past its end.
+static inline void int8_group(const Matrix *m, int row, size_t group, int8_t out[Q8_GROUP]) {
+    if (m->type == WEIGHT_Q4) {
+        q4_unpack(q4_pack(m, row, group), out);
+    } else {
+        memset(out, 0, Q8_GROUP);
+        memcpy(out, (const int8_t *)m->data + (size_t)row * (size_t)m->cols + group * Q8_GROUP, (size_t)columns_left(m, group));
+    }
+}
+
+static inline float int8_scale(const Matrix *m, int row, size_t group, int half) {
+    return m->type == WEIGHT_Q4 ? q4_scale_of(m, row, group, half) : q8_scale(m, q8_first_group(m, row) + group);
+}
+
+// The dot product of one row of q8 or q4 weights with one quantized vector.
+static float int8_row_dot(const Matrix *m, int row, const uint8_t *x, const float *xs) {
+    size_t groups = ((size_t)m->cols + Q8_GROUP - 1) / Q8_GROUP;
+    bool q4 = m->type == WEIGHT_Q4;
 #ifdef __AVX512VNNI__
     __m512 sum = _mm512_setzero_ps();
     const __m512i bias = _mm512_set1_epi8((char)128);
-    for (int g = 0; g < groups; g++) {
-        int n = cols - g * Q8_GROUP;
-        __m512i wg = n >= Q8_GROUP ? _mm512_loadu_si512(w + g * Q8_GROUP)
-                                   : _mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, w + g * Q8_GROUP);
-        __m512i product = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(x + g * Q8_GROUP), wg);
-        __m512i surplus = _mm512_dpbusd_epi32(_mm512_setzero_si512(), bias, wg);
-        float scale;
-        memcpy(&scale, scales + 4 * (size_t)g, 4);
-        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(product, surplus)), _mm512_set1_ps(scale * xs[g]), sum);
+    const int8_t *w8 = (const int8_t *)m->data + (size_t)row * (size_t)m->cols;
+    for (size_t g = 0; g < groups; g++) {
+        __m512i w;
+        __m512 scale;
+        if (q4) {
+            __m256i packed = _mm256_loadu_si256((const void *)q4_pack(m, row, g)), low = _mm256_set1_epi8(15);
+            w = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_and_si256(packed, low)), _mm256_and_si256(_mm256_srli_epi16(packed, 4), low), 1);
+            w = _mm512_sub_epi8(w, _mm512_set1_epi8(8));
+            scale = _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(q4_scale_of(m, row, g, 0)), _mm512_set1_ps(q4_scale_of(m, row, g, 1)));
+        } else {
+            int n = columns_left(m, g);
+            w = n == Q8_GROUP ? _mm512_loadu_si512(w8 + g * Q8_GROUP) : _mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, w8 + g * Q8_GROUP);
+            scale = _mm512_set1_ps(int8_scale(m, row, g, 0));
+        }
+        __m512i product = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(x + g * Q8_GROUP), w);
+        __m512i surplus = _mm512_dpbusd_epi32(_mm512_setzero_si512(), bias, w);
+        scale = _mm512_mul_ps(scale, _mm512_set1_ps(xs[g]));
+        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(product, surplus)), scale, sum);
     }
     return _mm512_reduce_add_ps(sum);
 #else
     float sum = 0;
-    for (int g = 0; g < groups; g++) {
-        int n = cols - g * Q8_GROUP < Q8_GROUP ? cols - g * Q8_GROUP : Q8_GROUP;
-        int32_t product = 0;
-        for (int i = 0; i < n; i++) product += (x[g * Q8_GROUP + i] - 128) * w[g * Q8_GROUP + i];
-        float scale;
-        memcpy(&scale, scales + 4 * (size_t)g, 4);
-        sum = fmaf((float)product, scale * xs[g], sum);
+    int run = q4 ? Q4_GROUP : Q8_GROUP;  // columns that share a scale
+    for (size_t g = 0; g < groups; g++) {
+        int8_t w[Q8_GROUP];
+        int8_group(m, row, g, w);
+        for (int first = 0; first < Q8_GROUP; first += run) {
+            int32_t product = 0;
+            for (int i = first; i < first + run; i++) product += (x[g * Q8_GROUP + (size_t)i] - 128) * w[i];
+            sum = fmaf((float)product, int8_scale(m, row, g, first / run) * xs[g], sum);
+        }
     }
     return sum;
 #endif
@@ -393,7 +441,7 @@ void workspace_free(Workspace *w) {
 }
 
 static bool multiplies_int8(const Matrix *m) {
-    return m->type == WEIGHT_Q8 && m->group_size == Q8_GROUP && !m->groups_cross_rows;
+    return m->type == WEIGHT_Q4 || (m->type == WEIGHT_Q8 && m->group_size == Q8_GROUP && !m->groups_cross_rows);
 }
 
 static float row_dot(const Matrix *m, int row, const float *x, float *scratch) {
@@ -422,39 +470,35 @@ static void rows_in_place(const Product *p, int first, int last, const float *x,
         for (int t = 0; t < n; t++) {
             float *out = p->out + (size_t)t * p->stride + (size_t)r;
             if (int8)
-                *out = q8_row_dot((const int8_t *)m->data + (size_t)r * (size_t)m->cols,
-                                  (const uint8_t *)m->scales + 4 * q8_first_group(m, r),
-                                  ws->x8 + (size_t)t * groups * Q8_GROUP, ws->x8_scales + (size_t)t * groups, m->cols);
+                *out = int8_row_dot(m, r, ws->x8 + (size_t)t * groups * Q8_GROUP, ws->x8_scales + (size_t)t * groups);
             else
                 *out = row_dot(m, r, x + (size_t)t * (size_t)m->cols, scratch);
         }
 }
 
-static void unpack_q8(const Matrix *m, int row, int rows, size_t group, int groups, Q8Panel *panel) {
+static void unpack_int8(const Matrix *m, int row, int rows, size_t group, int groups, Q8Panel *panel) {
     memset(panel, 0, sizeof *panel);
-    for (int r = 0; r < rows; r++) {
-        const int8_t *w = (const int8_t *)m->data + (size_t)(row + r) * (size_t)m->cols + group * Q8_GROUP;
-        size_t left = (size_t)m->cols - group * Q8_GROUP;
+    panel->halves = m->type == WEIGHT_Q4 ? 2 : 1;
+    for (int r = 0; r < rows; r++)
         for (int g = 0; g < groups; g++) {
-            int8_t values[Q8_GROUP] = {0};
-            size_t n = left < Q8_GROUP ? left : Q8_GROUP;
-            memcpy(values, w, n);
-            int32_t sum = 0;
-            for (int i = 0; i < Q8_GROUP; i++) sum += values[i];
+            int8_t values[Q8_GROUP];
+            int run = Q8_GROUP / panel->halves;
+            int8_group(m, row + r, group + (size_t)g, values);
             for (int q = 0; q < Q8_GROUP / 4; q++) memcpy(panel->values[g][q][r], values + 4 * q, 4);
-            panel->surplus[g][r] = 128 * sum;
-            panel->scales[g][r] = q8_scale(m, q8_first_group(m, row + r) + group + (size_t)g);
-            w += n;
-            left -= n;
+            for (int half = 0; half < panel->halves; half++) {
+                int32_t sum = 0;
+                for (int i = half * run; i < (half + 1) * run; i++) sum += values[i];
+                panel->surplus[g][half][r] = 128 * sum;
+                panel->scales[g][half][r] = int8_scale(m, row + r, group + (size_t)g, half);
+            }
         }
-    }
 }
 
-static void multiply_q8_panel(const Matrix *m, int row, int rows, int n, const Workspace *ws, Q8Panel *panel, float *sums) {
+static void multiply_int8_panel(const Matrix *m, int row, int rows, int n, const Workspace *ws, Q8Panel *panel, float *sums) {
     size_t groups = groups_of(m->cols), ldx = groups * Q8_GROUP;
     for (size_t g = 0; g < groups; g += Q8_BLOCK) {
         int count = groups - g < Q8_BLOCK ? (int)(groups - g) : Q8_BLOCK;
-        unpack_q8(m, row, rows, g, count, panel);
+        unpack_int8(m, row, rows, g, count, panel);
         for (int t = 0; t < n; t += TILE_ROWS) {
             const uint8_t *x = ws->x8 + (size_t)t * ldx + g * Q8_GROUP;
             const float *xs = ws->x8_scales + (size_t)t * groups + g;
@@ -491,7 +535,7 @@ static void multiply_panel(const Product *p, int row, const float *x, int n, con
     float *sums = ws->sums + (size_t)thread_number() * (size_t)ws->max_n * PANEL;
     memset(sums, 0, (size_t)n * PANEL * sizeof *sums);
     if (multiplies_int8(m))
-        multiply_q8_panel(m, row, rows, n, ws, &unpacked->q8, sums);
+        multiply_int8_panel(m, row, rows, n, ws, &unpacked->q8, sums);
     else
         multiply_float_panel(m, row, rows, x, n, unpacked, sums);
     for (int t = 0; t < n; t++)

@@ -9,15 +9,19 @@ typedef enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_Q8, WEIGHT_Q4, N_WEIG
 
 extern const char *const weight_type_names[N_WEIGHT_TYPES];
 
-enum { Q8_GROUP = 64 };  // values that share a scale, in the files that we write and in quantized activations
+enum {
+    Q8_GROUP = 64,  // values that share a scale in q8, in the files that we write and in quantized activations
+    Q4_GROUP = 32,  // values that share a scale in q4
+    Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros: two groups in 32 bytes
+};
 
 // A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any alignment.
 typedef struct {
     WeightType type;
     int rows, cols;
     const void *data;
-    const void *scales;      // q8: one float32 per group of values
-    int group_size;          // q8: values per group
+    const void *scales;      // q8: one float32 per group of values; q4: one float16, two per pack
+    int group_size;          // q8, q4: values per group
     bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
 } Matrix;
 
@@ -41,8 +45,8 @@ typedef struct {
 enum { MAX_PRODUCTS = 3 };
 
 // All the products (at most MAX_PRODUCTS, equal cols) with the n vectors x (n, cols), on all threads.
-// The result does not depend on the number of threads. q8 weights with groups of 64 multiply activations that are
-// rounded to int8 in groups of 64; all other types multiply float32.
+// The result does not depend on the number of threads. q4 weights, and q8 weights with groups of 64, multiply activations
+// that are rounded to int8 in groups of 64; all other types multiply float32.
 void matmul(const Product *products, int n_products, const float *x, int n, Workspace *workspace);
 
 // C (m, n) += A (m, k) B (k, n), with row strides lda, ldb, ldc; n a multiple of 16.

@@ -81,8 +81,8 @@ static bool read_config(const uint8_t *p, ModelConfig *c, int *group_size, Error
         return false;
     c->weight_type = (WeightType)type;
     c->shared_classifier = shared;
-    if (c->weight_type == WEIGHT_Q4) return fail(err, "weight type q4 does not run in this version");
-    if ((c->weight_type == WEIGHT_Q8) != (*group_size > 0))
+    bool quantized = c->weight_type == WEIGHT_Q8 || c->weight_type == WEIGHT_Q4;
+    if (quantized != (*group_size > 0) || (c->weight_type == WEIGHT_Q4 && *group_size != Q4_GROUP))
         return fail(err, "impossible header: group_size is %d with weight type %s", *group_size, weight_type_names[type]);
     double eps = read_f64(p + 56);
     if (!(eps >= 0 && eps <= 1)) return fail(err, "impossible header: norm_eps is %g (expected 0 to 1)", eps);
@@ -136,6 +136,7 @@ static void align(Cursor *c) {
     c->offset = padded / ALIGNMENT * ALIGNMENT;
 }
 
+// Bytes of one value of the types that are not packed.
 static size_t weight_bytes(WeightType type) {
     return type == WEIGHT_F32 ? 4 : type == WEIGHT_Q8 ? 1 : 2;
 }
@@ -162,6 +163,13 @@ static Matrix take_flat_q8(Cursor *c, int rows, int cols, int group_size) {
 
 static Matrix take_aligned(Cursor *c, WeightType type, int rows, int cols, int group_size) {
     align(c);
+    if (type == WEIGHT_Q4) {
+        size_t packs = (size_t)rows * (((size_t)cols + Q4_PACK - 1) / Q4_PACK);
+        Matrix m = {.type = type, .rows = rows, .cols = cols, .group_size = group_size, .data = take(c, packs, Q4_PACK / 2)};
+        align(c);
+        m.scales = take(c, packs, 2 * sizeof(uint16_t));
+        return m;
+    }
     Matrix m = take_matrix(c, type, rows, cols);
     if (type == WEIGHT_Q8) {
         align(c);

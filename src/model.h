@@ -52,8 +52,4 @@ typedef struct {
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);
 
-// Writes a version 3 copy with every matrix quantized to `type` (q8), to a temporary name that is renamed when all is
-// written. Norms stay float32. False with the reason, and nothing left behind, on failure.
-bool model_quantize(const Model *model, WeightType type, const char *out_path, Error *err);
-
 #endif

@@ -137,8 +137,7 @@ static bool is_trailer(const uint8_t *at, const uint8_t *end, size_t n_tokens, T
     size_t left = (size_t)(end - at);
     *head = (TrailerHead){0};
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    return head->magic == TRAILER_MAGIC && head->n_eos <= MAX_EOS &&
-           left == sizeof *head + 4 * (size_t)head->n_eos + n_tokens;
+    return head->magic == TRAILER_MAGIC && left == sizeof *head + 4 * (size_t)head->n_eos + n_tokens;
 }
 
 static bool check_range(const char *path, const char *what, int64_t value, int64_t low, int64_t high, Error *err) {

@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 bool fail(Error *err, const char *format, ...) {
     va_list args;
@@ -136,6 +139,30 @@ int physical_cores(void) {
 #endif
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     return processors > 0 ? (int)processors : 1;
+}
+
+int thread_count(void) {
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+int thread_number(void) {
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+void set_thread_count(int n) {
+#ifdef _OPENMP
+    omp_set_num_threads(n);
+#else
+    (void)n;
+#endif
 }
 
 double now_seconds(void) {

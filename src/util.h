@@ -39,6 +39,11 @@ char *read_file(const char *path, size_t *length, Error *err);
 // How many physical cores this process may use: processors that share a core count once.
 int physical_cores(void);
 
+// Threads that a parallel region will have, and the number of the one that asks, 0 to thread_count() - 1. Without OpenMP 1 and 0.
+int thread_count(void);
+int thread_number(void);
+void set_thread_count(int n);
+
 // Seconds from an arbitrary start, for measuring.
 double now_seconds(void);
 
