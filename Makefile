@@ -1,6 +1,7 @@
 # make          builds ./run for this machine
 # make debug    with the address and undefined-behaviour sanitizers
 # make test     runs the tests
+# make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
 # make clean    removes what was built
 
 CC ?= cc
@@ -9,6 +10,7 @@ accepts = $(shell printf 'int main(void){return 0;}' | $(CC) $(1) -x c - -o /dev
 ARCH := $(or $(call accepts,-march=native),$(call accepts,-mcpu=native))
 CFLAGS ?= -O3 $(ARCH)
 LDLIBS = -lm
+PYTHON ?= python3
 
 # The language and the warnings are not a matter of taste; optimization, architecture and compiler are.
 # Products and sums may be fused (fma) on every compiler alike.
@@ -36,7 +38,10 @@ debug:
 	$(MAKE) run CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
 
 test: run
-	@CC='$(CC)' python3 tests/run_tests.py
+	@CC='$(CC)' $(PYTHON) tests/run_tests.py
+
+figures: run
+	$(PYTHON) tools/figures.py
 
 clean:
 	rm -rf build run
@@ -44,7 +49,7 @@ clean:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: debug test clean help FORCE
+.PHONY: debug test figures clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -30,12 +30,11 @@ from math import prod
 from typing import NamedTuple
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
-SMALL_FILE = 64 << 20     # no tokenizer.model is larger ...
-JSON_LIMIT = 16 << 20     # ... and no JSON text
+TEXT_LIMIT = 16 << 20     # bytes that a JSON text or a tokenizer.model may have
 NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
 
-notes = []                # what to tell the user when all went well
-inputs = set()            # the files that were read, not to be overwritten
+notes = []      # what to tell the user when all went well
+inputs = set()  # the files that are read, not to be overwritten
 
 
 class Problem(Exception):
@@ -47,7 +46,7 @@ class Problem(Exception):
 
 # ---- JSON, read with suspicion: a key is asked for with its type and range, and refused by its name -----------------
 
-REFUSED = object()  # as a default: the key must be there; as a value for null: null will not do
+REFUSED = object()  # what a missing key, or a null, is taken for unless the caller says otherwise
 
 
 class Keys:
@@ -61,6 +60,7 @@ class Keys:
         raise Problem(self.path, '%s%s cannot be used (found %s, expected %s)' % (self.inside, key, found, expected))
 
     def get(self, key, good, expected, default=REFUSED, null=REFUSED):
+        """The key's value if it is good, `default` when there is no such key, `null` for a null."""
         self.asked.add(key)
         value = self.values.get(key, default)
         if key in self.values and value is None and null is not REFUSED:
@@ -98,9 +98,9 @@ def size_of(path):
     return os.path.getsize(path)
 
 
-def read_small(path, limit=SMALL_FILE):
-    if size_of(path) > limit:
-        raise Problem(path, 'is too large (found %d bytes, expected at most %d)' % (size_of(path), limit))
+def read_small(path):
+    if size_of(path) > TEXT_LIMIT:
+        raise Problem(path, 'is too large (found %d bytes, expected at most %d)' % (size_of(path), TEXT_LIMIT))
     with open(path, 'rb') as file:
         return file.read()
 
@@ -125,7 +125,7 @@ def parse_json(path, data):
 
 
 def read_json(path):
-    return Keys(path, parse_json(path, read_small(path, JSON_LIMIT)))
+    return Keys(path, parse_json(path, read_small(path)))
 
 
 # ---- config.json: the header's fields, by the names of docs/format.md ----------------------------------------------
@@ -288,7 +288,7 @@ def read_safetensors(path):
     total = size_of(path)
     with open(path, 'rb') as file:
         length = int.from_bytes(file.read(8), 'little')
-        limit = max(0, min(total - 8, JSON_LIMIT))
+        limit = max(0, min(total - 8, TEXT_LIMIT))
         if total < 8 or length > limit:
             raise Problem(path, 'has a bad header length (found %d, expected at most %d)' % (length, limit))
         header = parse_json(path, file.read(length))
@@ -476,15 +476,16 @@ def read_message(path, data, wanted):
 
 def read_sentencepiece(path):
     """The tokenizer: tokens as [text, score, type], and the fields of tokenizer.bin's trailer."""
-    pieces, parts = [], {2: b'', 3: b'', 5: b''}  # trainer_spec, normalizer_spec, denormalizer_spec
-    for number, value in read_message(path, read_small(path), dict.fromkeys((1, 2, 3, 5), BYTES)):
-        if number == 1:
-            pieces.append(value)
-        else:
-            parts[number] += value  # a message that comes in parts is their concatenation
-    trainer = dict(read_message(path, parts[2], {3: VARINT, 24: VARINT, 35: VARINT, 46: BYTES, 47: BYTES}))
-    normalizer = dict(read_message(path, parts[3], {2: BYTES, 3: VARINT, 4: VARINT, 5: VARINT}))
-    denormalizer = dict(read_message(path, parts[5], {2: BYTES}))
+    pieces, trainer, normalizer, denormalizer = parts = [], [], [], []
+    for number, value in read_message(path, read_small(path), {1: BYTES, 2: BYTES, 3: BYTES, 5: BYTES}):
+        parts[{1: 0, 2: 1, 3: 2, 5: 3}[number]].append(value)  # a spec that comes in parts is their concatenation
+    trainer = dict(read_message(path, b''.join(trainer), {
+        3: VARINT, 24: VARINT, 35: VARINT,      # model_type, treat_whitespace_as_suffix, byte_fallback
+        46: BYTES, 47: BYTES}))                 # bos_piece, eos_piece
+    normalizer = dict(read_message(path, b''.join(normalizer), {
+        2: BYTES, 3: VARINT,                    # precompiled_charsmap, add_dummy_prefix
+        4: VARINT, 5: VARINT}))                 # remove_extra_whitespaces, escape_whitespaces
+    denormalizer = dict(read_message(path, b''.join(denormalizer), {2: BYTES}))
 
     def demand(name, found, expected):
         if found != expected:
@@ -589,16 +590,16 @@ def write_tokenizer(file, tokenizer):
 @contextmanager
 def replacing(path):
     """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left behind."""
-    path = os.path.realpath(path)
-    part = '%s.%d.part' % (path, os.getpid())
+    final = os.path.realpath(path)  # a link stays, and points to the new file
+    part = '%s.%d.part' % (final, os.getpid())
     try:
-        if path in inputs:
+        if final in inputs:
             raise Problem(path, 'is being read, and would be lost')
         if os.path.exists(path) and not os.path.isfile(path):
             raise Problem(path, 'cannot be replaced (found something else than a file)')
         with open(part, 'xb') as file:
             yield file
-        os.replace(part, path)
+        os.replace(part, final)
     except BaseException as error:
         if os.path.exists(part):
             os.unlink(part)
@@ -645,8 +646,8 @@ def beside(out):
 
 
 def say(text):
-    """One line on standard error, whatever characters a file put into it."""
-    print('model_export:', ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text), file=sys.stderr)
+    """One line on standard error, whatever a file put into it."""
+    print('model_export:', ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:800]), file=sys.stderr)
 
 
 def main(arguments):

@@ -533,7 +533,7 @@ static int measured_length(const Program *p) {
 }
 
 static void print_measurement(const Options *o, const Program *p, const char *what) {
-    printf("# %s\t%s\n# length\t%d\n# kv\t%s\n", what, o->model_path, p->context, kv_type_names[o->kv]);
+    printf("# %s\t%s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, o->model_path, p->context, p->plans[0].rope.train_ctx, kv_type_names[o->kv]);
     SessionConfig config = session_config(&p->plans[0], o->kv, p->context);
     size_t cache, bytes = session_bytes(&p->model, &config, &cache);
     fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", p->context, (double)bytes / 1e6, kv_type_names[o->kv], (double)cache / 1e6);

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Makes every figure of the README again from the shipped models: make figures, or python3 tools/figures.py.
+
+Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures/*.png from them with tools/plot.py, and
+prints every command that it runs; each table says on its # lines which command made it, and up to which length the model
+has seen texts (trained). The names say 4x and 16x: how many times the trained length.
+
+The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on, else
+one that the model writes itself: its perplexities are lower then, and compare with one another only.
+"""
+import argparse
+import importlib.util
+import lzma
+import os
+import shlex
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
+METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
+STATIC = METHODS[:5]  # a dynamic method has its static one's frequencies at a given length
+
+
+def fail(what):
+    sys.exit('figures.py: ' + what)
+
+
+def nice_path(path):
+    """As seen from the repository, where every command runs, if that is near."""
+    near = os.path.relpath(os.path.abspath(path), ROOT)
+    return os.path.abspath(path) if near.startswith('../..') else near
+
+
+def say(text):
+    print(text, flush=True)
+
+
+# ---- running --------------------------------------------------------------------------------------------------------
+
+def run_quietly(arguments):
+    """Standard output of ./run, whose remarks on stderr are shown only when it fails. A pipe there also means no bars."""
+    done = subprocess.run(['./run'] + arguments, cwd=ROOT, capture_output=True)
+    if done.returncode:
+        fail('%s: %s' % (shlex.join(['./run'] + arguments), done.stderr.decode(errors='replace').strip()))
+    return done.stdout
+
+
+class Text:
+    """The text of the perplexities: `command` begins the pipe that a reader would type, `data` is what flows through it."""
+
+    def __init__(self, options, far):
+        path = options.text or (NOVEL if os.path.exists(NOVEL) else None)
+        self.command, self.data, self.argument = '', None, '-'
+        try:
+            if path and path.endswith('.xz'):
+                with lzma.open(path) as file:
+                    self.data = file.read()
+                self.command = 'xz -dc %s | ' % shlex.quote(nice_path(path))
+            elif path:
+                open(path, 'rb').close()
+                self.argument = nice_path(path)
+            else:
+                self.write_one(options, far)
+        except (OSError, lzma.LZMAError) as error:
+            fail('%s: %s' % (path, getattr(error, 'strerror', None) or error))
+        say('# text: ' + (nice_path(path) if path else 'written by the model itself, for want of --text FILE'))
+
+    def write_one(self, options, far):
+        """Three stretches as long as the longest window: sampled tokens read back are somewhat fewer than were written."""
+        writer = [options.sibling] if options.sibling else [options.model, '--rope', 'window']
+        commands = [writer + ['-n', str(far + 1), '-t', '0.8', '-p', '0.9', '-s', str(seed), '--ignore-eos'] for seed in (1, 2, 3)]
+        self.command = '{ %s; } | ' % '; '.join(shlex.join(['./run'] + c) for c in commands)
+        say(self.command[:-3])
+        self.data = b''.join(run_quietly(c) for c in commands)
+
+
+def measure(out, name, commands, text, trained):
+    """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table behind."""
+    path = os.path.join(out, name + '.tsv')
+    start = time.time()
+    try:
+        with open(path + '.tmp', 'wb') as file:
+            for arguments in commands:
+                reads = '--ppl' in arguments
+                command = (text.command if reads else '') + shlex.join(['./run'] + arguments)
+                say(command)
+                file.write(b'# command\t%s\n' % command.encode())
+                if '--explain' in arguments:
+                    file.write(run_quietly(arguments))
+                    continue
+                file.write(b'# trained\t%d\n' % trained)
+                # Its standard error stays the terminal's, for the progress bar.
+                done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text.data if reads else None, stdout=subprocess.PIPE)
+                if done.returncode:
+                    fail('no table %s: ./run failed' % path)
+                file.write(done.stdout)
+        os.replace(path + '.tmp', path)
+    except OSError as error:
+        fail('%s: %s' % (path, error.strerror))
+    finally:
+        if os.path.exists(path + '.tmp'):
+            os.remove(path + '.tmp')
+    say('# %s: %.1f s' % (nice_path(path), time.time() - start))
+
+
+def settings_of(model):
+    """What a model's own --explain says of it: {'method': 'yarn', 'train_ctx': '512', ...}."""
+    lines = run_quietly([model, '--explain']).decode().splitlines()
+    return dict(line[2:].split('\t', 1) for line in lines if line.startswith('# '))
+
+
+# ---- what is measured and drawn -------------------------------------------------------------------------------------
+
+def tables(options, text, trained, near, far, needle):
+    """{table: the commands that make it}. near, far and needle are the lengths: 4, 16 and 8 times the trained one."""
+    model, sibling = options.model, options.sibling
+
+    def ppl(length, methods, of=model):
+        return [of, '--ppl', text.argument, '-n', str(length), '--samples', str(options.samples), '--rope', ','.join(methods)]
+
+    def passkey(length, methods, of=model):
+        return [of, '--passkey', '-n', str(length), '--trials', str(options.trials), '--rope', ','.join(methods)]
+
+    lengths = [n for n in (trained // 2 * 2 ** k for k in range(20)) if n <= far]
+    result = {
+        'explain-4x': [[model, '--explain', '-n', str(near), '--rope', m] for m in METHODS[:-1]],
+        'explain-16x': [[model, '--explain', '-n', str(far), '--rope', m] for m in METHODS[:-1]],
+        'perplexity-4x': [ppl(near, METHODS)],
+        'perplexity-16x': [ppl(far, METHODS)],
+        'sweep': [ppl(far, ['yarn:factor=2,4,8,16,32'])],
+        'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
+        'passkey': [passkey(needle, ['none', 'yarn'] if options.quick else METHODS)],
+    }
+    if sibling:
+        own = list(dict.fromkeys([settings_of(sibling)['method'], 'none']))
+        result['sibling'] = [ppl(far, own, sibling)]
+        result['passkey-sibling'] = [passkey(needle if options.quick else far, own, sibling)]
+    return result
+
+
+SOME = ['--methods', ','.join(STATIC)]
+PICTURES = {  # their tables and the other arguments of plot.py
+    'pairs-4x': (['explain-4x'], SOME),
+    'pairs-16x': (['explain-16x'], SOME),
+    'decay-16x': (['explain-16x'], SOME + ['--decay']),
+    'perplexity-4x': (['perplexity-4x'], []),
+    'perplexity-16x': (['perplexity-16x'], []),
+    'sweep': (['sweep'], ['--title', 'Perplexity by position: which factor?']),
+    'lengths': (['lengths'], []),
+    'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,yarn,window', '--title', 'Perplexity by position, before and after tuning on long texts']),
+    'passkey': (['passkey'], []),
+    'passkey-sibling': (['passkey-sibling'], ['--title', 'Passkeys found after tuning on long texts, %']),
+}
+
+
+def measure_all(options):
+    for path, advice in ((options.model, '--model names another'), (os.path.join(ROOT, 'run'), 'make builds it')):
+        if not os.path.exists(path):
+            fail('%s: not there (%s)' % (path, advice))
+    if not os.path.exists(options.sibling):
+        say('# no %s: its tables are left out' % nice_path(options.sibling))
+        options.sibling = None
+    options.model, options.sibling = nice_path(options.model), options.sibling and nice_path(options.sibling)
+    trained = int(settings_of(options.model)['train_ctx'])
+    near, far, needle = [int(k * trained) for k in ((1.5, 2, 1) if options.quick else (4, 16, 8))]
+    text = Text(options, far)
+    jobs = tables(options, text, trained, near, far, needle)
+    wanted = options.only.split(',') if options.only else list(jobs)
+    unknown = [name for name in wanted if name not in jobs]
+    if unknown:
+        fail('--only: there is no table %s (expected %s)' % (unknown[0], ', '.join(jobs)))
+    for name in wanted:
+        measure(options.out, name, jobs[name], text, far if 'sibling' in name else trained)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--text', metavar='FILE', default=os.environ.get('TEXT') or None, help='text of the perplexities')
+    parser.add_argument('--out', metavar='DIR', default=os.path.join(ROOT, 'docs', 'figures'))
+    parser.add_argument('--model', metavar='FILE', default=os.path.join(ROOT, 'model.bin'))
+    parser.add_argument('--sibling', metavar='FILE', default=os.path.join(ROOT, 'model-8k.bin'), help='the one that was tuned on long texts')
+    parser.add_argument('--samples', type=int, metavar='K', help='windows of the text [8]')
+    parser.add_argument('--trials', type=int, metavar='K', help='keys at each length and depth [10]')
+    parser.add_argument('--only', metavar='LIST', help='measure these tables only, comma-separated; draw all that are there')
+    parser.add_argument('--plots-only', action='store_true', help='measure nothing, draw the tables that are there')
+    parser.add_argument('--quick', action='store_true', help='all of it, far too short to mean anything: seconds')
+    options = parser.parse_args()
+    options.samples = options.samples or (1 if options.quick else 8)
+    options.trials = options.trials or (1 if options.quick else 10)
+    if not importlib.util.find_spec('matplotlib'):
+        fail('needs matplotlib: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), or pip install matplotlib')
+    try:
+        os.makedirs(options.out, exist_ok=True)
+    except OSError as error:
+        fail('%s: %s' % (options.out, error.strerror))
+    start = time.time()
+    if not options.plots_only:
+        measure_all(options)
+    for name, (needed, arguments) in PICTURES.items():
+        paths = [os.path.join(options.out, table + '.tsv') for table in needed]
+        missing = [path for path in paths if not os.path.exists(path)]
+        if missing:
+            say('# no %s.png: %s is not there' % (name, nice_path(missing[0])))
+            continue
+        plot = ['tools/plot.py'] + [nice_path(p) for p in paths] + ['-o', nice_path(os.path.join(options.out, name + '.png'))] + arguments
+        say(shlex.join(['python3'] + plot))
+        if subprocess.run([sys.executable] + plot, cwd=ROOT).returncode:
+            fail('%s.png could not be drawn' % name)
+    say('# all: %.0f s' % (time.time() - start))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""Draws the tables that ./run prints: python3 tools/plot.py TABLE... -o OUT.png
+
+The header row of the tables says which picture it is:
+
+    ./run --ppl        perplexity against position, one line per method;
+                       tables of several lengths: perplexity of the whole text against its length
+    ./run --passkey    the share of keys found by length and depth, one panel per method
+    ./run --explain    inverse frequencies before and after, by pair, with the ramp;
+                       with --decay: what a distance leaves of the attention score
+
+A file may hold several tables, one after the other, and several files may be given; - is standard input.
+Needs matplotlib, which nothing else here does. OUT may end in .png or .svg.
+"""
+import argparse
+import io
+import math
+import os
+import sys
+
+# The header rows of ./run, by which a table is recognised.
+KINDS = {
+    'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl'],
+    'passkey': ['method', 'length', 'depth', 'trials', 'correct', 'accuracy'],
+    'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
+}
+EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'
+
+# One colour and marker per method in every picture. The colours are Okabe and Ito's, which colour-blind people can tell
+# apart, darker where they are too pale on white. A dynamic method looks like its static one, dashed.
+STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc', 's'), 'ntk-by-parts': ('#009e73', 'D'),
+          'yarn': ('#0060a8', 'o'), 'window': ('#b8558f', 'v'), 'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*')}
+SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
+INK, GREY, PALE = '#222222', '#707070', '#dddddd'
+DOTS = (0, (1, 2))
+WIDTH, DPI = 8.3, 200  # 1660 pixels, twice what GitHub shows
+
+
+def fail(path, what):
+    sys.exit('plot.py: %s: %s' % (path, what))
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+class Table:
+    """kind, settings (the # lines, as text) and rows (dicts; all but the method's name are numbers)."""
+
+    def __init__(self, path, kind, settings):
+        self.path, self.kind, self.settings, self.rows = path, kind, settings, []
+        self.model = os.path.basename(settings.get({'ppl': 'perplexity'}.get(kind, kind), '?'))
+
+    def methods(self):
+        """{method: its rows}, in the table's order."""
+        return {name: [r for r in self.rows if r['method'] == name] for name in dict.fromkeys(r['method'] for r in self.rows)}
+
+    def number(self, key, default):
+        return float(self.settings.get(key, default))
+
+
+def read_tables(path):
+    try:
+        with sys.stdin if path == '-' else open(path, encoding='utf-8', errors='replace') as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        fail(path, error.strerror)
+    tables, settings, table = [], {}, None
+    for number, line in enumerate(lines, 1):
+        cells = line.split('\t')
+        kind = next((kind for kind, columns in KINDS.items() if cells == columns), None)
+        if line.startswith('#'):
+            if table:  # a line about the next one
+                table, settings = None, {}
+            key, _, value = line[1:].strip().partition('\t')
+            settings[key] = value
+        elif kind:
+            table = Table(path, kind, settings)
+            tables.append(table)
+        elif line and not table:
+            fail(path, 'line %d: %.60r is no header row that is known here (%s)' % (number, line, EXPECTED))
+        elif line:
+            columns = KINDS[table.kind]
+            if len(cells) != len(columns):
+                fail(path, 'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
+            try:
+                table.rows.append({c: cell if c == 'method' else float(cell) for c, cell in zip(columns, cells)})
+            except ValueError as error:
+                fail(path, 'line %d: %s' % (number, error))
+    if not tables:
+        fail(path, 'there is no table in it (%s)' % EXPECTED)
+    for table in tables:
+        if not table.rows:
+            fail(path, 'the table has no rows')
+    return tables
+
+
+def trained_length(tables, options):
+    """As told, as the tables' # lines say, or as --passkey's lengths do, which begin at half of it. 0: unknown."""
+    said = [t.number(key, 0) for t in tables for key in ('trained', 'train_ctx') if key in t.settings]
+    return options.train_ctx or (said[0] if said else 2 * tables[0].rows[0]['length'] if tables[0].kind == 'passkey' else 0)
+
+
+def method_of(table):
+    return table.settings.get('method', '?')
+
+
+# ---- drawing --------------------------------------------------------------------------------------------------------
+
+def plain(x):
+    """A number as people say it: 0.01, 512, 1k, 8k, 300, 100k; powers of ten below 0.001 as such."""
+    if 1e-10 < x < 5e-4:
+        return '10⁻' + '⁰¹²³⁴⁵⁶⁷⁸⁹'[-round(math.log10(x))]
+    for thousand in (1024, 1000):
+        if x >= 1000 and x % thousand == 0:
+            return '%dk' % (x // thousand)
+    return ('%.6f' % x).rstrip('0').rstrip('.')
+
+
+def counted(n, what):
+    return '%d %s%s' % (n, what, '' if n == 1 else 's')
+
+
+def style_of(name, names, pale=0):
+    """Colour, marker and dashes. Of several settings of one method (yarn:factor=2, ...) each is a shade, the last the darkest."""
+    from matplotlib.colors import to_rgb
+    base = lambda name: name.split(':')[0]
+    static = lambda name: 'ntk' if base(name) == 'dynamic' else base(name).replace('dynamic-', '')
+    unknown = [other for other in dict.fromkeys(map(static, names)) if other not in STYLES]
+    colour, marker = STYLES.get(static(name)) or (SPARE[unknown.index(static(name)) % len(SPARE)], 'h')
+    family = [other for other in names if base(other) == base(name)]
+    shade = 0.62 * (1 - family.index(name) / (len(family) - 1)) if len(family) > 1 else pale
+    return {'color': tuple(c + (0.95 - c) * shade for c in to_rgb(colour)), 'marker': marker,
+            'dashes': (4, 1.6) if base(name) != static(name) else (None, None)}
+
+
+def new_figure(height, title, subtitle, **subplots):
+    """A white card, which reads on a dark page as on a light one."""
+    import matplotlib
+    matplotlib.use('Agg')
+    matplotlib.rcParams.update({
+        'font.size': 9.5, 'text.color': INK, 'axes.labelcolor': INK, 'axes.edgecolor': GREY, 'axes.linewidth': 0.8, 'xtick.color': GREY,
+        'ytick.color': GREY, 'xtick.labelcolor': INK, 'ytick.labelcolor': INK, 'axes.spines.top': False, 'axes.spines.right': False,
+        'lines.linewidth': 1.7, 'lines.markersize': 4.3, 'svg.fonttype': 'none', 'svg.hashsalt': 'rope.c'})
+    import matplotlib.pyplot as plt
+    fig, axes = plt.subplots(figsize=(WIDTH, height), squeeze=False, **subplots)
+    fig.text(0.012, 1 - 0.11 / height, title, fontsize=11.5, fontweight='bold', va='top')
+    fig.text(0.012, 1 - 0.37 / height, subtitle, fontsize=9, color=GREY, va='top')
+    return fig, axes
+
+
+def log_scale(axis, octaves):
+    """A logarithmic axis with plain numbers: powers of two, or round ones, as many as suit the range."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    getattr(axis.axes, 'set_%sscale' % axis.axis_name)('log')
+    low, high = axis.get_view_interval()
+    steps = [1] if high / low > 1000 else [1, 2, 5] if high / low > 12 else [1, 1.5, 2, 3, 4, 5, 7]
+    ticks = [2.0 ** k for k in range(31)] if octaves else [m * 10.0 ** e for e in range(-12, 13) for m in steps]
+    axis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+
+
+def draw_lines(ax, lines, markers=True):
+    """Draws (name, label, x, y, paleness): a line that lies on an earlier one is dashed, so that both are seen."""
+    names, drawn = list(dict.fromkeys(line[0] for line in lines)), []
+    for name, _, x, y, pale in lines:
+        style = style_of(name, names, pale)
+        if any(len(y) == len(other) and all(abs(p - q) <= 0.01 * abs(p) for p, q in zip(y, other)) for other in drawn):
+            style.update(marker='', dashes=(4, 4))
+        ax.plot(x, y, **(style if markers else dict(style, marker='')))
+        drawn.append(y)
+
+
+def label_ends(ax, lines):
+    """Each line's label beside the axes at the height of its last point, pushed apart where they would touch."""
+    fig, names, ends = ax.figure, list(dict.fromkeys(line[0] for line in lines)), []
+    fig.subplots_adjust(right=0.945 - 0.0091 * max(len(line[1]) for line in lines))
+    for i, (name, label, x, y, pale) in enumerate(lines):
+        for point in [p for p in zip(x, y) if math.isfinite(p[1])][-1:]:  # none when perplexity overflowed everywhere
+            height = ax.transAxes.inverted().transform(ax.transData.transform(point))[1]
+            ends.append((round(height, 2), -i, label, style_of(name, names, pale)['color'], point))
+    gap = 11.5 / 72 / (ax.get_position().height * fig.get_figheight())  # a line of text, as a share of the axes' height
+    blocks = []  # [middle, ends]: neighbours that touch share a block around their mean
+    for end in sorted(ends):
+        blocks.append([end[0], [end]])
+        while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (len(blocks[-1][1]) + len(blocks[-2][1])) / 2:
+            _, upper = blocks.pop()
+            both = blocks.pop()[1] + upper
+            blocks.append([max(sum(e[0] for e in both) / len(both), gap * (len(both) - 1) / 2), both])
+    for middle, members in blocks:
+        for i, (_, _, label, colour, point) in enumerate(members):
+            ax.annotate(label, point, (1.04, middle + gap * (i - (len(members) - 1) / 2)), textcoords='axes fraction', va='center',
+                        color=tuple(0.8 * c for c in colour),
+                        arrowprops={'arrowstyle': '-', 'color': colour, 'linewidth': 0.6, 'shrinkA': 1, 'shrinkB': 3, 'relpos': (0, 0.5)})
+
+
+def token_figure(tables, options, lines, title, subtitle, xlabel, ylabel, xlim, markers=True):
+    """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes."""
+    fig, ((ax,),) = new_figure(4.5, options.title or title, subtitle)
+    fig.subplots_adjust(left=0.075, top=0.855, bottom=0.115)
+    draw_lines(ax, lines, markers)
+    ax.set_xlim(*xlim)
+    log_scale(ax.xaxis, True)
+    if markers:
+        log_scale(ax.yaxis, False)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.grid(axis='y', color=PALE, linewidth=0.6)
+    trained = trained_length(tables, options)
+    if xlim[0] < trained < xlim[1]:
+        ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
+        ax.annotate('trained length %s' % plain(trained), (trained, 1), (4, -2), xycoords=('data', 'axes fraction'),
+                    textcoords='offset points', va='top', color=GREY, fontsize=9)
+    label_ends(ax, lines)
+    return fig, ax
+
+
+# ---- the pictures ---------------------------------------------------------------------------------------------------
+
+def draw_perplexity(tables, options):
+    """Against position, or, when the tables are of several lengths, of whole texts against their length."""
+    points, models = {}, list(dict.fromkeys(t.model for t in tables))  # {(method, model): [(x, perplexity)]}
+    lengths = sorted({t.rows[-1]['to'] for t in tables})
+    by_length = len(lengths) > 1
+    for table in tables:
+        for method, (*buckets, whole) in table.methods().items():
+            if whole['from'] != 1:
+                fail(table.path, 'there is no row over all positions for %s (was ./run interrupted?)' % method)
+            line = points.setdefault((method, table.model), [])
+            if by_length:
+                line.append((whole['to'], whole['ppl']))
+            else:  # a bucket stands at its geometric mean; the first, as if it were an octave too
+                line += [(math.sqrt(max(b['from'], b['to'] / 2) * b['to']), b['ppl']) for b in buckets]
+    lines = []
+    for (method, model), line in points.items():
+        label = method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(model)[0])
+        lines.append((method, label, *zip(*sorted(line)), 0.55 * (model != models[-1])))
+    return token_figure(
+        tables, options, lines, 'Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
+        '%s; %s of %s' % (', '.join(models), counted(tables[0].number('samples', 1), 'window'),
+                          'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')),
+        'length of the text, tokens' if by_length else 'position, tokens', 'perplexity',
+        (lengths[0] * 0.93 if by_length else 40, lengths[-1] * 1.03))[0]
+
+
+def draw_passkey(tables, options):
+    """Lengths across, depths down (the text's beginning on top), the share found in each cell."""
+    from matplotlib.colors import LinearSegmentedColormap
+    models = list(dict.fromkeys(t.model for t in tables))
+    panels = [(method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(t.model)[0]), method, rows)
+              for t in tables for method, rows in t.methods().items()]
+    columns = min(4, len(panels))
+    n_rows = -(-len(panels) // columns)
+    trained = trained_length(tables, options)
+    beyond = 0 < trained < max(row['length'] for _, _, rows in panels for row in rows)
+    height = 1.1 + 1.75 * n_rows
+    subtitle = '%s; %s a cell, the 5 digits exactly%s' % (
+        ', '.join(models), counted(panels[0][2][0]['trials'], 'trial'), '; dotted: the trained length, %s' % plain(trained) if beyond else '')
+    fig, axes = new_figure(height, options.title or 'Passkeys found, %', subtitle, nrows=n_rows, ncols=columns, sharey=True)
+    top, bottom = 1 - 0.9 / height, 0.53 / height
+    fig.subplots_adjust(left=0.09, right=0.99 if columns > 2 else 0.2 + 0.3 * columns, top=top, bottom=bottom, wspace=0.07, hspace=0.5)
+    shades = LinearSegmentedColormap.from_list('found', ['#f1f1ee', '#9cc3e0', '#0060a8', '#06304f'])  # ever darker: no hue to tell apart
+    for ax, (title, method, rows) in zip(axes.flat, panels):
+        lengths, depths = (sorted({r[key] for r in rows}) for key in ('length', 'depth'))
+        cells = {(r['depth'], r['length']): r['accuracy'] for r in rows}
+        ax.pcolormesh([[cells.get((d, n), math.nan) for n in lengths] for d in depths], cmap=shades, vmin=0, vmax=1,
+                      edgecolors='white', linewidth=1.5)
+        for (depth, length), share in cells.items():
+            ax.text(lengths.index(length) + 0.5, depths.index(depth) + 0.5, '%.0f' % (100 * share), ha='center', va='center', fontsize=8.5,
+                    color='white' if share > 0.45 else INK)
+        ax.set_title(title, fontsize=10, loc='left', color=style_of(method, [method])['color'])
+        ax.set_xticks([x + 0.5 for x in range(len(lengths))], [plain(n) for n in lengths])
+        ax.set_yticks([y + 0.5 for y in range(len(depths))], ['%.0f%%' % (100 * d) for d in depths])
+        ax.set_ylim(len(depths), 0)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        seen = sum(n <= trained for n in lengths)
+        if 0 < seen < len(lengths):
+            ax.axvline(seen, color=INK, linewidth=1.3, linestyle=DOTS, ymin=-0.02, ymax=1.02, clip_on=False)
+    for ax in list(axes.flat)[len(panels):]:
+        ax.set_axis_off()
+    fig.text(axes[0][0].get_position().x0, 0.09 / height, 'length of the text, tokens', va='bottom')
+    fig.text(0.008, (top + bottom) / 2, 'depth of the key (0%: first)', rotation=90, va='center')
+    return fig
+
+
+def draw_pairs(tables, options):
+    """Above, the inverse frequency of every pair before (none) and after; below, where it stands between kept and divided by s."""
+    first, trained = tables[0], trained_length(tables, options)
+    subtitle = 'head size %s, theta %s; s = %.4g' % (first.settings.get('head_dim', '?'), first.settings.get('theta', '?'),
+                                                     max(t.number('scale', 1) for t in tables))
+    fig, ((top,), (bottom,)) = new_figure(5.4, options.title or 'Speed of every pair, before and after', subtitle, nrows=2, sharex=True,
+                                          gridspec_kw={'height_ratios': [2, 1]})
+    fig.subplots_adjust(left=0.105, top=0.88, bottom=0.095, hspace=0.12)
+    column = lambda table, key: [row[key] for row in table.rows]
+    lines = lambda key: [(name, name, column(t, 'pair'), column(t, key), 0) for name, t in zip(names, tables)]
+    names = [method_of(t) for t in tables]
+    names = [n if names.count(n) == 1 else '%s:factor=%s' % (n, t.settings.get('factor', '?')) for n, t in zip(names, tables)]
+    after = lines('scaled_inv_freq')
+    if 'none' not in names:
+        after.insert(0, ('none', 'none', column(first, 'pair'), column(first, 'inv_freq'), 0))
+    draw_lines(top, after)
+    draw_lines(bottom, lines('ramp'))
+    log_scale(top.yaxis, False)
+    if trained:  # the last pair that came full circle within L
+        turn = 2 * math.pi / trained
+        top.axhline(turn, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
+        for text, offset in (('one turn in %s positions' % plain(trained), 4), ('slower pairs: new angles past %s' % plain(trained), -11)):
+            top.annotate(text, (1, turn), (0, offset), xycoords=('axes fraction', 'data'), textcoords='offset points', ha='right',
+                         color=GREY, fontsize=9)
+    top.set_ylabel('radians per position')
+    bottom.set_yticks([0, 0.5, 1], ['÷ s  0', '0.5', 'kept  1'])
+    bottom.set_ylabel('ramp')
+    bottom.set_xlabel('pair')
+    bottom.xaxis.get_major_locator().set_params(integer=True)
+    for ax in (top, bottom):
+        ax.grid(axis='y', color=PALE, linewidth=0.6)
+    label_ends(top, after)
+    return fig
+
+
+def draw_decay(tables, options):
+    """Long-range decay: a^2 / (d/2) * sum_i cos(distance * f_i), against distance.
+
+    A query and an equal key whose elements are independent, of mean 0 and variance v, have the expected score
+    2 v a^2 sum_i cos(distance * f_i); a query and a key that have nothing in common, 0. So this is what the rotation
+    leaves, at a distance, of "that is what I look for": Men et al., Base of RoPE Bounds Context Length, arXiv 2405.14591.
+    (RoFormer draws an upper bound of a score: arXiv 2104.09864, section 3.4.3.) Every pair makes it swing, so a point is
+    the mean over the distances within a quarter of it.
+    """
+    import numpy as np
+    length = int(max(t.number('length', 2) for t in tables))
+    x = np.unique(np.round(np.geomspace(1, length, 300)).astype(int))
+    low, high = np.ceil(x / 1.25).astype(int), np.floor(x * 1.25).astype(int)
+    distance = np.arange(high[-1] + 1)
+    lines = []
+    for table in tables:
+        score = table.number('attention_factor', 1) ** 2 / len(table.rows) * sum(np.cos(distance * row['scaled_inv_freq']) for row in table.rows)
+        total = np.concatenate([[0], np.cumsum(score)])
+        name = method_of(table)
+        lines.append((name, name, x, (total[high + 1] - total[low]) / (high + 1 - low), 0))
+    fig, ax = token_figure(
+        tables, options, lines, 'What distance leaves of the score of a matching key',
+        'expected score: a² · mean over pairs of cos(distance · inv_freq), as in arXiv 2405.14591, smoothed; s = %.4g'
+        % max(t.number('scale', 1) for t in tables),
+        'distance from query to key, tokens', 'score (1: not rotated, a = 1)', (1, length * 1.03), markers=False)
+    ax.axhline(0, color=GREY, linewidth=0.8, zorder=1)
+    return fig
+
+
+def save(fig, path):
+    """A PNG gets a palette: flat colours lose nothing by it and the file is a third of the size."""
+    from PIL import Image
+    try:
+        if not path.lower().endswith('.png'):
+            return fig.savefig(path, metadata={'Date': None} if path.lower().endswith('.svg') else None)
+        picture = io.BytesIO()
+        fig.savefig(picture, dpi=DPI)
+        Image.open(picture).convert('RGB').quantize(255, dither=Image.Dither.NONE).save(path, optimize=True)
+    except (OSError, ValueError) as error:
+        fail(path, getattr(error, 'strerror', None) or str(error).split('\n')[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('tables', nargs='+', metavar='TABLE')
+    parser.add_argument('-o', '--out', required=True, metavar='OUT')
+    parser.add_argument('--decay', action='store_true', help='of --explain tables: what a distance leaves of the attention score')
+    parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
+    parser.add_argument('--train-ctx', type=float, default=0, metavar='L', help='trained length to mark, where no table says it')
+    parser.add_argument('--title', metavar='TEXT')
+    options = parser.parse_args()
+    tables = [table for path in options.tables for table in read_tables(path)]
+    kinds = sorted({table.kind for table in tables})
+    if len(kinds) > 1:
+        fail(tables[-1].path, 'one picture takes tables of one kind (found --%s)' % ' and --'.join(kinds))
+    if options.decay and kinds != ['explain']:
+        fail(tables[0].path, '--decay is drawn from tables of --explain (found --%s)' % kinds[0])
+    if options.methods:
+        wanted = options.methods.split(',')
+        for table in tables:
+            table.rows = [row for row in table.rows if row.get('method', method_of(table)) in wanted]
+        tables = [table for table in tables if table.rows] or fail(options.tables[0], 'none of the methods %s is in it' % options.methods)
+    try:
+        import matplotlib, numpy  # noqa: F401, E401
+    except ImportError:
+        sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), or pip install matplotlib')
+    picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'explain': draw_decay if options.decay else draw_pairs}[kinds[0]]
+    try:
+        fig = picture(tables, options)
+    except (ValueError, ArithmeticError, IndexError) as error:
+        fail(tables[0].path, 'its numbers make no picture (%s)' % str(error).split('\n')[0])
+    save(fig, options.out)
+
+
+if __name__ == '__main__':
+    main()
