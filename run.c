@@ -532,10 +532,13 @@ static int measured_length(const Program *p) {
     return four_times > seq_len ? four_times : seq_len;
 }
 
-static void print_measurement(const Options *o, const Program *p, const char *what) {
-    printf("# %s\t%s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, o->model_path, p->context, p->plans[0].rope.train_ctx, kv_type_names[o->kv]);
+// The `#` lines of a measurement, and its memory on standard error.
+static void describe_measurement(const Options *o, const Program *p, const char *what, char *heading, size_t capacity) {
     SessionConfig config = session_config(&p->plans[0], o->kv, p->context);
     size_t cache, bytes = session_bytes(&p->model, &config, &cache);
+    snprintf(heading, capacity, "# %s\t%.200s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, o->model_path, p->context, p->plans[0].rope.train_ctx,
+             kv_type_names[o->kv]);
+    if (o->ppl_file) snprintf(heading + strlen(heading), capacity - strlen(heading), "# text\t%.200s\n# samples\t%d\n", o->ppl_file, o->samples);
     fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", p->context, (double)bytes / 1e6, kv_type_names[o->kv], (double)cache / 1e6);
 }
 
@@ -554,9 +557,9 @@ static bool run_perplexity(const Options *o, Program *p, Error *err) {
     for (size_t i = 0; ok && i < n; i++)
         if (ids[i] >= p->model.config.vocab_size) ok = fail(err, "%s: token %d is not in the model's vocabulary of %d", o->ppl_file, (int)ids[i], p->model.config.vocab_size);
     if (ok) {
-        Measurement m = {&p->model, p->tokenizer, p->plans, p->n_plans, o->kv, p->context};
-        print_measurement(o, p, "perplexity");
-        printf("# text\t%s\n# samples\t%d\n", o->ppl_file, o->samples);
+        char heading[600];
+        Measurement m = {&p->model, p->tokenizer, p->plans, p->n_plans, o->kv, p->context, heading};
+        describe_measurement(o, p, "perplexity", heading, sizeof heading);
         ok = measure_perplexity(&m, ids, n, bos, o->samples, o->per_token, err);
     }
     free(ids);
@@ -565,9 +568,10 @@ static bool run_perplexity(const Options *o, Program *p, Error *err) {
 
 static bool run_passkey(const Options *o, Program *p, bool *passed, Error *err) {
     if (!open_tokenizer(o, p, err) || !make_plans(o, p, err)) return false;
-    Measurement m = {&p->model, p->tokenizer, p->plans, p->n_plans, o->kv, p->context};
+    char heading[600];
+    Measurement m = {&p->model, p->tokenizer, p->plans, p->n_plans, o->kv, p->context, heading};
     double worst;
-    print_measurement(o, p, "passkey");
+    describe_measurement(o, p, "passkey", heading, sizeof heading);
     if (!measure_passkey(&m, o->trials, o->seed, &worst, err)) return false;
     *passed = worst >= o->min_accuracy;
     if (!*passed) fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", worst, o->min_accuracy);
@@ -611,27 +615,26 @@ static bool run_job(const Options *o, Program *p, bool *passed, Error *err) {
     return open_tokenizer(o, p, err) && run_text(o, p, err);
 }
 
+// Ends the program with what was written to standard output, or the reason why it was not.
+static int finish(bool ok, Error *err) {
+    if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
+    if (!ok) fprintf(stderr, "run: %s\n", err->text);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv) {
     Options options;
     Error err;
-    if (!parse_options(argc, argv, &options, &err)) {
-        fprintf(stderr, "run: %s\n", err.text);
-        return EXIT_USAGE;
-    }
-    if (options.help) return print_help(), fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-    if (options.version) return printf("rope.c " VERSION "\n"), fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-    if (!check_options(&options, &err)) {
-        fprintf(stderr, "run: %s\n", err.text);
-        return EXIT_USAGE;
-    }
+    bool understood = parse_options(argc, argv, &options, &err);
+    if (understood && options.help) return print_help(), finish(true, &err);
+    if (understood && options.version) return printf("rope.c " VERSION "\n"), finish(true, &err);
+    if (!understood || !check_options(&options, &err)) return finish(false, &err), EXIT_USAGE;
     if (options.threads || !getenv("OMP_NUM_THREADS")) set_thread_count(options.threads ? options.threads : physical_cores());
     signal(SIGBUS, on_bus_error);
     Program program = {0};
-    bool passed = true;
-    bool ok = run_job(&options, &program, &passed, &err);
-    if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(&err, "cannot write to standard output");
-    if (!ok) fprintf(stderr, "run: %s\n", err.text);
+    bool passed = true, ok = run_job(&options, &program, &passed, &err);
+    int status = finish(ok, &err);
     close_program(&program);
     if (ok && interrupted) return EXIT_INTERRUPTED;
-    return ok && passed ? EXIT_SUCCESS : EXIT_FAILURE;
+    return passed ? status : EXIT_FAILURE;
 }

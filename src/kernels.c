@@ -37,7 +37,8 @@ enum {
 };
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));    // what comparing gives
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));   // bits
 typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 static inline vf load(const float *p) { return *(const vf_mem *)p; }
@@ -603,7 +604,7 @@ static inline vf exp_vf(vf x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    vf power = (vf)(((vi)shifted << 23) + 0x3f800000);
+    vf power = (vf)(((vu)shifted << 23) + 0x3f800000);
     return select_vf(x < -87.0f, (vf){0}, p * power);
 }
 

@@ -115,7 +115,7 @@ bool measure_perplexity(const Measurement *m, const int32_t *ids, size_t n_ids, 
     int32_t *window = alloc_array((size_t)n, sizeof *window, "a window", err);
     double *nll = window ? alloc_array((size_t)n, 2 * sizeof *nll, "scores", err) : NULL;
     bool ok = nll != NULL;
-    if (ok) printf(per_token ? "method\tposition\ttoken\tnll\n" : "method\tfrom\tto\ttokens\tnll\tppl\n");
+    if (ok) printf("%s%s", m->heading, per_token ? "method\tposition\ttoken\tnll\n" : "method\tfrom\tto\ttokens\tnll\tppl\n");
     Progress progress = progress_start();
     for (int i = 0; ok && i < m->n_plans; i++)
         ok = perplexity_of(m, &m->plans[i], ids, n_ids, bos, samples, per_token, &progress, i, window, nll, nll + n, err);
@@ -131,15 +131,25 @@ static const char INTRO[] = "There is an important info hidden inside a lot of i
                             "I will quiz you about the important information there.";
 static const char *const FILLER[] = {" The grass is green.", " The sky is blue.", " The sun is yellow.", " Here we go.", " There and back again."};
 static const char QUESTION[] = " What is the pass key? The pass key is";
-enum { N_FILLER = 5, N_DEPTHS = 5, KEY_DIGITS = 5, MAX_ANSWER = 12, KEY_SLACK = 8, NEEDLE_BYTES = 96 };
+enum { N_FILLER = 5, N_DEPTHS = 5, KEY_DIGITS = 5, MAX_ANSWER = 12, KEY_SLACK = 8, NEEDLE_BYTES = 96, FILLER_BYTES = 22 };
 
 // A prompt that is made again for every trial.
 typedef struct {
-    char *text;      // room for the longest haystack
-    size_t length;   // of the text
-    int32_t *ids;    // BOS and the text's ids
+    char *text;
+    size_t length, capacity;  // of the text, in bytes
+    int32_t *ids;             // BOS and the text's ids
     int n_ids;
 } Haystack;
+
+// Room for `sentences` filler sentences, each at most FILLER_BYTES.
+static bool reserve(Haystack *h, int sentences, Error *err) {
+    size_t needed = (size_t)sentences * FILLER_BYTES + sizeof INTRO + sizeof QUESTION + NEEDLE_BYTES;
+    if (needed <= h->capacity) return true;
+    free(h->text);
+    h->text = alloc_array(needed, 1, "a haystack", err);
+    h->capacity = h->text ? needed : 0;
+    return h->text != NULL;
+}
 
 static void append(Haystack *h, const char *text) {
     size_t n = strlen(text);
@@ -150,6 +160,7 @@ static void append(Haystack *h, const char *text) {
 // The haystack with `sentences` filler sentences, the key behind the share `depth` of them, as ids.
 static bool build(Haystack *h, const Tokenizer *tokenizer, int sentences, double depth, int key, Error *err) {
     int before = (int)(sentences * depth + 0.5);
+    if (!reserve(h, sentences, err)) return false;
     h->length = 0;
     append(h, INTRO);
     for (int i = 0; i <= sentences; i++) {
@@ -262,6 +273,7 @@ static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, 
     bool ok = true;
     long all = 0, all_correct = 0;
     int first = plan->rope.train_ctx / 2, length = first < m->length && first > 0 ? first : m->length;
+    if (plan == m->plans) printf("%smethod\tlength\tdepth\ttrials\tcorrect\taccuracy\n", m->heading);
     for (; ok; length = length > m->length / 2 ? m->length : length * 2) {
         int sentences = sentences_for(h, m->tokenizer, length, err);
         ok = sentences != -2;
@@ -284,10 +296,7 @@ static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, 
 }
 
 bool measure_passkey(const Measurement *m, int trials, uint64_t seed, double *worst, Error *err) {
-    // A filler sentence is at most 22 characters, and there are never more of them than positions.
-    Haystack h = {.text = alloc_array((size_t)m->length * 22 + sizeof INTRO + sizeof QUESTION + NEEDLE_BYTES, 1, "a haystack", err)};
-    if (!h.text) return false;
-    printf("method\tlength\tdepth\ttrials\tcorrect\taccuracy\n");
+    Haystack h = {0};
     Progress progress = progress_start();
     bool ok = true;
     *worst = 1;

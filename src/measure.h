@@ -13,6 +13,7 @@ typedef struct {
     int n_plans;
     KvType kv;
     int length;  // -n: positions of a window, the longest haystack
+    const char *heading;  // `#` lines, printed above the table once nothing more can be wrong with what was asked
 } Measurement;
 
 // The session configuration of one plan.

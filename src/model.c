@@ -92,7 +92,7 @@ static bool read_config(const uint8_t *p, ModelConfig *c, int *group_size, Error
         return fail(err, "impossible header: bos_id is %d (expected -1 to %d)", c->bos_id, c->vocab_size - 1);
     for (int i = 0; i < c->n_eos; i++)
         if (!read_int(p + 72 + 4 * i, "eos_ids", 0, c->vocab_size - 1, &c->eos_ids[i], err)) return false;
-    for (int i = 204; i < HEADER_BYTES; i++)
+    for (int i = 140; i < HEADER_BYTES; i = i == 143 ? 204 : i + 1)
         if (p[i]) return fail(err, "impossible header: reserved byte %d is not 0", i);
     return check_shape(c, err);
 }
@@ -116,15 +116,16 @@ static bool read_rope(const uint8_t *p, RopeConfig *r, int *n_longrope, Error *e
 
 // ---- tensors --------------------------------------------------------------------------------------------------------
 
-// Walks through the file's bytes. `offset` goes on past the end, so that the size that was expected can be told.
+// Walks through the file's bytes. `offset` goes on past the end, so that the size that was expected can be told; pointers
+// past the end are never formed.
 typedef struct {
     const uint8_t *data;
-    size_t offset;
+    size_t size, offset;
     bool overflow;  // the offset does not fit in size_t
 } Cursor;
 
 static const uint8_t *take(Cursor *c, size_t count, size_t item_bytes) {
-    const uint8_t *here = c->data + c->offset;
+    const uint8_t *here = c->data + (c->offset <= c->size ? c->offset : c->size);
     size_t bytes;
     if (!mul_size(count, item_bytes, &bytes) || !add_size(c->offset, bytes, &c->offset)) c->overflow = true;
     return here;
@@ -244,7 +245,7 @@ static void place_v3(Model *m, Layer *layers, Cursor *c, int group_size) {
 // Places the tensors twice: first to learn whether the file's size is right, then, when it justifies the memory, for good.
 static bool place_tensors(Model *m, size_t header_bytes, int group_size, Error *err) {
     for (int pass = 0; pass < 2; pass++) {
-        Cursor c = {.data = m->file.data, .offset = header_bytes};
+        Cursor c = {.data = m->file.data, .size = m->file.size, .offset = header_bytes};
         if (m->config.version == 3)
             place_v3(m, m->layers, &c, group_size);
         else

@@ -29,7 +29,7 @@ static const char *const class_names[N_TENSOR_CLASSES] = {"embedding", "attentio
 enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER };
 
 static void put(Writer *w, const void *data, size_t n) {
-    if (!w->failed && fwrite(data, 1, n, w->file) != n) w->failed = true, w->reason = errno;
+    if (n > 0 && !w->failed && fwrite(data, 1, n, w->file) != n) w->failed = true, w->reason = errno;
     w->offset += n;
 }
 

@@ -230,7 +230,7 @@ static bool index_pieces(Tokenizer *t, const char *path, Error *err) {
     bool every_byte = t->flags & BYTE_FALLBACK;
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
     if (every_byte || t->unk_id >= 0) return true;
-    return fail(err, "%s: unknown characters have no token (expected an unk_id, or byte fallback and all 256 byte tokens)", path);
+    return fail(err, "%s: no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)", path);
 }
 
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
