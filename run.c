@@ -506,14 +506,12 @@ static bool chat(const Options *o, const Program *p, Session *session, Sampler *
 }
 
 static bool run_text(const Options *o, const Program *p, Error *err) {
-    SessionConfig config = session_config(&p->plans[0], o->kv, p->context);
-    size_t cache, bytes = session_bytes(&p->model, &config, &cache);
+    const RopePlan *plan = &p->plans[0];
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
     Sampler sampler = {0};
-    Session *session = session_new(&p->model, &config, err);
+    Session *session = open_session(&p->model, plan, o->kv, p->context, true, err);
     if (!session) return false;
-    fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB); rope %s, factor %.6g, trained on %d; seed %llu\n", p->context, (double)bytes / 1e6,
-            kv_type_names[o->kv], (double)cache / 1e6, p->plans[0].name, p->plans[0].rope.factor, p->plans[0].rope.train_ctx, (unsigned long long)seed);
+    fprintf(stderr, "run: rope %s, factor %.6g, trained on %d; seed %llu\n", plan->name, plan->rope.factor, plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
     signal(SIGINT, on_interrupt);
     bool ok = sampler_init(&sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
@@ -532,14 +530,11 @@ static int measured_length(const Program *p) {
     return four_times > seq_len ? four_times : seq_len;
 }
 
-// The `#` lines of a measurement, and its memory on standard error.
+// The `#` lines of a measurement.
 static void describe_measurement(const Options *o, const Program *p, const char *what, char *heading, size_t capacity) {
-    SessionConfig config = session_config(&p->plans[0], o->kv, p->context);
-    size_t cache, bytes = session_bytes(&p->model, &config, &cache);
     snprintf(heading, capacity, "# %s\t%.200s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, o->model_path, p->context, p->plans[0].rope.train_ctx,
              kv_type_names[o->kv]);
     if (o->ppl_file) snprintf(heading + strlen(heading), capacity - strlen(heading), "# text\t%.200s\n# samples\t%d\n", o->ppl_file, o->samples);
-    fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", p->context, (double)bytes / 1e6, kv_type_names[o->kv], (double)cache / 1e6);
 }
 
 static bool run_perplexity(const Options *o, Program *p, Error *err) {

@@ -9,8 +9,13 @@
 
 #include "kernels.h"
 
-SessionConfig session_config(const RopePlan *plan, KvType kv, int context) {
-    return (SessionConfig){.rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .kv = kv, .context = context};
+Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err) {
+    SessionConfig config = {.rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .kv = kv, .context = context};
+    size_t cache, bytes = session_bytes(model, &config, &cache);
+    Session *s = session_new(model, &config, err);
+    if (s && say_memory)
+        fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, (double)bytes / 1e6, kv_type_names[kv], (double)cache / 1e6);
+    return s;
 }
 
 // ---- progress -------------------------------------------------------------------------------------------------------
@@ -85,8 +90,7 @@ static void print_buckets(const char *name, const double *sum, int n, int sample
 static bool perplexity_of(const Measurement *m, const RopePlan *plan, const int32_t *ids, size_t n_ids, int bos, int samples, bool per_token,
                           Progress *progress, double done, int32_t *window, double *nll, double *sum, Error *err) {
     int n = m->length, given = bos >= 0 ? n - 1 : n;  // positions that the text fills
-    SessionConfig config = session_config(plan, m->kv, n);
-    Session *s = session_new(m->model, &config, err);
+    Session *s = open_session(m->model, plan, m->kv, n, plan == m->plans, err);
     if (!s) return false;
     bool ok = true;
     memset(sum, 0, (size_t)n * sizeof *sum);
@@ -267,8 +271,7 @@ static bool run_cell(Session *s, const Measurement *m, Haystack *h, int sentence
 
 static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, int trials, uint64_t seed, Progress *progress, double done, double *accuracy,
                        Error *err) {
-    SessionConfig config = session_config(plan, m->kv, m->length);
-    Session *s = session_new(m->model, &config, err);
+    Session *s = open_session(m->model, plan, m->kv, m->length, plan == m->plans, err);
     if (!s) return false;
     bool ok = true;
     long all = 0, all_correct = 0;

@@ -16,8 +16,8 @@ typedef struct {
     const char *heading;  // `#` lines, printed above the table once nothing more can be wrong with what was asked
 } Measurement;
 
-// The session configuration of one plan.
-SessionConfig session_config(const RopePlan *plan, KvType kv, int context);
+// A new session of a plan. The memory it takes is said on standard error, once it has been got.
+Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err);
 
 // Perplexity of `samples` windows of `length` positions, spread evenly over the n_ids ids, each read as one prompt.
 // bos >= 0 is put in front of every window and counts as its first position. Prints one row per bucket of positions
