@@ -314,7 +314,7 @@ static void write_token(TextOut *out, int token) {
     size_t n;
     const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);
     out->previous = token;
-    // As in llama2.c, a single byte that cannot be shown (a bell, a backspace) is left out.
+    // As in llama2.c, a single byte that cannot be shown (a bell, a backspace, half a character) is left out.
     unsigned char first = n == 1 ? (unsigned char)piece[0] : 'a';
     if (first < 128 && !isprint(first) && !isspace(first)) return;
     char stack[256], *text = n + 4 <= sizeof stack ? stack : malloc(n + 4);
@@ -410,9 +410,8 @@ static bool answer(const Program *p, Session *session, Sampler *sampler, TextOut
     }
 }
 
-static void end_text(TextOut *out) {
-    char rest[4];
-    fwrite(rest, 1, utf8_flush(&out->stream, rest), stdout);
+// What is left of an unfinished character is dropped with the stream.
+static void end_text(void) {
     putchar('\n');
     fflush(stdout);
 }
@@ -427,12 +426,12 @@ static bool generate(const Options *o, const Program *p, Session *session, Sampl
     bool ok = ids != NULL;
     if (ok && n == 0) ok = fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
     if (ok && n > p->context) ok = fail(err, "the prompt has %d tokens, and -n %d is all that it and the answer may have", n, p->context);
-    TextOut out = {.tokenizer = p->tokenizer, .previous = -1};
+    TextOut out = {.tokenizer = p->tokenizer, .stream = {.drop_bad = true}, .previous = -1};
     Speed speed = {0};
     ok = ok && read_prompt(session, ids, n, &speed, err);
     for (int i = 0; ok && i < n; i++) write_token(&out, ids[i]);
     ok = ok && answer(p, session, sampler, &out, o->ignore_eos, &speed, &last, err);
-    if (ok) end_text(&out), print_speed(&speed);
+    if (ok) end_text(), print_speed(&speed);
     free(ids);
     return ok;
 }
@@ -493,9 +492,9 @@ static bool chat(const Options *o, const Program *p, Session *session, Sampler *
         free(line);
         if (!ok || full) break;
         printf("Assistant: ");
-        TextOut out = {.tokenizer = p->tokenizer, .previous = -1};
+        TextOut out = {.tokenizer = p->tokenizer, .stream = {.drop_bad = true}, .previous = -1};
         ok = answer(p, session, sampler, &out, o->ignore_eos, &speed, &last, err);
-        end_text(&out);
+        end_text();
         full = session_position(session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }

@@ -509,9 +509,9 @@ size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out
         while (stream->n_pending > 0) {
             int n = scan_utf8((const char *)stream->pending, (size_t)stream->n_pending);
             if (n == 0) break;
+            bool keep = n > 0 || !stream->drop_bad;
             if (n < 0) n = 1;
-            memcpy(out + n_out, stream->pending, (size_t)n);
-            n_out += (size_t)n;
+            if (keep) memcpy(out + n_out, stream->pending, (size_t)n), n_out += (size_t)n;
             stream->n_pending -= n;
             memmove(stream->pending, stream->pending + n, (size_t)stream->n_pending);
         }
@@ -520,7 +520,7 @@ size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out
 }
 
 size_t utf8_flush(Utf8Stream *stream, char *out) {
-    size_t n = (size_t)stream->n_pending;
+    size_t n = stream->drop_bad ? 0 : (size_t)stream->n_pending;
     memcpy(out, stream->pending, n);
     stream->n_pending = 0;
     return n;

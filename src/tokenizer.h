@@ -33,6 +33,7 @@ const char *tokenizer_decode(const Tokenizer *tokenizer, int previous, int id, s
 typedef struct {
     unsigned char pending[4];
     int n_pending;
+    bool drop_bad;  // bytes that can never become a character are dropped, as llama2.c does not print them
 } Utf8Stream;
 
 // Takes `length` bytes and writes to `out` (capacity at least length + 4) those that are complete; returns how many.
