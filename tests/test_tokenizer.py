@@ -8,12 +8,12 @@ CC names the compiler; TOKENIZER_TEST names a tests/tokenizer_test.c that is bui
 """
 import os
 import random
+import resource
 import shlex
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = [os.path.join(ROOT, *name.split("/")) for name in ("tests/tokenizer_test.c", "src/tokenizer.c", "src/util.c")]
@@ -587,9 +587,9 @@ def test_speed(program, folder):
         vocabulary = Vocabulary(pieces + extra)
         path = write(os.path.join(folder, "speed.bin"), vocabulary.tokens() + vocabulary.trailer())
         for what, text in texts.items():
-            start = time.time()
+            start = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])  # processor time: a busy machine is no failure
             ids = encode(program, path, len(vocabulary), [text])
-            seconds = time.time() - start
+            seconds = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - start
             check(ids is not None and seconds < 10, "1 MB of %s (%s)" % (what, name), "%.1f s" % seconds)
 
 
