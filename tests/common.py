@@ -1,0 +1,354 @@
+"""What the tests share: counting, running ./run, and a writer of model and tokenizer files made from docs/format.md alone."""
+
+import array
+import os
+import random
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RUN = os.path.join(ROOT, 'run')
+SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
+GOLDEN = os.path.join(ROOT, 'tests', 'golden')
+WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
+
+# ---- counting -------------------------------------------------------------------------------------------------------
+
+counts = {'passed': 0, 'failed': 0, 'skipped': 0}
+
+
+def check(good, what, detail=''):
+    counts['passed' if good else 'failed'] += 1
+    if not good:
+        print('FAIL %s: %s' % (what, ' '.join(str(detail).split())[:300]))
+    return good
+
+
+def close(found, expected, tolerance, what):
+    """Every number of `found` within `tolerance` of its counterpart."""
+    if not check(len(found) == len(expected) and len(found) > 0, what, '%d numbers, not %d' % (len(found), len(expected))):
+        return False
+    worst = max(range(len(found)), key=lambda i: abs(found[i] - expected[i]) if found[i] == found[i] else float('inf'))
+    return check(abs(found[worst] - expected[worst]) <= tolerance, what,
+                 'number %d is %.9g, not %.9g (tolerance %g)' % (worst, found[worst], expected[worst], tolerance))
+
+
+def skip(what):
+    counts['skipped'] += 1
+    print('skipped: ' + what)
+
+
+def main(tests):
+    """Runs every test_* of the module's globals, in the order they are written, and prints the sum."""
+    if not os.path.exists(RUN):
+        sys.exit('%s: there is no ./run to test: run make first' % sys.argv[0])
+    try:
+        for name, test in list(tests.items()):
+            if name.startswith('test_') and (len(sys.argv) == 1 or name in sys.argv[1:]):
+                began = time.time()
+                try:
+                    test()
+                except Exception:
+                    check(False, name, traceback.format_exc()[-280:])
+                if os.environ.get('TIMES'):
+                    print('%6.2f s %s' % (time.time() - began, name))
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+    print('%(passed)d passed, %(failed)d failed' % counts + (', %(skipped)d skipped' % counts if counts['skipped'] else ''))
+    sys.exit(1 if counts['failed'] else 0)
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+class Result:
+    def __init__(self, status, raw, err):
+        self.status, self.raw, self.out, self.err = status, raw, raw.decode(errors='replace'), err.decode(errors='replace')
+
+    def __repr__(self):
+        return 'status %d, stderr %r' % (self.status, self.err[-250:])
+
+
+def run(*arguments, stdin=b'', program=RUN, timeout=120, **options):
+    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more."""
+    environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive', ASAN_OPTIONS='detect_leaks=1', LC_ALL='C')
+    try:
+        done = subprocess.run([program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
+                              stderr=subprocess.PIPE, timeout=timeout, env=environment, **options)
+    except subprocess.TimeoutExpired:
+        return Result(-1000, b'', b'it did not end within %d s' % timeout)
+    return Result(done.returncode, done.stdout or b'', done.stderr)
+
+
+def good(*arguments, **options):
+    """The same, where anything but status 0 is an error of the test."""
+    result = run(*arguments, **options)
+    if result.status != 0:
+        raise RuntimeError('run %s: %r' % (' '.join(map(str, arguments)), result))
+    return result
+
+
+def one_line(result, status, what, *words):
+    """The program refused: its status, one line `run: ...` with all the words, and nothing on standard output."""
+    line = result.err.startswith('run: ') and result.err.count('\n') == 1 and result.err.endswith('\n')
+    missing = [word for word in words if word not in result.err]
+    check(result.status == status and line and not missing and not result.raw, what, '%r, expected status %d and %s' % (result, status, words))
+
+
+def table(text):
+    """A table of standard output: its `# key<TAB>value` lines, the column names, the rows as dictionaries of strings."""
+    lines = text.splitlines()
+    settings = dict(line[2:].split('\t', 1) for line in lines if line.startswith('# ') and '\t' in line)
+    header, *rows = [line.split('\t') for line in lines if not line.startswith('#')]
+    if any(len(row) != len(header) for row in rows):
+        raise RuntimeError('a row has not as many cells as the header: %r' % text[:200])
+    return settings, header, [dict(zip(header, row)) for row in rows]
+
+
+def perplexity(model, ids, *arguments):
+    """The nll column of --ppl --per-token for ids."""
+    path = in_work('ids.txt')
+    write(path, ' '.join(map(str, ids)))
+    out = good(model, '--ppl', path, '--ids', '--per-token', '-n', len(ids), *arguments).out
+    return [float(row['nll']) for row in table(out)[2]]
+
+
+def add_counts(result, what):
+    """Takes over what a test program in C printed: its failures, and `N passed, N failed` last."""
+    *lines, last = result.out.splitlines() or ['']
+    for line in lines[:10]:
+        print('%s [%s]' % (line, what))
+    words = last.split()
+    if check(len(words) == 4 and words[1::2] == ['passed,', 'failed'] and result.status in (0, 1), what, result):
+        counts['passed'] += int(words[0])
+        counts['failed'] += int(words[2])
+
+
+def stale(made, sources):
+    return not os.path.exists(made) or os.path.getmtime(made) <= max(map(os.path.getmtime, sources))
+
+
+def compiler(commands, what):
+    """Runs compilations, two at a time. False when one failed and `what` may."""
+    failed, running = '', []
+    for command in commands + [None, None]:
+        while len(running) > (1 if command else 0):
+            process = running.pop(0)
+            output = process.communicate()[0].decode()
+            failed = failed or process.returncode and output or ''
+        if command:
+            running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    if failed and 'sanitized' not in what:
+        raise RuntimeError('cannot compile %s: %s' % (what, ' '.join(line for line in failed.splitlines() if 'error' in line)))
+    return not failed
+
+
+def compiled(source, kind):
+    """The path of a program made from run.c or a test in C, or None when the compiler has no sanitizers. Kept in build/tests.
+    kind: 'same' as ./run itself, 'portable' for any processor of this family, 'sanitized' against bad memory and undefined behaviour."""
+    built_with = os.path.join(ROOT, 'build', 'flags')
+    flags = shlex.split(open(built_with).read())
+    if kind == 'portable':
+        flags = [f for f in flags if not f.startswith(('-march', '-mcpu', '-mtune'))]
+    if kind == 'sanitized':
+        flags += ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
+    flags = [f for f in flags if f != '-Werror'] + ['-I', ROOT]
+    folder = os.path.join(ROOT, 'build', 'tests', kind)
+    os.makedirs(os.path.join(folder, 'src'), exist_ok=True)
+    files = ['rope.c', 'rope.h', 'Makefile'] + ['src/' + name for name in os.listdir(os.path.join(ROOT, 'src')) if name.endswith(('.c', '.h'))]
+    headers = [os.path.join(ROOT, f) for f in files if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with]
+    objects, commands = [], []
+    for file in files:
+        if file.endswith('.c'):
+            objects.append(os.path.join(ROOT, 'build', file[:-1] + 'o') if kind == 'same' else os.path.join(folder, file[:-1] + 'o'))
+            if kind != 'same' and stale(objects[-1], headers + [os.path.join(ROOT, file)]):
+                commands.append(flags + ['-c', os.path.join(ROOT, file), '-o', objects[-1]])
+    program = os.path.join(folder, os.path.basename(source)[:-2])
+    if not compiler(commands, '%s, %s' % (source, kind)):
+        return None
+    if stale(program, objects + headers + [os.path.join(ROOT, source)]):
+        if not compiler([flags + [os.path.join(ROOT, source), *objects, '-o', program, '-lm']], '%s, %s' % (source, kind)):
+            return None
+    return program
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+def in_work(name):
+    return os.path.join(WORK, name)
+
+
+def write(path, data):
+    with open(path, 'wb') as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def read(path):
+    with open(path, 'rb') as file:
+        return file.read()
+
+
+F32, F16, BF16, Q8, Q4 = range(5)
+Q4_GROUP, PACK = 32, 64
+METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope']
+
+# The header of version 3, field by field: name, offset, type, value unless said.
+FIELDS = [
+    ('magic', 0, 'I', 0x616b3432), ('version', 4, 'I', 3), ('weight_type', 8, 'I', F32), ('group_size', 12, 'I', 0),
+    ('dim', 16, 'I', 32), ('hidden_dim', 20, 'I', 44), ('n_layers', 24, 'I', 2), ('n_heads', 28, 'I', 4),
+    ('n_kv_heads', 32, 'I', 2), ('head_dim', 36, 'I', 8), ('vocab_size', 40, 'I', 50), ('seq_len', 44, 'I', 64),
+    ('shared_classifier', 48, 'I', 0), ('sliding_window', 52, 'I', 0), ('norm_eps', 56, 'd', 1e-5), ('bos_id', 64, 'i', 1),
+    ('n_eos', 68, 'I', 1), ('eos_ids', 72, '8i', (2, 0, 0, 0, 0, 0, 0, 0)), ('rope_method', 104, 'I', 0), ('rope_dynamic', 108, 'I', 0),
+    ('theta', 112, 'd', 10000.0), ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0),
+    ('truncate', 136, 'I', 1), ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
+    ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
+    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0)]
+
+
+def config(**changes):
+    """The fields of a small model; short_factors and long_factors beside those of the header."""
+    fields = {name: value for name, _, _, value in FIELDS}
+    if 'method' in changes:
+        changes['rope_method'] = METHODS.index(changes.pop('method'))
+    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors'}
+    if unknown:
+        raise KeyError(unknown)
+    fields.update(changes)
+    fields['n_longrope'] = len(fields.get('short_factors', ()))
+    return fields
+
+
+def header(c):
+    head = bytearray(256)
+    for name, offset, kind, _ in FIELDS:
+        value = c[name]
+        struct.pack_into('<' + kind, head, offset, *(value if isinstance(value, tuple) else (value,)))
+    lists = list(c.get('short_factors', ())) + list(c.get('long_factors', ()))
+    return bytes(head) + struct.pack('<%dd' % len(lists), *lists)
+
+
+def shapes(c):
+    """(name, rows, columns) in the file's order; a vector has 0 rows."""
+    dim, q, kv, hidden = c['dim'], c['n_heads'] * c['head_dim'], c['n_kv_heads'] * c['head_dim'], c['hidden_dim']
+    yield 'embedding', c['vocab_size'], dim
+    for i in range(c['n_layers']):
+        for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim), ('wo', dim, q),
+                                    ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)):
+            yield '%s.%d' % (name, i), rows, columns
+    yield 'final_norm', 0, dim
+    if not c['shared_classifier']:
+        yield 'classifier', c['vocab_size'], dim
+
+
+def random_weights(c, seed):
+    """{name: array of float32}, such that attention is peaked enough for positions to matter and the logits differ."""
+    rng, weights = random.Random(seed), {}
+    for name, rows, columns in shapes(c):
+        gain = {'embedding': 1, 'classifier': 2}.get(name, 1.6 if name[:2] in ('wq', 'wk') else 1) / max(columns, 1) ** 0.5
+        gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
+        weights[name] = array.array('f', [rng.gauss(0, gain) for _ in range(rows * columns)] if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
+    return weights
+
+
+def to_bf16(value):
+    bits = struct.unpack('<I', struct.pack('<f', value))[0]
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16
+
+
+def encode(values, weight_type, columns, group_size):
+    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for."""
+    if weight_type == F32:
+        return [array.array('f', values).tobytes()], values
+    if weight_type == F16:
+        data = struct.pack('<%de' % len(values), *values)
+        return [data], array.array('f', struct.unpack('<%de' % len(values), data))
+    if weight_type == BF16:
+        half = [to_bf16(v) for v in values]
+        return [struct.pack('<%dH' % len(half), *half)], array.array('f', struct.unpack('<%df' % len(half), struct.pack('<%dI' % len(half), *(h << 16 for h in half))))
+    if weight_type == Q4:
+        return encode_q4(values, columns)
+    numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
+    for row in range(0, len(values), columns):
+        for first in range(row, row + columns, group_size):
+            group = values[first:min(first + group_size, row + columns)]
+            scales.append(max(map(abs, group)) / 127 or 1)
+            whole = [round(v / scales[-1]) for v in group]
+            numbers.extend(whole)
+            floats.extend(w * scales[-1] for w in whole)
+    return [numbers.tobytes(), scales.tobytes()], floats
+
+
+def encode_q4(values, columns):
+    """Packs of 64 columns: byte j has column j in its low half and column j + 32 in its high half, as value + 8."""
+    packs, scales = bytearray(), b''
+    for row in range(0, len(values), columns):
+        for first in range(row, row + columns, PACK):
+            pack, whole = list(values[first:min(first + PACK, row + columns)]), []
+            pack += [0.0] * (PACK - len(pack))
+            for half in (pack[:Q4_GROUP], pack[Q4_GROUP:]):
+                stored = struct.pack('<e', max(map(abs, half)) / 7)
+                scale = struct.unpack('<e', stored)[0] or 1.0
+                scales += stored
+                whole += [min(max(round(v / scale), -8), 7) for v in half]
+            packs += bytes(whole[j] + 8 | whole[j + Q4_GROUP] + 8 << 4 for j in range(Q4_GROUP))
+    return [bytes(packs), scales], array.array('f', decode_q4(packs, scales, len(values) // columns, columns))
+
+
+def decode_q4(packs, scales, rows, columns):
+    """The weights of a q4 matrix."""
+    per_row, floats = (columns + PACK - 1) // PACK, []
+    scale = struct.unpack('<%de' % (2 * per_row * rows), scales)
+    for row in range(rows):
+        for column in range(columns):
+            pack, j = row * per_row + column // PACK, column % PACK
+            byte = packs[pack * Q4_GROUP + j % Q4_GROUP]
+            floats.append(((byte >> 4 if j >= Q4_GROUP else byte & 15) - 8) * scale[2 * pack + j // Q4_GROUP])
+    return floats
+
+
+def write_model(path, c, weights):
+    """Writes a version 3 file; the weights as the file holds them, rounded, come back."""
+    data, stored = bytearray(header(c)), {}
+    for name, rows, columns in shapes(c):
+        parts, stored[name] = encode(weights[name], c['weight_type'] if rows else F32, columns, c['group_size'])
+        for part in parts:
+            data += bytes(-len(data) % 64) + part
+    write(path, bytes(data + bytes(-len(data) % 64)))
+    return stored
+
+
+def with_header(path, model, c):
+    """A copy of a model's file with another header, for settings that leave the tensors alone."""
+    head = header(c)
+    if len(head) != 256:
+        raise ValueError('longrope lists move the tensors')
+    return write(path, head + read(model)[256:])
+
+
+def tiny_model(name, seed=1, **changes):
+    """The path of a model with random weights."""
+    c = config(**changes)
+    write_model(in_work(name), c, random_weights(c, seed))
+    return in_work(name)
+
+
+def write_tokenizer(path, pieces=()):
+    """llama2.c's file: <unk>, <s>, </s>, 256 bytes, then the pieces, the first of them merged first. The number of tokens."""
+    tokens = [b'<unk>', b'\n<s>\n', b'\n</s>\n'] + [b'<0x%02X>' % b for b in range(256)] + [p if isinstance(p, bytes) else p.encode() for p in pieces]
+    data = struct.pack('<i', max(map(len, tokens)))
+    for i, token in enumerate(tokens):
+        data += struct.pack('<fi', -float(max(0, i - 258)), len(token)) + token
+    write(path, data)
+    return len(tokens)
+
+
+def random_ids(n, vocab_size, seed):
+    rng = random.Random(seed)
+    return [1] + [rng.randrange(3, vocab_size) for _ in range(n - 1)]

@@ -1,0 +1,165 @@
+"""The second opinion: every rope method's formula and a whole Llama, in plain Python doubles, as slow and as literal as can be.
+
+Written from DESIGN's formulas and the papers, not from the C code. Settings are the fields of a version 3 header
+(common.config), where 0 means "not said".
+"""
+
+import math
+from operator import mul
+
+from common import METHODS, Q4, Q8
+
+
+def scale_at(c, length):
+    s = c['factor'] or (1.0 if c['rope_dynamic'] else max(1.0, length / c['train_ctx']))
+    return max(1.0, s * length / c['train_ctx'] - (s - 1)) if c['rope_dynamic'] else s
+
+
+def ramp(c, i, f):
+    """g_i: 1 keeps the pair, 0 interpolates it."""
+    d, theta, L = c['head_dim'], c['theta'], c['train_ctx']
+    fast, slow = c['beta_fast'] or 32.0, c['beta_slow'] or 1.0
+    if c['ramp'] == 1:
+        turns = L * f / (2 * math.pi)
+        return min(max((turns - slow) / (fast - slow), 0.0), 1.0)
+
+    def correction(r):
+        return d * math.log(L / (2 * math.pi * r)) / (2 * math.log(theta))
+    low, high = correction(fast), correction(slow)
+    if c['truncate']:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, d - 1)
+    if low == high:
+        high += 0.001
+    return 1 - min(max((i - low) / (high - low), 0.0), 1.0)
+
+
+def temperature(s, m=1.0):
+    return 0.1 * m * math.log(s) + 1 if s > 1 else 1.0
+
+
+def rope(c, length):
+    """The inverse frequencies and the attention factor for a text of `length` positions."""
+    d, theta, L, s = c['head_dim'], c['theta'], c['train_ctx'], scale_at(c, length)
+    method = METHODS[c['rope_method']]
+    f = [theta ** (-2 * i / d) for i in range(d // 2)]
+    if c['rope_dynamic'] and length <= L:
+        return f, 1.0
+    a = 1.0
+    if method == 'linear':
+        f = [x / s for x in f]
+    elif method == 'ntk' and d > 2:
+        base = theta * s ** (d / (d - 2))
+        f = [base ** (-2 * i / d) for i in range(d // 2)]
+    elif method in ('ntk-by-parts', 'yarn'):
+        g = [ramp(c, i, x) for i, x in enumerate(f)]
+        f = [(x / s) * (1 - k) + x * k for x, k in zip(f, g)]
+        if method == 'yarn':
+            a = temperature(s)
+            if c['mscale'] and c['mscale_all_dim']:
+                a = temperature(s, c['mscale']) / temperature(s, c['mscale_all_dim'])
+    elif method == 'llama3':
+        low, high, scaled = c['low_freq_factor'] or 1.0, c['high_freq_factor'] or 4.0, []
+        for x in f:
+            wavelength = 2 * math.pi / x
+            t = (L / wavelength - low) / (high - low)
+            scaled.append(x if wavelength < L / high else x / s if wavelength > L / low else (1 - t) * x / s + t * x)
+        f = scaled
+    elif method == 'longrope':
+        f = [x / e for x, e in zip(f, c['long_factors'] if length > L else c['short_factors'])]
+        a = math.sqrt(1 + math.log(s) / math.log(L)) if s > 1 else 1.0
+    return f, c['attention_factor'] or a
+
+
+# ---- Llama ----------------------------------------------------------------------------------------------------------
+
+def dot(a, b):
+    return sum(map(mul, a, b))
+
+
+def rows_of(weights, name, columns):
+    flat = weights[name].tolist()
+    return [flat[i:i + columns] for i in range(0, len(flat), columns)]
+
+
+def product(rows, x):
+    return [dot(row, x) for row in rows]
+
+
+def rounded(x):
+    """What q4 weights, and q8 weights in groups of 64, are multiplied with: int8 in groups of 64."""
+    out = []
+    for first in range(0, len(x), 64):
+        step = max(map(abs, x[first:first + 64])) / 127 or 1
+        out += [round(v / step) * step for v in x[first:first + 64]]
+    return out
+
+
+def norm(x, weight, eps):
+    scale = 1 / math.sqrt(dot(x, x) / len(x) + eps)
+    return [v * scale * w for v, w in zip(x, weight)]
+
+
+def turn(x, position, f, a):
+    out = []
+    for i, frequency in enumerate(f):
+        c, s = a * math.cos(position * frequency), a * math.sin(position * frequency)
+        out += [x[2 * i] * c - x[2 * i + 1] * s, x[2 * i] * s + x[2 * i + 1] * c]
+    return out
+
+
+def sees(position, key, window, sinks):
+    return key <= position and (not window or key > position - window or key < sinks)
+
+
+def attend(queries, keys, values, c, window, sinks):
+    d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
+    out = []
+    for position, heads in enumerate(queries):
+        mixed = []
+        seen = [k for k in range(position + 1) if sees(position, k, window, sinks)]
+        for h in range(c['n_heads']):
+            scores = [dot(heads[h], keys[k][h // share]) / math.sqrt(d) for k in seen]
+            top = max(scores)
+            weights = [math.exp(score - top) for score in scores]
+            total = sum(weights)
+            mixed += [sum(w * values[k][h // share][j] for w, k in zip(weights, seen)) / total for j in range(d)]
+        out.append(mixed)
+    return out
+
+
+def logits(c, weights, ids, window=None, sinks=0):
+    """Logits of every position of one pass over ids."""
+    n, d, dim, eps = len(ids), c['head_dim'], c['dim'], c['norm_eps']
+    seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
+    window = c['sliding_window'] if window is None else window
+    f, a = rope(c, n)
+    embedding = rows_of(weights, 'embedding', dim)
+    stream = [embedding[token] for token in ids]
+
+    def heads(name, layer, normed, count, turned):
+        matrix = rows_of(weights, '%s.%d' % (name, layer), dim)
+        split = [[y[h * d:h * d + d] for h in range(count)] for y in (product(matrix, seen(x)) for x in normed)]
+        return [[turn(head, m, f, a) for head in row] for m, row in enumerate(split)] if turned else split
+    for layer in range(c['n_layers']):
+        normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
+        mixed = attend(heads('wq', layer, normed, c['n_heads'], True), heads('wk', layer, normed, c['n_kv_heads'], True),
+                       heads('wv', layer, normed, c['n_kv_heads'], False), c, window, sinks)
+        wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
+                          (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
+        stream = [[x + y for x, y in zip(row, product(wo, seen(m)))] for row, m in zip(stream, mixed)]
+        for t, row in enumerate(stream):
+            x = seen(norm(row, weights['ffn_norm.%d' % layer], eps))
+            hidden = [g / (1 + math.exp(-g)) * u for g, u in zip(product(w1, x), product(w3, x))]
+            stream[t] = [v + y for v, y in zip(row, product(w2, seen(hidden)))]
+    classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
+    return [product(classifier, seen(norm(x, weights['final_norm'], eps))) for x in stream]
+
+
+def nll(c, weights, ids, **options):
+    """-ln p of every token but the first."""
+    out = []
+    for row, target in zip(logits(c, weights, ids, **options), ids[1:]):
+        top = max(row)
+        out.append(math.log(sum(math.exp(v - top) for v in row)) + top - row[target])
+    return out

@@ -1,0 +1,205 @@
+// Sessions against sessions: the same text read in other pieces, on other threads, or afresh, must give the same logits.
+// Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE
+#include "tests/test_units.h"
+
+#include "src/settings.h"
+#include "src/transformer.h"
+
+static Model model;
+static RopePlan plan;
+static KvType kv;
+static int n;  // positions of the text
+static int32_t *ids;
+static double tolerance;
+static const char *label;
+
+static Session *open_session(int chunk, int context) {
+    Error err;
+    SessionConfig config = {.rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
+    Session *s = session_new(&model, &config, &err);
+    if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
+    return s;
+}
+
+static void read_ids(Session *s, const int32_t *from, int count, int length, int n_logits) {
+    Error err;
+    if (!session_read(s, from, count, length, n_logits, &err)) printf("FAIL %s: %s\n", label, err.text), exit(1);
+}
+
+static size_t vocab(void) {
+    return (size_t)model.config.vocab_size;
+}
+
+// Logits of the last `rows` positions read, which its last chunk holds.
+static void copy_logits(Session *s, int rows, float *out) {
+    for (int row = 0; row < rows; row += LOGIT_ROWS) {
+        Error err;
+        int count = rows - row < LOGIT_ROWS ? rows - row : LOGIT_ROWS;
+        const float *logits = session_logits(s, row, count, &err);
+        if (!logits) printf("FAIL %s: %s\n", label, err.text), exit(1);
+        memcpy(out + (size_t)row * vocab(), logits, (size_t)count * vocab() * sizeof *out);
+    }
+}
+
+// Logits of every position, read in pieces of `piece`, at the length of the whole text.
+static float *read_in_pieces(int piece, int context) {
+    float *all = get((size_t)n * vocab() * sizeof *all);
+    Session *s = open_session(piece, context);
+    for (int at = 0; at < n; at += piece) {
+        int count = n - at < piece ? n - at : piece;
+        read_ids(s, ids + at, count, n, count);
+        copy_logits(s, count, all + (size_t)at * vocab());
+    }
+    session_free(s);
+    return all;
+}
+
+static double distance(const float *a, const float *b, int rows) {
+    double worst = 0;
+    for (size_t i = 0; i < (size_t)rows * vocab(); i++) worst = isfinite(a[i]) && isfinite(b[i]) ? fmax(worst, fabs((double)a[i] - b[i])) : INFINITY;
+    return worst;
+}
+
+static void test_chunks(void) {
+    static const int pieces[] = {1, 3, 64, 100, 511};
+    float *whole = read_in_pieces(n, n), *last = get((size_t)n * vocab() * sizeof *last);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int piece = pieces[i];
+        if (piece > n) continue;
+        float *parts = read_in_pieces(piece, n + 70);
+        double off = distance(whole, parts, n);
+        check(off <= tolerance, "%s: pieces of %d against one pass: off by %g", label, piece, off);
+        free(parts);
+        // All in one call, which cuts it up by itself, with the logits of some of the last chunk only.
+        int in_last = (n - 1) % piece + 1, wanted[] = {1, in_last / 2 + 1, in_last};
+        for (int k = 0; k < 3; k++) {
+            Session *s = open_session(piece, n);
+            read_ids(s, ids, n, n, wanted[k]);
+            copy_logits(s, wanted[k], last);
+            off = distance(last, whole + (size_t)(n - wanted[k]) * vocab(), wanted[k]);
+            check(off <= tolerance && session_position(s) == n, "%s: one call in chunks of %d, the last %d logits: off by %g", label, piece, wanted[k], off);
+            session_free(s);
+        }
+    }
+    // Forgetting a part and reading it again.
+    Session *s = open_session(0, n);
+    read_ids(s, ids, n, n, 0);
+    session_rewind(s, n / 3);
+    read_ids(s, ids + n / 3, n - n / 3, n, 1);
+    copy_logits(s, 1, last);
+    double off = distance(last, whole + (size_t)(n - 1) * vocab(), 1);
+    check(off <= tolerance, "%s: rewound to %d and read again: off by %g", label, n / 3, off);
+    Error err;
+    check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"), "%s: a position past the context is refused", label);
+    session_reset(s);
+    check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) && !session_read(s, &(int32_t){-1}, 1, 1, 1, &err), "%s: tokens outside of the vocabulary are refused", label);
+    session_free(s);
+    free(whole), free(last);
+}
+
+// A one-layer model: after a prompt, every decoded token must see what a fresh pass over the same text sees.
+static void decode_against_fresh(Session *s, const char *what, int prompt, int end) {
+    float *found = get(vocab() * sizeof *found), *fresh = get(vocab() * sizeof *fresh);
+    double worst = 0;
+    int at = 0;
+    for (int length = prompt; length <= end; length++) {
+        int from = length == prompt ? 0 : length - 1;
+        read_ids(s, ids + from, length - from, length, 1);
+        copy_logits(s, 1, found);
+        Session *other = open_session(0, length);
+        read_ids(other, ids, length, length, 1);
+        copy_logits(other, 1, fresh);
+        session_free(other);
+        double off = distance(found, fresh, 1);
+        if (off > worst) worst = off, at = length;
+    }
+    check(worst <= tolerance, "%s: %s, prompt of %d: at length %d off by %g from a fresh pass", label, what, prompt, at, worst);
+    free(found), free(fresh);
+}
+
+static void test_dynamic(void) {
+    int L = plan.rope.train_ctx, prompts[] = {1, L - 3, L, L + 1, n - 5};
+    for (int i = 0; i < 5; i++) {
+        Session *s = open_session(i % 2 ? 7 : 0, n + 3);
+        decode_against_fresh(s, "decoding", prompts[i], n);
+        session_reset(s);  // a shorter text after a longer one: the scale falls back
+        decode_against_fresh(s, "after a reset", L / 2, L + 5 < n ? L + 5 : n);
+        session_reset(s);
+        decode_against_fresh(s, "after a second reset", n - 2, n);
+        session_free(s);
+    }
+}
+
+// The same bits for every number of threads, in prefill and in decoding.
+static void test_threads(void) {
+    float *one = NULL;
+    static const int counts[] = {1, 2, 3, 5};
+    for (int i = 0; i < 4; i++)
+        for (int piece = n; piece > 0; piece = piece == n ? n - 1 : 0) {
+            use_threads(counts[i]);
+            float *all = get((size_t)n * vocab() * sizeof *all);
+            Session *s = open_session(n, n);
+            for (int at = 0, count; at < n; at += count) {
+                count = at + piece <= n ? piece : 1;
+                read_ids(s, ids + at, count, n, count);
+                copy_logits(s, count, all + (size_t)at * vocab());
+            }
+            session_free(s);
+            static float *kept[2];
+            float **first = &kept[piece != n];
+            if (!*first) *first = all;
+            else check(memcmp(*first, all, (size_t)n * vocab() * sizeof *all) == 0, "%s: %d threads give other bits than 1", label, counts[i]), free(all);
+        }
+    free(one);
+}
+
+// Opens each file of standard input's list and, when that is possible, reads a little with it.
+static int open_files(void) {
+    char path[4096];
+    while (fgets(path, sizeof path, stdin)) {
+        Error err;
+        path[strcspn(path, "\n")] = '\0';
+        if (!model_open(path, &model, &err)) {
+            printf("%s\t%s\n", path, err.text);
+            fflush(stdout);
+            continue;
+        }
+        size_t cache;
+        bool ok = settings_resolve(&settings_nothing_said, &model, (RopeConfig){0}, 40, &plan, &err);
+        SessionConfig config = {.rope = plan.rope, .window = plan.window, .context = 40};
+        Session *s = ok && session_bytes(&model, &config, &cache) < 100 << 20 ? session_new(&model, &config, &err) : NULL;
+        if (s) {
+            int32_t some[40];
+            for (int i = 0; i < 40; i++) some[i] = i * 7 % model.config.vocab_size;
+            ok = session_read(s, some, 38, 38, 1, &err) && session_read(s, some, 2, 40, 1, &err) && session_logits(s, 0, 1, &err);
+        }
+        session_free(s);
+        model_close(&model);
+        printf("%s\tok\n", path);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "open") == 0) return open_files();
+    if (argc != 9) return 2;
+    Error err;
+    label = argv[8];
+    n = atoi(argv[6]);
+    tolerance = atof(argv[7]);
+    while (kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
+    if (kv == N_KV_TYPES) return 2;
+    RopeSettings settings = settings_nothing_said;
+    settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
+    if (!model_open(argv[2], &model, &err) || !settings_resolve(&settings, &model, (RopeConfig){0}, n, &plan, &err)) return printf("FAIL %s: %s\n", label, err.text), 1;
+    ids = get((size_t)n * sizeof *ids);
+    for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
+    use_threads(1);
+    if (strcmp(argv[1], "chunks") == 0) test_chunks();
+    if (strcmp(argv[1], "dynamic") == 0) test_dynamic();
+    if (strcmp(argv[1], "threads") == 0) test_threads();
+    free(ids);
+    model_close(&model);
+    return finish();
+}

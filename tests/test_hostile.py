@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Files made to do harm: cut anywhere, with impossible headers, with thousands of random ones, each opened (and, when it opens, read with) by
+programs built with the address and undefined-behaviour sanitizers. test_forward.c's `open` takes thousands at a time."""
+
+import os
+import random
+import struct
+import subprocess
+
+from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, header, in_work, main, one_line, random_weights, read, run, skip, write, write_model,
+                    write_tokenizer)
+
+SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32, train_ctx=32)
+LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
+
+
+def models():
+    """Small files of every kind: name and bytes."""
+    for name, extra in (('float32', {}), ('shared', dict(shared_classifier=1, method='yarn', factor=4.0)), ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
+                        ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)), ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)), ('longrope', LISTS)):
+        c = config(**SMALL, **extra)
+        write_model(in_work('small.bin'), c, random_weights(c, 3))
+        yield name, c, read(in_work('small.bin'))
+
+
+def opened(files, what):
+    """Opens (label, bytes) pairs in one sanitized process. {label: 'ok' or the reason}."""
+    program = compiled('tests/test_forward.c', 'sanitized')
+    if not program:
+        skip(what + ' (the compiler has no sanitizers)')
+        return {}
+    paths = {}
+    for i, (label, data) in enumerate(files):
+        paths[write(in_work('hostile%d.bin' % i), data)] = label
+    result = run('open', program=program, stdin='\n'.join(paths).encode(), timeout=300)
+    answers = dict(line.split('\t', 1) for line in result.out.splitlines())
+    next_one = next((paths[p] for p in paths if p not in answers), '')
+    check(result.status == 0 and len(answers) == len(paths), what, 'status %d at %s: %s' % (result.status, next_one, result.err[-500:]))
+    for path, reason in answers.items():
+        check(reason == 'ok' or reason.startswith(path + ': '), '%s, %s: the reason names the file' % (what, paths[path]), reason)
+        os.remove(path)
+    return {paths[p]: reason for p, reason in answers.items()}
+
+
+def test_truncated():
+    for name, c, data in models():
+        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, *range(270, len(data), 97), len(data) - 64, len(data) - 1, len(data) + 1, len(data) + 64})
+        files = [(n, (data + bytes(64))[:n]) for n in lengths if n] + [('whole', data)]
+        answers = opened(files, 'cut %s files' % name)
+        wrong = [n for n, reason in answers.items() if (reason == 'ok') != (n == 'whole')]
+        check(not wrong, 'cut %s files are refused, the whole one is not' % name, [(n, answers[n]) for n in wrong[:3]])
+
+
+def changed(c, data, **changes):
+    return header(dict(c, **changes))[:256] + data[256:]
+
+
+def test_impossible_headers():
+    """Each field with values that it cannot have. The reason must name it, where it is alone in being wrong."""
+    name, c, data = next(models())
+    huge = (0xffffffff, 0x80000000, 0x7fffffff)
+    numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
+    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge), 'dim': (0, *huge), 'hidden_dim': (0, *huge), 'n_layers': (0, *huge), 'n_heads': (0, *huge),
+              'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge), 'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge), 'sliding_window': huge,
+              'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30), 'n_eos': (9, *huge), 'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
+              'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge), 'ramp': (2, *huge), 'truncate': (2, *huge), 'beta_fast': numbers,
+              'beta_slow': numbers, 'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers, 'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
+    files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values for value in values[field]]
+    for byte in (140, 143, 204, 230, 255):
+        files.append(('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]))
+    answers = opened(files, 'impossible headers')
+    for label, reason in answers.items():
+        field = label.split()[0]
+        named = field in reason or 'reserved' in reason or field in ('weight_type', 'n_longrope', 'n_kv_heads', 'n_heads', 'version', 'group_size', 'low_freq_factor', 'high_freq_factor', 'theta')
+        check(reason != 'ok' and (named or 'bytes found' in reason), 'a header with %s' % label, reason)
+
+
+def test_huge_sizes():
+    """Each count alone within what a header may say, all together far more than there is: products that overflow."""
+    name, c, data = next(models())
+    big = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024, vocab_size=1 << 24, seq_len=1 << 30, train_ctx=1 << 30)
+    files = [('all', changed(c, data, **big))]
+    for field in big:
+        files.append(('only ' + field, changed(c, data, **{field: big[field]})))
+        files.append(('all but ' + field, changed(c, data, **dict(big, **{field: c[field]}))))
+    for kind, group in ((1, 0), (2, 0), (3, 64), (3, 1), (4, 32)):
+        files.append(('all, type %d' % kind, changed(c, data, weight_type=kind, group_size=group, **big)))
+    answers = opened(files, 'huge headers')
+    fine = {'only seq_len', 'only train_ctx'}
+    for label, reason in answers.items():
+        check((reason == 'ok') == (label in fine), 'a header with huge sizes, %s' % label, reason)
+    for field in ('seq_len', 'train_ctx'):  # and the program itself with a context that large
+        path = write(in_work('huge.bin'), changed(c, data, **{field: 1 << 30}))
+        write_tokenizer(in_work('huge.tokenizer.bin'))
+        check(run(path, '--explain', '-n', 0).status == 0, '--explain of a huge %s' % field)
+        result = run(path, '-n', 0, '-i', 'x', timeout=20)
+        check(result.status in (0, 1), 'a huge %s' % field, result)
+
+
+def test_random_headers():
+    """Thousands of random changes, of single bits, of bytes and of whole fields."""
+    rng = random.Random(2024)
+    interesting = (0, 1, 2, 3, 7, 8, 16, 63, 64, 65, 255, 1 << 16, 1 << 20, 1 << 24, 0x7fffffff, 0x80000000, 0xffffffff)
+    for name, c, data in models():
+        files = []
+        for i in range(500):
+            mutant = bytearray(data)
+            for _ in range(rng.choice((1, 1, 1, 2, 4))):
+                where = rng.choice(FIELDS)[1] if rng.random() < 0.8 else rng.randrange(min(len(data), 300))
+                kind = rng.randrange(3)
+                if kind == 0:
+                    mutant[where] ^= 1 << rng.randrange(8)
+                elif kind == 1:
+                    struct.pack_into('<I', mutant, where, rng.choice(interesting))
+                else:
+                    struct.pack_into('<d', mutant, where, rng.choice((0.0, -0.0, 1e-320, 1.0, -1.0, 1e300, 1e-300, float('nan'), float('inf'), rng.uniform(0, 100))))
+            files.append(('%s %d' % (name, i), bytes(mutant)))
+        answers = opened(files, 'random headers of %s' % name)
+        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > 20, 'random headers of %s reach different ends' % name, len(set(answers.values())))
+
+
+def test_random_weights():
+    """Any bytes at all as weights."""
+    rng, files = random.Random(5), []
+    for name, c, data in models():
+        start = 256 + 16 * c['n_longrope']
+        for i in range(20):
+            noise = bytearray(rng.getrandbits(8) for _ in range(len(data) - start))
+            files.append(('%s %d' % (name, i), data[:start] + bytes(noise)))
+    opened(files, 'random weights')
+
+
+def test_whole_program():
+    """The same through ./run built with the sanitizers: exactly one line and status 1, or an orderly text."""
+    program = compiled('run.c', 'sanitized')
+    if not program:
+        return skip('./run under the sanitizers (the compiler has none)')
+    rng = random.Random(77)
+    path, z = in_work('fuzzed.bin'), in_work('fuzzed.tokenizer.bin')
+    c = config(**dict(SMALL, vocab_size=259 + 3, n_layers=1))
+    write_model(path, c, random_weights(c, 1))
+    write_tokenizer(z, [' ', 'a', ' a'])
+    whole, tokens = read(path), read(z)
+    for options in (('-i', 'a a'), ('-t', 0, '-n', 40, '--rope', 'dynamic'), ('-t', 0, '-n', 40, '--kv', 'q8', '--window', 5, '--sinks', 2), ('--explain', '--rope', 'yarn', '--plot'), ('--rope-json',),
+                    ('-m', 'chat', '-y', ''), ('--quantize', 'q8', in_work('fuzzed.q8')), ('--ppl', write(in_work('a.txt'), 'a a a a a a a a a a'), '-n', 9, '--rope', 'all'),
+                    ('--passkey', '-n', 600, '--trials', 2, '--rope', 'none,dynamic'), ('--help',)):
+        result = run(path, *options, program=program, stdin=b'hi\nyou\n')
+        check(result.status == 0, './run under the sanitizers, %s' % options[0], result)
+    for i in range(40):
+        mutant = bytearray(whole)
+        field = rng.choice(FIELDS[2:])
+        struct.pack_into('<I', mutant, field[1] + (4 if field[2] == 'd' else 0), rng.choice((0, 1, 3, 64, 1 << 20, 0x7ff00000, 0x7fffffff, 0xffffffff)))
+        write(path, bytes(mutant[:rng.choice((len(mutant),) * 4 + (rng.randrange(1, len(mutant)),))]))
+        result = run(path, '-i', 'a a', '-t', 0, '-n', 20, program=program, timeout=60)
+        if result.status != 0:
+            one_line(result, 1, './run of a damaged model, field %s' % field[0], path)
+    write(path, whole)
+    for i in range(40):
+        mutant = bytearray(tokens)
+        for _ in range(rng.choice((1, 3))):
+            mutant[rng.randrange(len(mutant))] = rng.choice((0, 1, 127, 128, 255))
+        write(z, bytes(mutant[:rng.choice((len(mutant),) * 3 + (rng.randrange(1, len(mutant)),))]))
+        result = run(path, '-i', 'a a', '-t', 0, '-n', 20, program=program, timeout=60)
+        if result.status != 0:
+            one_line(result, 1, './run of a damaged tokenizer', z)
+
+
+def test_shrinking_file():
+    """A model that is cut while it is in use: a line and status 1."""
+    path = in_work('shrinking.bin')
+    c = config(**dict(SMALL, vocab_size=259, dim=64, n_layers=8))
+    write_model(path, c, random_weights(c, 1))
+    write_tokenizer(in_work('shrinking.tokenizer.bin'))
+    process = subprocess.Popen([RUN, path, '-f', '-', '-n', '20', '--threads', '1'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = process.stderr.readline()  # the model is open, the prompt is waited for
+    os.truncate(path, 0)
+    try:
+        _, err = process.communicate(b'hello', timeout=60)
+    finally:
+        process.kill()
+    check(process.returncode == 1 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '), 'a model file that shrinks', 'status %s, %r, %r' % (process.returncode, first, err))
+
+
+if __name__ == '__main__':
+    main(globals())

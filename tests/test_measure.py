@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""--ppl, --passkey and --rope-json: the tables against what the test works out from finer ones, and settings against each other."""
+
+import array
+import json
+import math
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+from common import (GOLDEN, ROOT, check, close, config, good, in_work, main, one_line, random_ids, random_weights, run, table, tiny_model, write, write_model, write_tokenizer)
+
+PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl']
+PER_TOKEN = ['method', 'position', 'token', 'nll']
+SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
+
+
+def ids_file(ids, name='ids.txt'):
+    return write(in_work(name), '\n'.join(map(str, ids)))
+
+
+def ppl_rows(model, ids, n, *options):
+    _, header, rows = table(good(model, '--ppl', ids_file(ids), '--ids', '-n', n, *options).out)
+    check(header == PPL, 'the columns of --ppl', header)
+    return rows
+
+
+def token_rows(model, ids, n, *options):
+    _, header, rows = table(good(model, '--ppl', ids_file(ids), '--ids', '--per-token', '-n', n, *options).out)
+    check(header == PER_TOKEN, 'the columns of --ppl --per-token', header)
+    return rows
+
+
+def check_buckets(rows, windows, what):
+    """The rows of one method against the scores of its windows, each a list from position 1 on."""
+    n = len(windows[0]) + 1
+    edges = [1] + [e for e in (64, 128, 256, 512, 1024) if e < n] + [n]
+    expected = list(zip(edges, edges[1:])) + [(1, n)]
+    if not check([(int(r['from']), int(r['to'])) for r in rows] == expected, '%s: the buckets' % what, rows):
+        return
+    for row, (start, end) in zip(rows, expected):
+        scores = [window[p - 1] for window in windows for p in range(start, end)]
+        mean = sum(scores) / len(scores)
+        good_row = int(row['tokens']) == len(scores) and abs(float(row['nll']) - mean) < 2e-6 and abs(float(row['ppl']) / math.exp(mean) - 1) < 1e-4
+        check(good_row, '%s: positions %d to %d' % (what, start, end), '%s, not %d tokens of %.6f' % (row, len(scores), mean))
+
+
+def test_buckets():
+    model = tiny_model('ppl.bin', **SHAPE)
+    for n in (2, 3, 63, 64, 65, 66, 128, 300):
+        ids = random_ids(310, 60, n)
+        tokens = token_rows(model, ids, n)
+        check([(row['method'], int(row['position']), int(row['token'])) for row in tokens] == [('none', p, ids[p]) for p in range(1, n)], 'positions and tokens of --per-token, -n %d' % n)
+        check_buckets(ppl_rows(model, ids, n), [[float(row['nll']) for row in tokens]], '-n %d' % n)
+    # A few numbers in any layout.
+    spaced = write(in_work('spaced.txt'), '1,5\t7\r\n\n  9 , 11')
+    check([row['token'] for row in table(good(model, '--ppl', spaced, '--ids', '--per-token', '-n', 5).out)[2]] == ['5', '7', '9', '11'], 'ids between spaces, commas and newlines')
+    out = good(model, '--ppl', '-', '--ids', '--per-token', '-n', 5, stdin=b'1 5 7 9 11').out
+    check([row['token'] for row in table(out)[2]] == ['5', '7', '9', '11'], 'ids from standard input')
+    check(int(table(good(model, '--ppl', ids_file(random_ids(50, 60, 1)), '--ids').out)[2][-1]['to']) == 50, 'without -n a short text is taken whole')
+
+
+def test_samples():
+    model, total = tiny_model('ppl.bin', **SHAPE), 500
+    ids = random_ids(total, 60, 9)
+    for n, k in ((100, 1), (100, 2), (100, 3), (70, 7), (66, 8), (500, 1), (499, 2), (3, 300)):
+        starts = [(total - n) * i // (k - 1) if k > 1 else 0 for i in range(k)]
+        windows = [[float(row['nll']) for row in token_rows(model, ids[s:s + n], n)] for s in starts[:8]]
+        if k <= 8:
+            check_buckets(ppl_rows(model, ids, n, '--samples', k), windows, '--samples %d, -n %d' % (k, n))
+        found = token_rows(model, ids, n, '--samples', k)
+        check(len(found) == k * (n - 1) and [row['token'] for row in found[-(n - 1):]] == [str(t) for t in ids[starts[-1] + 1:starts[-1] + n]], '--per-token of %d samples' % k)
+        close([float(row['nll']) for row in found[:8 * (n - 1)]], sum(windows, []), 1e-6, '--per-token of %d samples, -n %d' % (k, n))
+    one_line_after = run(model, '--ppl', ids_file(ids), '--ids', '-n', 499, '--samples', 3)
+    check(one_line_after.status == 1 and '3' in one_line_after.err.splitlines()[-1], 'more samples than there are different windows', one_line_after)
+
+
+def test_several_methods():
+    """One run with many methods is the sum of the single runs, under the names as they were written."""
+    model, ids = tiny_model('ppl.bin', **SHAPE), random_ids(300, 60, 2)
+    path = ids_file(ids)
+
+    def body(*options):
+        return [line for line in good(model, '--ppl', path, '--ids', '-n', 300, *options).out.splitlines() if not line.startswith('#')][1:]
+    names = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic', 'dynamic-yarn', 'window', 'yarn:factor=8:ramp=turns', 'linear:factor=3', 'none:window=20:sinks=2']
+    single = {name: body('--rope', name) for name in names}
+    check(body('--rope', ','.join(names)) == sum(single.values(), []), 'a list of methods is the single runs one after the other')
+    check(all(line.split('\t')[0] == name for name in names for line in single[name]), 'the names of the rows', single)
+    check(len({tuple(line.split('\t')[4] for line in lines) for lines in single.values()}) == len(names), 'different methods give different scores')
+
+    def scores(*options):
+        return [line.split('\t')[1:] for line in body(*options)]
+    for colons, options in (('yarn:factor=8', ('--rope', 'yarn', '--factor', 8)), ('yarn:factor=3:ramp=turns:beta-fast=10:beta-slow=2', ('--rope', 'yarn', '--factor', 3, '--ramp', 'turns', '--beta-fast', 10, '--beta-slow', 2)),
+                            ('yarn:attn-factor=1.3:train-ctx=64', ('--rope', 'yarn', '--attn-factor', 1.3, '--train-ctx', 64)), ('none:theta=5000', ('--rope', 'none', '--theta', 5000)),
+                            ('llama3:factor=4:low-freq-factor=0.5:high-freq-factor=9', ('--rope', 'llama3', '--factor', 4, '--low-freq-factor', 0.5, '--high-freq-factor', 9)),
+                            ('dynamic:window=30:sinks=3', ('--rope', 'dynamic', '--window', 30, '--sinks', 3)), ('window', ('--rope', 'none', '--window', 128)),
+                            ('window:sinks=4', ('--rope', 'none', '--window', 128, '--sinks', 4)), ('window:window=9', ('--rope', 'none', '--window', 9)), ('linear', ('--rope', 'linear', '--factor', 300 / 128))):
+        check(scores('--rope', colons) == scores(*options), '--rope %s is %s' % (colons, options))
+    sweep = body('--rope', 'yarn:factor=2,4,8:ramp=dims,turns,none')
+    unfolded = ['yarn:factor=%s:ramp=%s' % (f, r) for r in ('dims', 'turns') for f in (2, 4, 8)] + ['none']
+    check(sorted({line.split('\t')[0] for line in sweep}) == sorted(unfolded), 'a sweep unfolds', {line.split('\t')[0] for line in sweep})
+    check(sorted(sweep) == sorted(sum((body('--rope', name) for name in unfolded), [])), 'a sweep is the single runs')
+    check(body('--rope', 'yarn', '--factor', 2) != body('--rope', 'yarn:factor=4', '--factor', 2) == body('--rope', 'yarn:factor=4'), 'settings after colons go before the global ones')
+    every = [line.split('\t')[0] for line in body('--rope', 'all')]
+    check({'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear', 'dynamic-ntk-by-parts', 'window'} <= set(every) and 'longrope' not in every, '--rope all', set(every))
+    lists = tiny_model('lists.bin', short_factors=[1.0, 1.5, 2.0, 3.0], long_factors=[1.0, 2.0, 4.0, 8.0], **SHAPE)
+    check('longrope\t' in good(lists, '--ppl', path, '--ids', '-n', 20, '--rope', 'all').out, '--rope all has longrope when the model has its lists')
+    for n in (20, 127, 128):
+        rows = [line.split('\t')[1:] for line in good(model, '--ppl', path, '--ids', '--per-token', '-n', n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attn-factor=2').out.splitlines() if line[0] != '#'][1:]
+        check(rows[:n - 1] == rows[n - 1:2 * n - 2] == rows[2 * n - 2:], 'dynamic at %d positions scores exactly as none' % n)
+
+
+def test_text():
+    """Text gets BOS in front, ids are taken as they are."""
+    letters = ' abcdefghij'
+    vocab_size = write_tokenizer(in_work('text.tokenizer.bin'), list(letters))
+    model = tiny_model('text.bin', **dict(SHAPE, vocab_size=vocab_size))
+    text = ''.join(letters[(i * i + i // 3) % 11] for i in range(200))
+    ids = [1] + [259 + letters.index(c) for c in ' ' + text]
+    path = write(in_work('text.txt'), text)
+    for n in (5, 150, len(ids)):
+        found = [line for line in good(model, '--ppl', path, '--per-token', '-n', n).out.splitlines() if line[0] != '#']
+        expected = [line for line in good(model, '--ppl', ids_file(ids), '--ids', '--per-token', '-n', n).out.splitlines() if line[0] != '#']
+        check(found == expected, '--ppl of a text, -n %d' % n)
+    # Later windows begin with BOS as well, and hold one token less of the text.
+    rows = table(good(model, '--ppl', path, '-n', 101, '--samples', 2).out)[2]
+    starts = (0, len(ids) - 1 - 100)
+    check_buckets(rows, [[float(row['nll']) for row in token_rows(model, [1] + ids[1 + s:101 + s], 101)] for s in starts], '--samples 2 of a text')
+
+
+# ---- passkey --------------------------------------------------------------------------------------------------------
+
+DIGITS = [' %d' % d for d in range(1, 10)]
+PIECES = [chr(c) for c in range(32, 127)] + DIGITS + [' key is']
+
+
+def write_induction(name, train_ctx):
+    """A model that was made, not trained: it continues a text as it went on after the last token's earlier occurrences. Layer 1 looks
+    at the token before, by the fast pairs; layer 2 at places whose token before is the present one, by pairs too slow to turn.
+    With `key is` as one token it finds every passkey but those that repeat a digit within."""
+    v, pairs = 3 + len(PIECES), 3 + len(PIECES) + 1 >> 1
+    d, dim = 2 * (pairs + 32), 3 * v + 1
+    c = config(dim=dim, hidden_dim=1, n_layers=2, n_heads=1, n_kv_heads=1, head_dim=d, vocab_size=v, train_ctx=train_ctx, seq_len=train_ctx, theta=1e18)
+    sizes = {'embedding': v * dim, 'classifier': v * dim, 'final_norm': dim}
+    for layer in (0, 1):
+        sizes.update({'%s.%d' % (key, layer): d * dim if key[1] in 'qkvo' else dim for key in ('wq', 'wk', 'wv', 'wo', 'attention_norm', 'ffn_norm', 'w1', 'w2', 'w3')})
+    w = {key: array.array('f', [1.0 if 'norm' in key else 0.0]) * size for key, size in sizes.items()}
+    one, before, after = 3 * v, v, 2 * v  # where the constant, the token before and the prediction stand
+    for i in range(24):
+        f = 1e18 ** (-2 * i / d)
+        w['wq.0'][2 * i * dim + one], w['wk.0'][2 * i * dim + one], w['wk.0'][(2 * i + 1) * dim + one] = 2, 2 * math.cos(f), 2 * math.sin(f)
+    for t in range(v):
+        w['embedding'][t * dim + t] = w['embedding'][t * dim + one] = 1
+        w['wv.0'][t * dim + t], w['wo.0'][(before + t) * d + t] = (2 / dim) ** 0.5, 1
+        row = 64 + t
+        w['wq.1'][row * dim + t] = w['wk.1'][row * dim + before + t] = 2.5
+        w['wv.1'][t * dim + t], w['wo.1'][(after + t) * d + t] = (3 / dim) ** 0.5, 1
+        w['classifier'][t * dim + after + t] = 1
+    write_model(in_work(name), c, w)
+    tokens = [b'<unk>', b'<s>', b'</s>'] + [p.encode() for p in PIECES]
+    data = struct.pack('<i', 8) + b''.join(struct.pack('<fi', -float(i), len(t)) + t for i, t in enumerate(tokens))
+    types = [2, 3, 3] + [4 if len(p) > 1 else 1 for p in PIECES]
+    write(in_work(name.replace('.bin', '.tokenizer.bin')), data + struct.pack('<IIIiiIi', 0x31544b54, 0, 1, 1, 0, 1, 2) + bytes(types))
+    return in_work(name)
+
+
+def passkey(model, *options, status=0):
+    result = run(model, '--passkey', *options)
+    check(result.status == status, '--passkey %s' % (options,), result)
+    _, header, rows = table(result.out)
+    check(header == ['method', 'length', 'depth', 'trials', 'correct', 'accuracy'], 'the columns of --passkey', header)
+    check(all(abs(int(r['correct']) / int(r['trials']) - float(r['accuracy'])) < 6e-4 for r in rows), 'the accuracy of --passkey', rows)
+    return rows
+
+
+def test_passkey():
+    model = write_induction('induction.bin', 1024)
+    rows = passkey(model, '-n', 1024, '--rope', 'none,none:theta=1e18,linear:factor=4,none:window=120', '--trials', 12)
+    cells = {}
+    for row in rows:
+        cells.setdefault(row['method'], []).append(row)
+    check(list(cells) == ['none', 'none:theta=1e18', 'linear:factor=4', 'none:window=120'], 'the methods of --passkey', list(cells))
+    for name, of_method in cells.items():
+        found = [(int(r['length']), float(r['depth']), int(r['trials'])) for r in of_method]
+        check(found == [(n, d / 4, 12) for n in (512, 1024) for d in range(5)], '--passkey %s: lengths and depths' % name, found)
+    correct = {name: [int(r['correct']) for r in of_method] for name, of_method in cells.items()}
+    # Of all keys, 0.72 repeat no digit where it matters.
+    check(0.6 < sum(correct['none']) / 120 < 0.9 and min(correct['none']) >= 4, 'a model that copies finds the keys', correct)
+    check(correct['none'] == correct['none:theta=1e18'], 'the keys and haystacks are the same for every method', correct)
+    check(sum(correct['linear:factor=4']) == 0, 'a model whose positions are wrong does not find the keys', correct)
+    seen = [c for r, c in zip(cells['none:window=120'], correct['none:window=120'])]
+    check(sum(seen[:4] + seen[5:9]) == 0 and seen[4] == correct['none'][4] and seen[9] == correct['none'][9], 'a window finds only the keys that stand in it', seen)
+    check(passkey(model, '-n', 1024, '--trials', 12) == cells['none'], '--passkey says the same again')
+    other = [int(r['correct']) for r in passkey(model, '-n', 1024, '--trials', 12, '-s', 5)]
+    check(other != correct['none'] and sum(other) > 60, 'another seed, other keys', other)
+    overall = sum(correct['none']) / 120
+    passkey(model, '-n', 1024, '--trials', 12, '--min-accuracy', overall - 0.001)
+    passkey(model, '-n', 1024, '--trials', 12, '--min-accuracy', overall + 0.001, status=1)
+    passkey(model, '-n', 1024, '--trials', 2, '--rope', 'none,linear:factor=4', '--min-accuracy', 0.1, status=1)
+
+
+def test_passkey_lengths():
+    model = write_induction('induction.bin', 1000)
+    for n, lengths in ((2000, [500, 1000, 2000]), (1500, [500, 1000, 1500]), (400, [400])):
+        found = [int(r['length']) for r in passkey(model, '-n', n, '--trials', 1)]
+        check(found == [length for length in lengths for _ in range(5)], 'lengths of --passkey up to %d' % n, found)
+    result = run(model, '--passkey', '-n', 100)
+    check(result.status == 1 and '100' in result.err.splitlines()[-1], '--passkey in 100 positions', result)
+    plain = tiny_model('plain.bin', **dict(SHAPE, train_ctx=1024, vocab_size=write_tokenizer(in_work('plain.tokenizer.bin'), [' '])))
+    rows = passkey(plain, '-n', 1024, '--trials', 1, '--rope', 'none,dynamic', '--kv', 'q8')
+    check(len(rows) == 20 and sum(int(r['correct']) for r in rows) == 0, '--passkey with a tokenizer of bytes and a random model', rows)
+
+
+# ---- rope-json ------------------------------------------------------------------------------------------------------
+
+def test_rope_json():
+    """The block goes into a config.json, the exporter makes a model of it, and --explain finds the same frequencies in that."""
+    with open(os.path.join(GOLDEN, 'default', 'config.json')) as file:
+        plain = json.load(file)
+    del plain['rope_theta']
+    folder, out = in_work('checkpoint'), in_work('exported.bin')
+    os.makedirs(folder)
+    shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
+    base = ['--head-dim', 16, '--theta', 50000, '--train-ctx', 64]
+    lists = dict(head_dim=16, train_ctx=64, theta=50000.0, short_factors=[1 + i / 8 for i in range(8)], long_factors=[1.0 + i for i in range(8)], factor=4.0, method='longrope')
+    for options in (['none'], ['linear', '--factor', 4], ['ntk', '--factor', 3.5], ['dynamic', '--factor', 2], ['yarn', '--factor', 4], ['yarn', '--factor', 8, '--beta-fast', 20, '--beta-slow', 2],
+                    ['yarn', '--factor', 4, '--attn-factor', 1.3], ['ntk-by-parts', '--factor', 4], ['llama3', '--factor', 8], ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor', 6],
+                    ['longrope'], ['longrope', '--attn-factor', 1.5]):
+        what = '--rope-json of %s' % ' '.join(map(str, options))
+        source = [tiny_model('lists.bin', n_heads=1, n_kv_heads=1, n_layers=1, **lists), *options[1:]] if options[0] == 'longrope' else base + ['--rope', *options]
+        shown = good(*source, '--rope-json').out
+        comments = [line for line in shown.splitlines() if line.startswith('#')]
+        try:
+            block = json.loads(''.join(line for line in shown.splitlines() if not line.startswith('#')))
+        except ValueError as error:
+            check(False, what + ' is JSON', error)
+            continue
+        check(any('llama.cpp' in line for line in comments), what + " gives llama.cpp's options", comments)
+        with open(os.path.join(folder, 'config.json'), 'w') as file:
+            json.dump(dict(plain, rope_scaling=block, max_position_embeddings=64 if options[0] in ('none', 'linear', 'ntk', 'dynamic') else 64 * 4), file)
+        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out], stderr=subprocess.PIPE)
+        if not check(done.returncode == 0, what + ' is taken by model_export.py', done.stderr):
+            continue
+        for n in (64, 65, 200):
+            found, expected = table(good(out, '--explain', '-n', n).out), table(good(*source, '--explain', '-n', n).out)
+            same = all(abs(float(a['scaled_inv_freq']) / float(b['scaled_inv_freq']) - 1) < 1e-9 for a, b in zip(found[2], expected[2]))
+            check(same and abs(float(found[0]['attention_factor']) - float(expected[0]['attention_factor'])) < 1e-9, '%s, exported, at %d positions' % (what, n), (block, found[0]))
+    for options in (['dynamic-yarn', '--factor', 2], ['dynamic-linear', '--factor', 2], ['yarn', '--ramp', 'turns', '--factor', 2], ['linear', '--attn-factor', 1.2, '--factor', 2]):
+        one_line(run(*base, '--rope', *options, '--rope-json'), 1, '--rope-json of %s, which nobody else has' % options, options[0])
+
+
+if __name__ == '__main__':
+    main(globals())

@@ -1,0 +1,92 @@
+"""What the README says of the models that ship, held loosely: from the shipped files alone, on text that the model writes
+itself (its own text is easier for it than a novel, but past the trained length it breaks on it all the same)."""
+
+import os
+import subprocess
+
+from common import ROOT, check, good, in_work, main, run, skip, table, write
+
+MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
+L = 512  # trained context
+
+
+def book(n):
+    """A text of at least n tokens that the model reads fluently: written by itself with a window, seeded."""
+    path = in_work('book.%d.txt' % n)
+    if not os.path.exists(path):
+        # Text sampled token by token is read back as somewhat fewer tokens.
+        write(path, good(MODEL, '-n', n + n // 4, '-t', '0.8', '-p', '0.9', '-s', '1', '--ignore-eos', '--rope', 'window').out)
+    return path
+
+
+def perplexities(model, n, methods):
+    """{method: {(from, to): ppl}} and the number over all positions under 'all'."""
+    out = {}
+    for row in table(good(model, '--ppl', book(n), '-n', n, '--rope', methods, timeout=600).out)[2]:
+        span = int(row['from']), int(row['to'])
+        out.setdefault(row['method'], {})['all' if span == (1, n) else span] = float(row['ppl'])
+    return out
+
+
+def test_size():
+    check(os.path.getsize(MODEL) <= 8 << 20, 'model.bin is at most 8 MB', os.path.getsize(MODEL))
+    settings = table(good(MODEL, '--explain').out)[0]
+    check((settings['method'], settings['train_ctx'], settings['head_dim']) == ('none', '512', '64'), 'model.bin is what the card says', settings)
+
+
+def test_perplexity_at_four_times():
+    ppl = perplexities(MODEL, 4 * L, 'none,linear,ntk,ntk-by-parts,yarn,dynamic-ntk,dynamic-yarn,window')
+    inside, far = (256, 512), (1024, 2048)
+    check(all(0 < value < 1e9 for spans in ppl.values() for value in spans.values()), 'every method is finite', ppl)
+    check(ppl['none'][far] > 3 * ppl['none'][inside], 'none explodes past the trained length', ppl['none'])
+    check(ppl['yarn']['all'] < ppl['linear']['all'] and ppl['yarn']['all'] < ppl['none']['all'], 'at 4 times the length yarn is better than linear and than none', ppl)
+    check(ppl['yarn'][far] < 2.5 * ppl['none'][inside], 'yarn holds at 4 times the length', ppl['yarn'])
+    check(ppl['window'][far] < 1.5 * ppl['window'][inside], 'window is flat', ppl['window'])
+
+
+def test_dynamic_is_none_up_to_the_trained_length():
+    text = book(4 * L)
+    rows = {m: table(good(MODEL, '--ppl', text, '-n', L, '--per-token', '--rope', m).out)[2] for m in ('none', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear')}
+    for method, found in rows.items():
+        check([r['nll'] for r in found] == [r['nll'] for r in rows['none']], '%s equals none up to the trained length, exactly' % method)
+
+
+def passkey(model, n, method, trials):
+    rows = table(good(model, '--passkey', '-n', n, '--rope', method, '--trials', trials, timeout=600).out)[2]
+    found = {}
+    for row in rows:
+        right, asked = found.get(int(row['length']), (0, 0))
+        found[int(row['length'])] = right + int(row['correct']), asked + int(row['trials'])
+    return {length: right / asked for length, (right, asked) in found.items()}
+
+
+def test_passkey():
+    inside = passkey(MODEL, L, 'none', 4)
+    check(all(accuracy >= 0.9 for accuracy in inside.values()), 'the needle is found inside the trained context', inside)
+    beyond = passkey(MODEL, 4 * L, 'window', 2)
+    check(beyond[4 * L] <= 0.5, 'window loses the needle beyond its window', beyond)
+
+
+def test_sibling():
+    settings = table(good(SIBLING, '--explain').out)[0]
+    check((settings['method'], settings['factor'], settings['train_ctx']) == ('yarn', '16', '512'), 'model-8k.bin chooses yarn by itself', settings)
+    tuned, plain = perplexities(SIBLING, 4 * L, 'yarn'), perplexities(MODEL, 4 * L, 'none')
+    check(tuned['yarn'][(1024, 2048)] < plain['none'][(1024, 2048)] / 3, 'the sibling reads on where model.bin breaks', (tuned, plain))
+    found = passkey(SIBLING, 4 * L, 'yarn', 2)
+    check(found[4 * L] >= 0.7, 'the sibling finds the needle at 4 times the length', found)
+    check(run(SIBLING, '-n', '1000', '-t', '0', '-i', 'The').status == 0, 'the sibling writes a long text')
+
+
+def test_first_command():
+    """The README's first command, as written there."""
+    readme = open(os.path.join(ROOT, 'README.md'), encoding='utf-8').read()
+    command = next(line.strip() for line in readme.splitlines() if line.startswith('    make && ./run'))
+    done = subprocess.run(command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    check(done.returncode == 0 and len(done.stdout) > 1000, 'the first command of the README', done.stderr[-200:])
+
+
+if not os.path.exists(MODEL) or not os.path.exists(SIBLING):
+    skip('the shipped models are not there')
+    for name in [name for name in globals() if name.startswith('test_')]:
+        del globals()[name]
+main(globals())

@@ -1,0 +1,371 @@
+// The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
+#include "tests/test_units.h"
+
+#include "rope.h"
+#include "src/kernels.h"
+
+static Error err;
+
+// ---- rope -----------------------------------------------------------------------------------------------------------
+
+// Every pair at every position, cos and sin with the factor, in both orders of the table.
+static void check_table(double theta, int d, int position, int count, double attention) {
+    RopeConfig config = {.head_dim = d, .theta = theta, .factor = 1, .train_ctx = 512, .attention_factor = attention == 1 ? 0 : attention};
+    RopeFreqs freqs;
+    int pairs = d / 2;
+    size_t room = (size_t)count * (size_t)pairs;
+    float *c = get(room * 4), *s = get(room * 4), *ct = get(room * 4), *st = get(room * 4);
+    rope_frequencies(&config, 1, &freqs);
+    rope_table(&freqs, position, count, c, s, (size_t)pairs, 1);
+    rope_table(&freqs, position, count, ct, st, 1, (size_t)count);
+    long double worst = 0;
+    int same = 1;
+    for (int p = 0; p < count; p++)
+        for (int i = 0; i < pairs; i++) {
+            long double angle = (position + (long double)p) * powl(theta, -2.0L * i / d);
+            size_t at = (size_t)(p * pairs + i), transposed = (size_t)(i * count + p);
+            worst = fmaxl(worst, fmaxl(fabsl(c[at] - (long double)attention * cosl(angle)), fabsl(s[at] - (long double)attention * sinl(angle))));
+            same = same && c[at] == ct[transposed] && s[at] == st[transposed];
+        }
+    check(worst <= 1e-6L * attention && freqs.attention_factor == attention, "rope_table theta %g d %d position %d count %d: off by %Lg", theta, d, position, count, worst);
+    check(same, "rope_table theta %g d %d position %d count %d: the two orders differ", theta, d, position, count);
+    free(c), free(s), free(ct), free(st);
+}
+
+static void test_positions(void) {
+    const int positions[] = {0, 1, 63, 64, 65, 511, 4095, 131071, 131072, 999983, (1 << 20) - 77, 1 << 20, (1 << 24) + 1, (1 << 28) + 3};
+    const int counts[] = {1, 2, 63, 64, 65, 129, 200};
+    for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
+        for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
+            check_table(1e4, 64, positions[i], counts[j], 1);
+            check_table(5e5, 128, positions[i], counts[j], 1.4);
+        }
+    check_table(1e4, 2, 12345, 77, 1);
+    check_table(5e6, 1024, 1 << 20, 65, 1);
+}
+
+static void test_rotate(void) {
+    for (int pairs = 1; pairs <= 40; pairs++) {
+        float x[80], y[80], c[40], s[40];
+        double worst = 0;
+        for (int i = 0; i < 2 * pairs; i++) y[i] = x[i] = (float)gauss();
+        for (int i = 0; i < pairs; i++) c[i] = (float)cos(i + 0.3), s[i] = (float)sin(i + 0.3);
+        rope_rotate(y, pairs, c, s);
+        for (int i = 0; i < pairs; i++) {
+            double a = x[2 * i] * (double)c[i] - x[2 * i + 1] * (double)s[i], b = x[2 * i] * (double)s[i] + x[2 * i + 1] * (double)c[i];
+            worst = fmax(worst, fmax(fabs(a - y[2 * i]), fabs(b - y[2 * i + 1])));
+        }
+        check(worst < 1e-6, "rope_rotate of %d pairs: off by %g", pairs, worst);
+        float a[40], b[40];
+        for (int i = 0; i < pairs; i++) a[i] = x[2 * i], b[i] = x[2 * i + 1];
+        rotate_lanes(a, b, c, s, pairs);
+        worst = 0;
+        for (int i = 0; i < pairs; i++) worst = fmax(worst, fmax(fabs(a[i] - (double)y[2 * i]), fabs(b[i] - (double)y[2 * i + 1])));
+        check(worst < 1e-6, "rotate_lanes of %d: off by %g", pairs, worst);
+    }
+}
+
+// ---- number formats -------------------------------------------------------------------------------------------------
+
+static double half_value(uint16_t h) {
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    double x = exponent == 0 ? ldexp(fraction, -24) : exponent == 31 ? (fraction ? NAN : INFINITY) : ldexp(1024 + fraction, exponent - 25);
+    return h & 0x8000 ? -x : x;
+}
+
+static uint16_t to_half(float x, int many) {  // through the wide loop or through the remainder
+    float in[32];
+    uint16_t out[32];
+    for (int i = 0; i < 32; i++) in[i] = x;
+    f32_to_f16(out, in, many ? 32 : 1);
+    return out[many ? 17 : 0];
+}
+
+static void test_f16(void) {
+    static uint16_t all[65536];
+    static float wide[65536];
+    int bad[2] = {0}, back[2] = {0}, ties[2] = {0};
+    for (int h = 0; h < 65536; h++) all[h] = (uint16_t)h;
+    f16_to_f32(wide, all, 65536);
+    for (int h = 0; h < 65536; h++)
+        for (int many = 0; many < 2; many++) {
+            double x = half_value((uint16_t)h), next = half_value((uint16_t)(h + 1));
+            float one;
+            f16_to_f32(&one, &all[h], 1);
+            float found = many ? wide[h] : one;
+            bad[many] += isnan(x) ? !isnan(found) : found != x || !signbit(found) != !signbit(x);
+            uint16_t round_trip = to_half(found, many);
+            back[many] += isnan(x) ? !isnan(half_value(round_trip)) : round_trip != h;
+            if (isnan(x) || isinf(x) || (h & 0x7fff) == 0x7bff) continue;
+            // Between this and the next: below the middle it is this, above it the next, in the middle the even one.
+            float middle = (float)((x + next) / 2), away = x < 0 || signbit(x) ? -INFINITY : INFINITY;
+            ties[many] += to_half(middle, many) != (h & 1 ? h + 1 : h) || to_half(nextafterf(middle, 0), many) != h || to_half(nextafterf(middle, away), many) != h + 1;
+        }
+    for (int many = 0; many < 2; many++) {
+        check(bad[many] == 0, "f16 to f32 (%s): %d of 65536 wrong", many ? "wide" : "single", bad[many]);
+        check(back[many] == 0, "f16 to f32 and back (%s): %d of 65536 wrong", many ? "wide" : "single", back[many]);
+        check(ties[many] == 0, "f32 to f16 rounds to nearest even (%s): %d wrong", many ? "wide" : "single", ties[many]);
+        check(to_half(65519.996f, many) == 0x7bff && to_half(65520, many) == 0x7c00 && to_half(-1e30f, many) == 0xfc00 && to_half(1e-9f, many) == 0, "f32 to f16 at the ends");
+    }
+}
+
+static void test_i8(void) {
+    for (int n = 1; n <= 130; n++) {
+        float x[130], back[130], most = 0;
+        int8_t q[130];
+        double worst = 0;
+        for (int i = 0; i < n; i++) x[i] = (float)(gauss() * 3), most = fmaxf(most, fabsf(x[i]));
+        float scale = f32_to_i8(q, x, (size_t)n);
+        i8_to_f32(back, q, scale, (size_t)n);
+        for (int i = 0; i < n; i++) worst = fmax(worst, fabs(back[i] - (double)x[i]));
+        check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001, "f32_to_i8 of %d: off by %g with scale %g", n, worst, (double)scale);
+    }
+    float zeros[70] = {0}, tiny[70];
+    int8_t q[70];
+    memset(q, 1, sizeof q);
+    check(f32_to_i8(q, zeros, 70) == 0 && q[0] == 0 && q[69] == 0, "f32_to_i8 of zeros");
+    for (int i = 0; i < 70; i++) tiny[i] = (float)(i - 30) * 1e-40f;
+    float scale = f32_to_i8(q, tiny, 70);
+    double worst = 0;
+    for (int i = 0; i < 70; i++) worst = fmax(worst, fabs((double)q[i] * scale - tiny[i]));
+    check(worst <= 1e-37, "f32_to_i8 of tiny numbers: off by %g", worst);
+}
+
+// ---- loops over vectors ---------------------------------------------------------------------------------------------
+
+static void test_vectors(void) {
+    enum { MOST = 100 };
+    for (int n = 1; n <= MOST; n++) {
+        float x[MOST], y[MOST], w[MOST], out[MOST];
+        double squares = 0, sum = 0, worst = 0, largest = -INFINITY;
+        for (int i = 0; i < n; i++) x[i] = (float)(gauss() * 20), y[i] = (float)gauss(), w[i] = (float)gauss(), squares += (double)x[i] * x[i], largest = fmax(largest, x[i]);
+        float eps = n % 2 ? 1e-5f : 50;
+        rmsnorm(out, x, w, n, eps);
+        for (int i = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - x[i] / sqrt(squares / n + eps) * w[i]));
+        check(worst < 3e-6, "rmsnorm of %d: off by %g", n, worst);
+
+        memcpy(out, x, sizeof x);
+        swiglu(out, y, (size_t)n);
+        for (int i = worst = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - x[i] / (1 + exp(-(double)x[i])) * y[i]));
+        check(worst < 2e-5, "swiglu of %d: off by %g", n, worst);
+
+        check(max_of(x, n) == (float)largest, "max_of %d", n);
+        memcpy(out, x, sizeof x);
+        out[n / 2] = n > 1 ? -INFINITY : out[0];
+        float total = exp_and_sum(out, n, (float)largest);
+        for (int i = worst = 0; i < n; i++) {
+            double e = i == n / 2 && n > 1 ? 0 : exp((double)(x[i] - (float)largest));
+            worst = fmax(worst, e > 1e-37 ? fabs(out[i] / e - 1) : fabs(out[i] - e) > 2e-38 ? 1 : 0);
+            sum += e;
+        }
+        check(worst < 4e-7 && fabs(total / sum - 1) < 1e-6 && (n == 1 || out[n / 2] == 0), "exp_and_sum of %d: off by %g, the sum by %g", n, worst, total / sum - 1);
+
+        memcpy(out, x, sizeof x);
+        add_to(out, y, (size_t)n);
+        scale_by(out, 0.37f, (size_t)n);
+        for (int i = worst = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - ((double)x[i] + y[i]) * 0.37f));
+        check(worst < 1e-5, "add_to and scale_by of %d: off by %g", n, worst);
+    }
+    check(max_of(NULL, 0) == -INFINITY, "max_of nothing");
+    double worst = 0;
+    for (float x = 0; x > -87; x -= 0.0137f) {
+        float e = x;
+        exp_and_sum(&e, 1, 0);
+        worst = fmax(worst, fabs(e / exp(x) - 1));
+    }
+    check(worst < 3e-7, "exp from 0 to -87: off by %g", worst);
+    for (float x = -100; x <= 100; x += 0.25f) {  // the ends of silu
+        float found = x, one = 1;
+        swiglu(&found, &one, 1);
+        check(fabs(found - x / (1 + exp(-(double)x))) <= 3e-7 * fabs(x) + 1e-30, "silu of %g is %g", (double)x, (double)found);
+    }
+}
+
+static void test_gemm(void) {
+    for (int m = 1; m <= 14; m++)
+        for (int n = 16; n <= 80; n += 16)
+            for (int k = 1; k <= 70; k += 23) {
+                size_t lda = (size_t)k + 3, ldb = (size_t)n + 5, ldc = (size_t)n + 1;
+                float *a = get((size_t)m * lda * 4), *b = get((size_t)k * ldb * 4), *c = get((size_t)m * ldc * 4);
+                double worst = 0;
+                for (size_t i = 0; i < (size_t)m * lda; i++) a[i] = (float)uniform();
+                for (size_t i = 0; i < (size_t)k * ldb; i++) b[i] = (float)uniform();
+                for (size_t i = 0; i < (size_t)m * ldc; i++) c[i] = 7;
+                gemm_accumulate(m, n, k, a, lda, b, ldb, c, ldc);
+                for (int i = 0; i < m; i++)
+                    for (int j = 0; j <= n; j++) {
+                        double sum = 7;
+                        for (int p = 0; p < k && j < n; p++) sum += (double)a[(size_t)i * lda + (size_t)p] * b[(size_t)p * ldb + (size_t)j];
+                        worst = fmax(worst, fabs(sum - c[(size_t)i * ldc + (size_t)j]));
+                    }
+                check(worst < 1e-5, "gemm_accumulate %d x %d x %d: off by %g", m, n, k, worst);
+                free(a), free(b), free(c);
+            }
+}
+
+// ---- products -------------------------------------------------------------------------------------------------------
+
+enum { FLAT = 100 };  // beside the weight types: q8 whose groups cross rows
+
+// Packs of 64 columns in 32 bytes: column j in the low half of byte j, column j + 32 in its high half; two float16 scales for each.
+static Matrix random_q4(int rows, int cols, double *weights, uint8_t **memory) {
+    size_t per_row = ((size_t)cols + 63) / 64, packs = (size_t)rows * per_row;
+    uint8_t *data = (*memory = get(packs * 36 + 8)) + 1, *scales = data + packs * 32 + 2;
+    for (size_t i = 0; i < packs * 2; i++) {
+        float scale = (float)(0.01 + 0.1 * fabs(uniform())) * (i % 5 ? 1.f : -1.f);
+        uint16_t half;
+        f32_to_f16(&half, &scale, 1);
+        memcpy(scales + 2 * i, &half, 2);
+    }
+    memset(data, 0x88, packs * 32);  // what fills up a row's last pack
+    for (size_t r = 0; r < (size_t)rows; r++)
+        for (size_t c = 0; c < (size_t)cols; c++) {
+            size_t pack = r * per_row + c / 64, j = c % 64;
+            uint8_t *byte = data + pack * 32 + j % 32, q = random_bits() % 16;
+            uint16_t half;
+            *byte = (uint8_t)(j < 32 ? (*byte & 0xf0) | q : (*byte & 0x0f) | q << 4);
+            memcpy(&half, scales + 4 * pack + 2 * (j / 32), 2);
+            weights[r * (size_t)cols + c] = (q - 8) * half_value(half);
+        }
+    return (Matrix){.type = WEIGHT_Q4, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 32};
+}
+
+// A random matrix at an odd address, and the weights that it stands for.
+static Matrix random_matrix(int type, int group, int rows, int cols, double *weights, uint8_t **memory) {
+    size_t n = (size_t)rows * (size_t)cols, per_row = ((size_t)cols + (size_t)(group ? group : 1) - 1) / (size_t)(group ? group : 1);
+    size_t n_groups = type == FLAT ? (n + (size_t)group - 1) / (size_t)group : (size_t)rows * per_row;
+    size_t odd = type == WEIGHT_F32 ? 4 : 1;
+    if (type == WEIGHT_Q4) return random_q4(rows, cols, weights, memory);
+    uint8_t *data = *memory = get(n * 4 + n_groups * 4 + 64), *scales = data + odd + n + 2;
+    Matrix m = {.type = type == FLAT ? WEIGHT_Q8 : (WeightType)type, .rows = rows, .cols = cols, .data = data + odd, .group_size = group, .groups_cross_rows = type == FLAT};
+    if (group) m.scales = scales;
+    for (size_t g = 0; group && g < n_groups; g++) {
+        float scale = (float)(0.001 + 0.01 * fabs(uniform()));
+        memcpy(scales + 4 * g, &scale, 4);
+    }
+    for (size_t i = 0; i < n; i++) {
+        float x = (float)gauss(), scale;
+        uint32_t bits;
+        uint16_t half;
+        int8_t q = (int8_t)(uniform() * 127.5);
+        switch (type) {
+        case WEIGHT_F32: memcpy(data + odd + 4 * i, &x, 4), weights[i] = x; break;
+        case WEIGHT_F16: f32_to_f16(&half, &x, 1), memcpy(data + odd + 2 * i, &half, 2), weights[i] = half_value(half); break;
+        case WEIGHT_BF16: memcpy(&bits, &x, 4), half = (uint16_t)(bits >> 16), bits &= 0xffff0000, memcpy(data + odd + 2 * i, &half, 2), memcpy(&x, &bits, 4), weights[i] = x; break;
+        default:
+            memcpy(&scale, scales + 4 * (type == FLAT ? i / (size_t)group : i / (size_t)cols * per_row + i % (size_t)cols / (size_t)group), 4);
+            data[odd + i] = (uint8_t)q, weights[i] = (double)q * scale;
+        }
+    }
+    return m;
+}
+
+// What the activations are to the product: themselves, or with q4 and q8 groups of 64 rounded to int8 in groups of 64. slack is how far a
+// number may be from there because it lies between two whole numbers.
+static void round_activations(const float *x, int n, int cols, double *rounded, double *slack) {
+    for (int t = 0; t < n; t++)
+        for (int first = 0; first < cols; first += 64) {
+            int count = cols - first < 64 ? cols - first : 64;
+            const float *from = x + (size_t)t * (size_t)cols + first;
+            double most = 0;
+            for (int i = 0; i < count; i++) most = fmax(most, fabs(from[i]));
+            for (int i = 0; i < count; i++) {
+                double steps = most > 0 ? from[i] / most * 127 : 0;
+                size_t at = (size_t)t * (size_t)cols + (size_t)(first + i);
+                rounded[at] = rint(steps) * most / 127;
+                slack[at] = fabs(steps - floor(steps) - 0.5) < 1e-4 ? most / 127 : 0;
+            }
+        }
+}
+
+enum { MOST_N = 65 };
+
+static void check_products(const char *name, int type, int group, int rows, int cols) {
+    static const int counts[] = {1, 2, 3, 4, 5, 6, 7, 17, 63, 64, 65};
+    const int n_rows[MAX_PRODUCTS] = {rows, 1 + rows / 2, 70};
+    Matrix matrices[MAX_PRODUCTS];
+    Product products[MAX_PRODUCTS];
+    uint8_t *memory[MAX_PRODUCTS];
+    size_t n_x = (size_t)MOST_N * (size_t)cols, stride = 200;
+    double *weights[MAX_PRODUCTS], *expected = get(MOST_N * stride * 8), *tolerance = get(MOST_N * stride * 8), *seen = get(n_x * 8), *slack = get(n_x * 8);
+    float *x = get(n_x * 4), *out = get(MOST_N * stride * 4), *again = get(MOST_N * stride * 4), *row = get((size_t)cols * 4);
+    for (size_t i = 0; i < n_x; i++) seen[i] = x[i] = (float)gauss();
+    if (cols > 64) memset(x, 0, 64 * 4), memset(seen, 0, 64 * 8);  // a group of zeros
+    if ((type == WEIGHT_Q8 && group == 64) || type == WEIGHT_Q4) round_activations(x, MOST_N, cols, seen, slack);
+    for (int p = 0; p < MAX_PRODUCTS; p++) {
+        weights[p] = get((size_t)n_rows[p] * (size_t)cols * 8);
+        matrices[p] = random_matrix(type, group, n_rows[p], cols, weights[p], &memory[p]);
+    }
+    int wrong = 0;
+    for (int r = 0; r < rows; r++) {
+        int from = (int)(random_bits() % (uint32_t)cols), count = cols - from;
+        matrix_row(&matrices[0], r, from, count, row);
+        for (int i = 0; i < count; i++) wrong += fabs(row[i] - weights[0][(size_t)r * (size_t)cols + (size_t)(from + i)]) > 1e-7 * fabs(row[i]);
+    }
+    check(wrong == 0, "matrix_row %s %d x %d: %d wrong", name, rows, cols, wrong);
+    for (int p = 0; p < MAX_PRODUCTS; p++) {
+        for (int t = 0; t < MOST_N; t++)
+            for (int r = 0; r < n_rows[p]; r++) {
+                double sum = 0, size = 0, unsure = 0;
+                for (size_t i = 0; i < (size_t)cols; i++) {
+                    double w = weights[p][(size_t)r * (size_t)cols + i];
+                    sum += w * seen[(size_t)t * (size_t)cols + i], size += fabs(w * seen[(size_t)t * (size_t)cols + i]), unsure += fabs(w) * slack[(size_t)t * (size_t)cols + i];
+                }
+                expected[(size_t)t * stride + (size_t)r] = sum;
+                tolerance[(size_t)t * stride + (size_t)r] = 1e-6 * size + unsure + 1e-12;
+            }
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            int n = counts[c], threads = c % 3 == 0 ? 3 : 1;
+            use_threads(threads);
+            Workspace *ws = workspace_new(n, cols, &err);
+            for (size_t i = 0; i < MOST_N * stride; i++) out[i] = again[i] = -77;
+            for (int q = 0; q < MAX_PRODUCTS; q++) products[q] = (Product){&matrices[q], q == p ? out : again, stride};
+            matmul(products, MAX_PRODUCTS, x, n, ws);
+            double worst = 0;
+            int touched = 0;
+            for (int t = 0; t < n; t++)
+                for (int r = 0; r < (int)stride; r++) {
+                    size_t at = (size_t)t * stride + (size_t)r;
+                    if (r < n_rows[p]) worst = fmax(worst, isfinite(out[at]) ? fabs(out[at] - expected[at]) / tolerance[at] : INFINITY);
+                    else touched += out[at] != -77;
+                }
+            check(worst <= 1 && !touched, "matmul %s %d x %d with %d vectors, product %d: %g times the tolerance, %d written outside", name, n_rows[p], cols, n, p, worst, touched);
+            workspace_free(ws);
+            for (int other = 1; other <= 5; other += 2) {  // the same bits for every number of threads, alone or with others
+                use_threads(other);
+                ws = workspace_new(n, cols, &err);
+                for (size_t i = 0; i < MOST_N * stride; i++) again[i] = -77;
+                matmul(&(Product){&matrices[p], again, stride}, 1, x, n, ws);
+                check(memcmp(out, again, MOST_N * stride * 4) == 0, "matmul %s %d x %d with %d vectors: %d threads give other bits than %d", name, n_rows[p], cols, n, other, threads);
+                workspace_free(ws);
+                if (cols % 3 == 0) break;
+            }
+        }
+    }
+    for (int p = 0; p < MAX_PRODUCTS; p++) free(weights[p]), free(memory[p]);
+    free(expected), free(tolerance), free(seen), free(slack), free(x), free(out), free(again), free(row);
+}
+
+static void test_products(int quick) {
+    static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172}, widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
+    static const struct {
+        const char *name;
+        int type, group;
+    } kinds[] = {{"float32", WEIGHT_F32, 0}, {"float16", WEIGHT_F16, 0}, {"bfloat16", WEIGHT_BF16, 0}, {"q8 by 64", WEIGHT_Q8, 64}, {"q8 by 32", WEIGHT_Q8, 32}, {"q4", WEIGHT_Q4, 32},
+                 {"q8 by 4", WEIGHT_Q8, 4}, {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
+            for (size_t c = 0; c < sizeof widths / sizeof *widths; c++)
+                if ((r + c + k) % (quick ? 7 : 2) == 0) check_products(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c]);
+}
+
+int main(int argc, char **argv) {
+    test_positions();
+    test_rotate();
+    test_f16();
+    test_i8();
+    test_vectors();
+    test_gemm();
+    test_products(argc > 1 && strcmp(argv[1], "quick") == 0);
+    return finish();
+}
