@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rope.h"
+#include "src/chat.h"
 #include "src/explain.h"
 #include "src/measure.h"
 #include "src/model.h"
@@ -75,7 +76,7 @@ static const OptionText option_texts[] = {
     {"-i", "TEXT", "prompt"},
     {"-f", "FILE", "prompt from a file, - for standard input"},
     {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]"},
-    {"-m", "MODE", "generate or chat [generate]"},
+    {"-m", "MODE", "generate or chat, with Llama 2's or Llama 3's turns as the tokenizer tells [generate]"},
     {"-y", "TEXT", "system prompt of a chat"},
     {"--ignore-eos", NULL, "keep generating past an end token"},
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]"},
@@ -256,6 +257,7 @@ typedef struct {
     RopePlan *plans;  // the methods to run, at least one
     int n_plans;
     int context;       // -n, resolved
+    int end_of_turn;   // in a chat, -1: none
     char advice[300];  // a warning about the only method, or empty
 } Program;
 
@@ -388,7 +390,7 @@ static bool read_prompt(Session *session, const int32_t *ids, int n, Speed *spee
 static bool is_end(const Program *p, int token) {
     for (int i = 0; i < p->model.config.n_eos; i++)
         if (token == p->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer);
+    return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer) || token == p->end_of_turn;
 }
 
 // Samples and shows tokens until an end token or the end of the context. *last is the token that was sampled last and,
@@ -450,45 +452,31 @@ static char *ask_line(const char *label) {
     return line;
 }
 
-// Llama 2's turns: <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s><s>[INST] user [/INST] ...
-static char *format_turn(const char *system_prompt, const char *user) {
-    size_t room = strlen(system_prompt) + strlen(user) + 64;
-    char *text = malloc(room);
-    if (text && system_prompt[0])
-        snprintf(text, room, "[INST] <<SYS>>\n%s\n<</SYS>>\n\n%s [/INST]", system_prompt, user);
-    else if (text)
-        snprintf(text, room, "[INST] %s [/INST]", user);
-    return text;
-}
-
-// Reads one turn of the user; *full when it does not fit in what is left of the context.
-static bool read_turn(const Program *p, Session *session, const char *system_prompt, const char *user, int before, Speed *speed, bool *full, Error *err) {
-    char *text = format_turn(system_prompt, user);
-    if (!text) return fail(err, "no memory for a turn");
+// Reads one turn of the user; *full when it does not fit in what is left of the context. `before` is the token that ended
+// the last answer, -1: none.
+static bool read_turn(const Program *p, Session *session, bool first, const char *system_prompt, const char *user, int before, Speed *speed, bool *full,
+                      Error *err) {
     int n;
-    int32_t *ids = encode_prompt(p->tokenizer, text, strlen(text), &n, err);
-    free(text);
+    int32_t *ids = chat_turn(p->tokenizer, first, system_prompt, user, before, &n, err);
     if (!ids) return false;
-    int32_t end = before;  // the token that ended the last answer, if any
-    *full = session_position(session) + (before >= 0) + n > p->context;
-    bool ok = true;
-    if (!*full && before >= 0) ok = read_prompt(session, &end, 1, speed, err);
-    if (!*full && ok) ok = read_prompt(session, ids, n, speed, err);
+    *full = n > p->context - session_position(session);
+    bool ok = *full || read_prompt(session, ids, n, speed, err);
     free(ids);
     return ok;
 }
 
-static bool chat(const Options *o, const Program *p, Session *session, Sampler *sampler, Error *err) {
+static bool chat(const Options *o, Program *p, Session *session, Sampler *sampler, Error *err) {
     Speed speed = {0};
     int last = -1;
     bool ok = true, full = false;
+    p->end_of_turn = chat_end_of_turn(p->tokenizer);
     char *typed = o->system_prompt ? NULL : ask_line("Enter system prompt (optional): ");
     const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *line = turn == 0 && o->prompt ? NULL : ask_line("User: ");
         const char *user = turn == 0 && o->prompt ? o->prompt : line;
         if (!user) break;
-        ok = read_turn(p, session, turn == 0 ? system_prompt : "", user, last, &speed, &full, err);
+        ok = read_turn(p, session, turn == 0, system_prompt, user, last, &speed, &full, err);
         free(line);
         if (!ok || full) break;
         printf("Assistant: ");
@@ -504,7 +492,7 @@ static bool chat(const Options *o, const Program *p, Session *session, Sampler *
     return ok;
 }
 
-static bool run_text(const Options *o, const Program *p, Error *err) {
+static bool run_text(const Options *o, Program *p, Error *err) {
     const RopePlan *plan = &p->plans[0];
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
     Sampler sampler = {0};
@@ -625,7 +613,7 @@ int main(int argc, char **argv) {
     if (!understood || !check_options(&options, &err)) return finish(false, &err), EXIT_USAGE;
     if (options.threads || !getenv("OMP_NUM_THREADS")) set_thread_count(options.threads ? options.threads : physical_cores());
     signal(SIGBUS, on_bus_error);
-    Program program = {0};
+    Program program = {.end_of_turn = -1};
     bool passed = true, ok = run_job(&options, &program, &passed, &err);
     int status = finish(ok, &err);
     close_program(&program);

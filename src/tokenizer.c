@@ -1,4 +1,5 @@
-// Text to token ids and back, as the sentencepiece library does it for a BPE model.
+// Text to token ids and back, as the sentencepiece library does it for a BPE model, and as Hugging Face's tokenizers and
+// tiktoken do it for a byte-level one (bytelevel.c).
 //
 // BPE in one paragraph: the text starts as a row of characters. Of all neighbours whose joined spelling is in the vocabulary,
 // the two with the best score are joined, the leftmost of equals first, until no such pair is left. Characters that then
@@ -6,11 +7,17 @@
 #include "tokenizer.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytelevel.h"
+#include "pairs.h"
+#include "unicode.h"
+
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
-enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2 };                       // the trailer's flags
+enum { SENTENCEPIECE, BYTELEVEL };                                  // the trailer's kinds
+enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, EQUAL_RANKS = 16 };  // and flags
 enum { TRAILER_MAGIC = 0x31544b54 };                                // "TKT1"
 enum { MAX_EOS = 8 };
 enum { MAX_PIECE = 1024 };  // bytes; vocabularies in use stay far below, and it bounds the cost of looking at a pair
@@ -36,16 +43,19 @@ struct Tokenizer {
     MappedFile file;
     Piece *pieces;
     int vocab_size;
-    uint32_t flags;
+    uint32_t kind, flags;
     int32_t bos_id, unk_id, n_eos, eos_ids[MAX_EOS];
     int32_t byte_ids[256];  // the token of each byte, -1: none
     char raw_bytes[256];    // raw_bytes[b] is b: what a byte token decodes to
     Slot *slots;            // from spelling to id: open addressing, a power of two of slots, at most half of them in use
     uint32_t slot_mask;
     size_t longest_piece;
-    uint16_t longest_user_defined[256];  // among those that begin with this byte, 0: none
+    uint16_t longest_added[256];  // of the user-defined tokens that begin with this byte, and a byte-level tokenizer's control
+                                  // tokens; 0: none
     bool has_unused;
     bool by_words;  // a text may be encoded word by word, see segment_end
+    MergeTable *merges;  // of a byte-level tokenizer
+    int split;
 };
 
 // ---- From spelling to id ----
@@ -69,7 +79,8 @@ static Slot *find_slot(const Tokenizer *t, uint64_t hash, const char *bytes, siz
     return NULL;
 }
 
-// The id of the piece spelled like this, or -1. Control, unknown and byte tokens are never found by their spelling.
+// The id of the piece spelled like this, or -1. Control, unknown and byte tokens are never found by their spelling (a
+// byte-level tokenizer's control tokens are: who asks looks at the type).
 static int32_t find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     if (length > t->longest_piece) return -1;
     uint64_t hash = HASH_START;
@@ -125,19 +136,29 @@ static bool assume_llama2(Tokenizer *t, const char *path, Error *err) {
     return true;
 }
 
-// What stands in the trailer before eos_ids and types.
+// What stands in the trailer before eos_ids, types and merges.
 typedef struct {
     uint32_t magic, kind, flags;
     int32_t bos_id, unk_id;
     uint32_t n_eos;
+    uint32_t split, n_merges;  // only of a byte-level tokenizer
 } TrailerHead;
+
+static size_t head_size(const TrailerHead *head) {
+    return head->kind == BYTELEVEL ? sizeof *head : offsetof(TrailerHead, split);
+}
+
+static uint64_t trailer_size(const TrailerHead *head, size_t n_tokens) {
+    uint64_t n_merges = head->kind == BYTELEVEL ? head->n_merges : 0;
+    return head_size(head) + 4 * (uint64_t)head->n_eos + n_tokens + 12 * n_merges;
+}
 
 // Whether the rest of the file is the trailer of n_tokens tokens. *head is what a trailer would begin with, zeros past the end.
 static bool is_trailer(const uint8_t *at, const uint8_t *end, size_t n_tokens, TrailerHead *head) {
     size_t left = (size_t)(end - at);
     *head = (TrailerHead){0};
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    return head->magic == TRAILER_MAGIC && left == sizeof *head + 4 * (size_t)head->n_eos + n_tokens;
+    return head->magic == TRAILER_MAGIC && left == trailer_size(head, n_tokens);
 }
 
 static bool check_range(const char *path, const char *what, int64_t value, int64_t low, int64_t high, Error *err) {
@@ -146,21 +167,56 @@ static bool check_range(const char *path, const char *what, int64_t value, int64
                 (long long)high);
 }
 
+// Reads the merges: three ids each, the left and the right token's and that of the two as one.
+static bool read_merges(Tokenizer *t, const char *path, const uint8_t *at, size_t n_merges, Error *err) {
+    Merge *merges = alloc_array(n_merges, sizeof *merges, "merges", err);
+    for (size_t i = 0; merges && i < n_merges; i++, at += 12) {
+        Merge *merge = &merges[i];
+        *merge = (Merge){read_i32(at), read_i32(at + 4), read_i32(at + 8), (uint32_t)i};
+        const int32_t ids[] = {merge->left, merge->right, merge->merged};
+        const Piece *pieces[3];
+        for (int k = 0; k < 3; k++) {
+            bool good = ids[k] >= 0 && ids[k] < t->vocab_size;
+            if (good) pieces[k] = &t->pieces[ids[k]];
+            if (good && pieces[k]->length > 0 && (pieces[k]->type == NORMAL || pieces[k]->type == USER_DEFINED)) continue;
+            free(merges);  // a control token that merges could make would be one that a text can forge
+            return fail(err, "%s: merge %zu has a bad token (found %d, expected normal ones)", path, i, ids[k]);
+        }
+        if (pieces[2]->length != pieces[0]->length + pieces[1]->length ||
+            memcmp(pieces[2]->bytes, pieces[0]->bytes, pieces[0]->length) != 0 ||
+            memcmp(pieces[2]->bytes + pieces[0]->length, pieces[1]->bytes, pieces[1]->length) != 0) {
+            free(merges);
+            return fail(err, "%s: merge %zu does not make what its halves spell", path, i);
+        }
+        if (t->flags & EQUAL_RANKS && i > 0 && merges[i - 1].merged == merge->merged) merge->rank = merges[i - 1].rank;
+    }
+    Error why;
+    if (!merges || (t->merges = merge_table_new(merges, n_merges, &why))) return merges != NULL;
+    return fail(err, "%s: %s", path, why.text);
+}
+
 static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, const uint8_t *end, Error *err) {
     TrailerHead head;
     int last = t->vocab_size - 1;
     bool whole = is_trailer(at, end, (size_t)t->vocab_size, &head);
-    if (!check_range(path, "kind of tokenizer", head.kind, 0, 0, err) || !check_range(path, "flags", head.flags, 0, 3, err) ||
-        !check_range(path, "bos_id", head.bos_id, -1, last, err) || !check_range(path, "unk_id", head.unk_id, -1, last, err) ||
-        !check_range(path, "number of end tokens", head.n_eos, 0, MAX_EOS, err))
+    if (!check_range(path, "kind of tokenizer", head.kind, 0, BYTELEVEL, err)) return false;
+    bool bytelevel = head.kind == BYTELEVEL;
+    uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES | EQUAL_RANKS : BYTE_FALLBACK | PREFIX_UNLESS_SPACE);
+    if (head.flags & ~known) return fail(err, "%s: unknown flags (found %u, expected a sum of %u)", path, head.flags, known);
+    if (!check_range(path, "bos_id", head.bos_id, -1, last, err) ||
+        !check_range(path, "unk_id", head.unk_id, -1, bytelevel ? -1 : last, err) ||
+        !check_range(path, "number of end tokens", head.n_eos, 0, MAX_EOS, err) ||
+        (bytelevel && !check_range(path, "split pattern", head.split, 1, LAST_SPLIT, err)) ||
+        (bytelevel && !check_range(path, "number of merges", head.n_merges, 0, MAX_MERGES, err)))
         return false;
     if (!whole)
-        return fail(err, "%s: wrong size of the trailer (found %zu bytes, expected %zu)", path, (size_t)(end - at),
-                    sizeof head + 4 * head.n_eos + (size_t)t->vocab_size);
-    t->flags = head.flags;
+        return fail(err, "%s: wrong size of the trailer (found %zu bytes, expected %llu)", path, (size_t)(end - at),
+                    (unsigned long long)trailer_size(&head, (size_t)t->vocab_size));
+    t->kind = head.kind, t->flags = head.flags;
+    t->split = bytelevel ? (int)head.split : 0;
     t->bos_id = head.bos_id, t->unk_id = head.unk_id;
     t->n_eos = (int)head.n_eos;
-    at += sizeof head;
+    at += head_size(&head);
     for (int i = 0; i < t->n_eos; i++, at += 4) {
         t->eos_ids[i] = read_i32(at);
         if (!check_range(path, "end token", t->eos_ids[i], 0, last, err)) return false;
@@ -170,8 +226,10 @@ static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, cons
         t->pieces[id].type = at[id];
         if (at[id] == BYTE && spelled_byte(&t->pieces[id]) < 0)
             return fail(err, "%s: byte token %d does not spell its byte (expected <0x00> to <0xFF>)", path, id);
+        if (bytelevel && (at[id] == BYTE || at[id] == UNKNOWN))
+            return fail(err, "%s: type %d of token %d is not one of a byte-level tokenizer", path, at[id], id);
     }
-    return true;
+    return !bytelevel || read_merges(t, path, at + t->vocab_size, head.n_merges, err);
 }
 
 // Reads the whole file. It does not say how many tokens it holds: they go on to its end, or to a trailer that fits their
@@ -198,8 +256,12 @@ static bool read_vocabulary(Tokenizer *t, const char *path, Error *err) {
 // Makes one piece findable, and notes what the encoder wants to know of all pieces together.
 static bool index_piece(Tokenizer *t, const char *path, int id, Error *err) {
     const Piece *piece = &t->pieces[id];
-    if (piece->type == BYTE && t->byte_ids[spelled_byte(piece)] < 0) t->byte_ids[spelled_byte(piece)] = id;
-    if (piece->type == BYTE || piece->type == CONTROL || piece->type == UNKNOWN || piece->length == 0) return true;
+    bool bytelevel = t->kind == BYTELEVEL, added = piece->type == USER_DEFINED || (bytelevel && piece->type == CONTROL);
+    int byte = piece->type == BYTE ? spelled_byte(piece) : -1;
+    if (bytelevel && piece->length == 1 && piece->type != CONTROL && piece->type != UNUSED) byte = (uint8_t)*piece->bytes;
+    if (byte >= 0 && t->byte_ids[byte] < 0) t->byte_ids[byte] = id;
+    if (piece->type == BYTE || piece->type == UNKNOWN || piece->length == 0) return true;
+    if (piece->type == (bytelevel ? UNUSED : CONTROL)) return true;
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < piece->length; i++) {
         hash = hash_byte(hash, piece->bytes[i]);
@@ -210,8 +272,8 @@ static bool index_piece(Tokenizer *t, const char *path, int id, Error *err) {
     if (slot->id >= 0) return true;  // spelled like an earlier token, which stays the one that is found
     *slot = (Slot){(uint32_t)(hash >> 32), id};
     if (piece->length > t->longest_piece) t->longest_piece = piece->length;
-    uint16_t *longest = &t->longest_user_defined[(unsigned char)piece->bytes[0]];
-    if (piece->type == USER_DEFINED && piece->length > *longest) *longest = piece->length;
+    uint16_t *longest = &t->longest_added[(unsigned char)piece->bytes[0]];
+    if (added && piece->length > *longest) *longest = piece->length;
     if (piece->type == UNUSED) t->has_unused = true;
     return true;
 }
@@ -229,7 +291,7 @@ static bool index_pieces(Tokenizer *t, const char *path, Error *err) {
         if (!index_piece(t, path, id, err)) return false;
     bool every_byte = t->flags & BYTE_FALLBACK;
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
-    if (every_byte || t->unk_id >= 0) return true;
+    if (every_byte || t->unk_id >= 0 || t->kind == BYTELEVEL) return true;
     return fail(err, "%s: no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)", path);
 }
 
@@ -247,6 +309,7 @@ void tokenizer_free(Tokenizer *t) {
     unmap_file(&t->file);
     free(t->pieces);
     free(t->slots);
+    merge_table_free(t->merges);
     free(t);
 }
 
@@ -260,37 +323,34 @@ bool tokenizer_is_end(const Tokenizer *t, int id) {
     return false;
 }
 
-// ---- Encoding ----
-
-// What the n >= 1 bytes at `text` begin with: a character (its length, 1 to 4), the beginning of one (0), or a byte that no
-// character begins with (-1). The range of the second byte keeps out overlong forms, surrogates and what is past U+10FFFF.
-static int scan_utf8(const char *text, size_t n) {
-    const unsigned char *s = (const unsigned char *)text;
-    if (s[0] < 0x80) return 1;
-    if (s[0] < 0xC2 || s[0] > 0xF4) return -1;
-    int length = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    unsigned char low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned char high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
-    for (int i = 1; i < length; i++, low = 0x80, high = 0xBF) {
-        if ((size_t)i == n) return 0;
-        if (s[i] < low || s[i] > high) return -1;
+int tokenizer_special(const Tokenizer *t, const char *spelling) {
+    size_t length = strlen(spelling);
+    for (int id = 0; id < t->vocab_size; id++) {
+        const Piece *piece = &t->pieces[id];
+        if (piece->type == CONTROL && piece->length == length && memcmp(piece->bytes, spelling, length) == 0) return id;
     }
-    return length;
+    return -1;
 }
+
+// ---- Encoding ----
 
 // The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
 // symbol for both), U+FFFD for every byte that is not UTF-8. Free with free(); NULL with the reason.
+// A byte-level tokenizer has U+2581 as it is, and always a byte in front.
 static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n_normal, Error *err) {
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
     if (!normal) return NULL;
     size_t n = 0;
-    if (t->flags & DUMMY_PREFIX) normal[n++] = ' ';
+    bool bytelevel = t->kind == BYTELEVEL, prefix = bytelevel || t->flags & DUMMY_PREFIX;
+    bool has_one = text[0] == ' ' || (length >= 3 && memcmp(text, SPACE_SYMBOL, 3) == 0);
+    if (has_one && t->flags & PREFIX_UNLESS_SPACE) prefix = false;
+    if (prefix) normal[n++] = ' ';
     for (size_t i = 0; i < length;) {
-        int n_bytes = scan_utf8(text + i, length - i);
+        int n_bytes = utf8_scan(text + i, length - i);
         const char *from = n_bytes > 0 ? text + i : REPLACEMENT;
         i += n_bytes > 0 ? (size_t)n_bytes : 1;
         if (n_bytes <= 0) n_bytes = 3;
-        if (n_bytes == 3 && memcmp(from, SPACE_SYMBOL, 3) == 0) from = " ", n_bytes = 1;
+        if (!bytelevel && n_bytes == 3 && memcmp(from, SPACE_SYMBOL, 3) == 0) from = " ", n_bytes = 1;
         for (int k = 0; k < n_bytes; k++) normal[n++] = from[k];
     }
     *n_normal = n;
@@ -307,45 +367,16 @@ typedef struct {
 
 static const uint32_t NONE = UINT32_MAX;
 
-// Two neighbours that could be joined. When their lengths no longer add up to `length`, the pair has been broken up.
-typedef struct {
-    float score;
-    uint32_t left, length;
-} Pair;
-
 typedef struct {
     const Tokenizer *tokenizer;
     const char *text;  // the segment at hand: a word, or the whole text
     uint32_t length;
     Symbol *symbols;
-    Pair *heap;  // a binary heap, the best pair at the top
-    size_t n_heap;
+    PairHeap heap;  // a pair's mark is its length: when its symbols' lengths no longer add up to it, it has been broken up
     uint32_t *left_lengths;  // of each unused piece seen as a pair: the length of its left half
     int32_t *ids;
     size_t n_ids;
 } Encoder;
-
-static bool is_better(Pair a, Pair b) {
-    return a.score != b.score ? a.score > b.score : a.left < b.left;
-}
-
-static void push_pair(Encoder *e, Pair pair) {
-    size_t i = e->n_heap++;
-    for (; i > 0 && is_better(pair, e->heap[(i - 1) / 2]); i = (i - 1) / 2) e->heap[i] = e->heap[(i - 1) / 2];
-    e->heap[i] = pair;
-}
-
-static Pair pop_pair(Encoder *e) {
-    Pair top = e->heap[0], last = e->heap[--e->n_heap];
-    size_t i = 0;
-    for (size_t child; (child = 2 * i + 1) < e->n_heap; i = child) {
-        if (child + 1 < e->n_heap && is_better(e->heap[child + 1], e->heap[child])) child++;
-        if (!is_better(e->heap[child], last)) break;
-        e->heap[i] = e->heap[child];
-    }
-    e->heap[i] = last;
-    return top;
-}
 
 // Makes a candidate of symbol `left` and its right neighbour if the vocabulary has the two as one piece.
 static void consider_pair(Encoder *e, uint32_t left) {
@@ -355,18 +386,20 @@ static void consider_pair(Encoder *e, uint32_t left) {
     uint32_t length = a->length + b->length;
     int32_t id = find_piece(t, e->text + left, length);
     if (id < 0) return;
-    push_pair(e, (Pair){t->pieces[id].score, left, length});
+    push_pair(&e->heap, (Pair){t->pieces[id].score, left, length});
     if (t->pieces[id].type == UNUSED) e->left_lengths[id] = a->length;
 }
 
-// The length of the longest user-defined token that the text begins with, or 0.
-static size_t match_user_defined(const Tokenizer *t, const char *text, size_t length) {
-    size_t longest = t->longest_user_defined[(unsigned char)text[0]], found = 0;
+// The id of the longest added token that the text begins with, or -1.
+static int32_t match_added(const Tokenizer *t, const char *text, size_t length) {
+    size_t longest = t->longest_added[(unsigned char)text[0]];
+    int32_t found = -1;
     uint64_t hash = HASH_START;
     for (size_t n = 1; n <= longest && n <= length; n++) {
         hash = hash_byte(hash, text[n - 1]);
         const Slot *slot = find_slot(t, hash, text, n);
-        if (slot && slot->id >= 0 && t->pieces[slot->id].type == USER_DEFINED) found = n;
+        int type = slot && slot->id >= 0 ? t->pieces[slot->id].type : 0;
+        if (type == USER_DEFINED || type == CONTROL) found = slot->id;
     }
     return found;
 }
@@ -374,22 +407,22 @@ static size_t match_user_defined(const Tokenizer *t, const char *text, size_t le
 static void split_symbols(Encoder *e) {
     uint32_t prev = NONE;
     for (uint32_t i = 0, n; i < e->length; prev = i, i += n) {
-        size_t matched = match_user_defined(e->tokenizer, e->text + i, e->length - i);
-        int n_bytes = scan_utf8(e->text + i, e->length - i);  // never 0 or less, unless a token ends inside a character
-        n = matched ? (uint32_t)matched : n_bytes > 0 ? (uint32_t)n_bytes : 1;
-        e->symbols[i] = (Symbol){.prev = prev, .next = i + n, .length = n, .frozen = matched > 0};
+        int32_t added = match_added(e->tokenizer, e->text + i, e->length - i);
+        int n_bytes = utf8_scan(e->text + i, e->length - i);  // never 0 or less, unless a token ends inside a character
+        n = added >= 0 ? e->tokenizer->pieces[added].length : n_bytes > 0 ? (uint32_t)n_bytes : 1;
+        e->symbols[i] = (Symbol){.prev = prev, .next = i + n, .length = n, .frozen = added >= 0};
     }
 }
 
 static void merge_symbols(Encoder *e) {
     for (uint32_t i = 0; e->symbols[i].next < e->length; i = e->symbols[i].next) consider_pair(e, i);
-    while (e->n_heap > 0) {
-        Pair pair = pop_pair(e);
+    while (e->heap.count > 0) {
+        Pair pair = pop_pair(&e->heap);
         Symbol *left = &e->symbols[pair.left];
         if (left->length == 0 || left->next == e->length) continue;
         Symbol *right = &e->symbols[left->next];
-        if (left->length + right->length != pair.length) continue;
-        left->length = pair.length;
+        if (left->length + right->length != pair.mark) continue;
+        left->length = pair.mark;
         left->next = right->next;
         right->length = 0;
         if (left->next < e->length) e->symbols[left->next].prev = pair.left;
@@ -449,9 +482,45 @@ static bool alloc_encoder(Encoder *e, size_t length, size_t longest, Error *err)
     if (find_piece(e->tokenizer, " ", 1) < 0) fits = fits && mul_size(length, 3, &n_ids);
     if (!fits) return fail(err, "the text is too long (found %zu bytes without a place to cut)", longest);
     return (e->symbols = alloc_array(longest, sizeof *e->symbols, "text to encode", err)) &&
-           (e->heap = alloc_array(n_pairs, sizeof *e->heap, "text to encode", err)) &&
+           (e->heap.pairs = alloc_array(n_pairs, sizeof *e->heap.pairs, "text to encode", err)) &&
            (e->left_lengths = alloc_array(n_lengths, sizeof *e->left_lengths, "text to encode", err)) &&
            (e->ids = alloc_array(n_ids, sizeof *e->ids, "token ids", err));
+}
+
+// Where the first user-defined token from `at` on begins, and which it is; the end of the text and -1 when there is none. The
+// spelling of a control token is plain text, but passed over as a whole: so does the library when it is told not to obey it.
+static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, int32_t *id) {
+    while (at < end) {
+        *id = match_added(t, text + at, end - at);
+        if (*id >= 0 && t->pieces[*id].type == USER_DEFINED) return at;
+        at += *id >= 0 ? t->pieces[*id].length : 1;
+    }
+    *id = -1;
+    return end;
+}
+
+// The ids of text[1 ... end-1] with a byte-level tokenizer. What stands before a word is done with, and may be written over.
+static int32_t *encode_bytelevel(const Tokenizer *t, char *text, size_t end, size_t *n_ids, Error *err) {
+    MergeRoom room = {0};
+    int32_t *ids = alloc_array(end, t->flags & DUMMY_PREFIX ? 2 * sizeof *ids : sizeof *ids, "token ids", err);
+    bool ok = ids != NULL;
+    for (size_t at = 1; ok && at < end;) {
+        int32_t added;
+        size_t part_end = find_user_defined(t, text, at, end, &added), n, n_new;
+        if (t->flags & DUMMY_PREFIX && at < part_end && text[at] != ' ') text[--at] = ' ';
+        for (; ok && at < part_end; at += n, *n_ids += n_new) {
+            n = bytelevel_word(t->split, text + at, part_end - at);
+            int32_t id = t->flags & IGNORE_MERGES ? find_piece(t, text + at, n) : -1;
+            n_new = 1;
+            if (id >= 0 && t->pieces[id].type == NORMAL) ids[*n_ids] = id;
+            else ok = merge_word(t->merges, t->byte_ids, text + at, n, &room, ids + *n_ids, &n_new, err);
+        }
+        if (added >= 0) ids[(*n_ids)++] = added, at += t->pieces[added].length;
+    }
+    merge_room_free(&room);
+    if (ok) return ids;
+    free(ids);
+    return NULL;
 }
 
 int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
@@ -461,6 +530,11 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, s
     size_t n = 0, longest = 0;
     char *normal = normalize(t, text, length, &n, err);
     if (!normal) return NULL;
+    if (t->kind == BYTELEVEL) {
+        int32_t *ids = encode_bytelevel(t, normal, n, n_ids, err);
+        free(normal);
+        return ids;
+    }
     for (size_t start = 0, end; start < n; start = end) {
         end = segment_end(t, normal, start, n);
         if (end - start > longest) longest = end - start;
@@ -477,7 +551,7 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, s
     *n_ids = e.n_ids;
     free(normal);
     free(e.symbols);
-    free(e.heap);
+    free(e.heap.pairs);
     free(e.left_lengths);
     return e.ids;  // the last to be allocated: NULL when anything failed
 }
@@ -497,7 +571,7 @@ const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *l
         return &t->raw_bytes[spelled_byte(piece)];
     }
     bool first = previous == -1 || previous == t->bos_id;
-    size_t skip = first && (t->flags & DUMMY_PREFIX) && piece->length > 0 && piece->bytes[0] == ' ';
+    size_t skip = first && t->kind == SENTENCEPIECE && (t->flags & DUMMY_PREFIX) && piece->length > 0 && piece->bytes[0] == ' ';
     *length = piece->length - skip;
     return piece->bytes + skip;
 }
@@ -507,7 +581,7 @@ size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out
     for (size_t i = 0; i < length; i++) {
         stream->pending[stream->n_pending++] = (unsigned char)bytes[i];
         while (stream->n_pending > 0) {
-            int n = scan_utf8((const char *)stream->pending, (size_t)stream->n_pending);
+            int n = utf8_scan((const char *)stream->pending, (size_t)stream->n_pending);
             if (n == 0) break;
             bool keep = n > 0 || !stream->drop_bad;
             if (n < 0) n = 1;

@@ -253,7 +253,8 @@ def random_weights(c, seed):
     for name, rows, columns in shapes(c):
         gain = {'embedding': 1, 'classifier': 2}.get(name, 1.6 if name[:2] in ('wq', 'wk') else 1) / max(columns, 1) ** 0.5
         gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
-        weights[name] = array.array('f', [rng.gauss(0, gain) for _ in range(rows * columns)] if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
+        weights[name] = array.array('f',
+                                    [rng.gauss(0, gain) for _ in range(rows * columns)] if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
     return weights
 
 
@@ -271,7 +272,9 @@ def encode(values, weight_type, columns, group_size):
         return [data], array.array('f', struct.unpack('<%de' % len(values), data))
     if weight_type == BF16:
         half = [to_bf16(v) for v in values]
-        return [struct.pack('<%dH' % len(half), *half)], array.array('f', struct.unpack('<%df' % len(half), struct.pack('<%dI' % len(half), *(h << 16 for h in half))))
+        return [struct.pack('<%dH' % len(half), *half)], array.array('f',
+                                                                     struct.unpack('<%df' % len(half),
+                                                                                   struct.pack('<%dI' % len(half), *(h << 16 for h in half))))
     if weight_type == Q4:
         return encode_q4(values, columns)
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')

@@ -35,7 +35,8 @@ def run_file(name):
     if not summary or status not in (0, 1) or (status == 0) != (counts[1] == 0):
         counts[1] += 1
         print('    FAIL %s did not end as it should: status %s' % (name, status))
-    print('%-20s %s (%.0f s)' % (name, '%d passed, %d failed' % tuple(counts[:2]) + (', %d skipped' % counts[2] if counts[2] else ''), time.time() - began), flush=True)
+    print('%-20s %s (%.0f s)' % (name, '%d passed, %d failed' % tuple(counts[:2]) + (', %d skipped' % counts[2] if counts[2] else ''),
+                                 time.time() - began), flush=True)
     return counts
 
 

@@ -77,7 +77,8 @@ static void test_chunks(void) {
             read_ids(s, ids, n, n, wanted[k]);
             copy_logits(s, wanted[k], last);
             off = distance(last, whole + (size_t)(n - wanted[k]) * vocab(), wanted[k]);
-            check(off <= tolerance && session_position(s) == n, "%s: one call in chunks of %d, the last %d logits: off by %g", label, piece, wanted[k], off);
+            check(off <= tolerance && session_position(s) == n, "%s: one call in chunks of %d, the last %d logits: off by %g", label, piece,
+                  wanted[k], off);
             session_free(s);
         }
     }
@@ -92,7 +93,8 @@ static void test_chunks(void) {
     Error err;
     check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"), "%s: a position past the context is refused", label);
     session_reset(s);
-    check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) && !session_read(s, &(int32_t){-1}, 1, 1, 1, &err), "%s: tokens outside of the vocabulary are refused", label);
+    check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) && !session_read(s, &(int32_t){-1}, 1, 1, 1, &err),
+          "%s: tokens outside of the vocabulary are refused", label);
     session_free(s);
     free(whole), free(last);
 }
@@ -148,7 +150,8 @@ static void test_threads(void) {
             static float *kept[2];
             float **first = &kept[piece != n];
             if (!*first) *first = all;
-            else check(memcmp(*first, all, (size_t)n * vocab() * sizeof *all) == 0, "%s: %d threads give other bits than 1", label, counts[i]), free(all);
+            else check(memcmp(*first, all, (size_t)n * vocab() * sizeof *all) == 0, "%s: %d threads give other bits than 1", label, counts[i]),
+                  free(all);
         }
     free(one);
 }
@@ -192,7 +195,8 @@ int main(int argc, char **argv) {
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
     settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
-    if (!model_open(argv[2], &model, &err) || !settings_resolve(&settings, &model, (RopeConfig){0}, n, &plan, &err)) return printf("FAIL %s: %s\n", label, err.text), 1;
+    if (!model_open(argv[2], &model, &err) || !settings_resolve(&settings, &model, (RopeConfig){0}, n, &plan,
+          &err)) return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
     use_threads(1);

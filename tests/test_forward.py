@@ -3,7 +3,7 @@
 test_forward.c, against itself when a text is read in other pieces, token by token or on other threads."""
 
 import reference
-from common import (BF16, F16, F32, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work, main, one_line, perplexity, random_ids,
+from common import (BF16, F16, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, run, skip, tiny_model, with_header, write, write_model, write_tokenizer)
 
 LISTS = {'short_factors': [1.0, 1.1, 1.3, 2.0], 'long_factors': [1.0, 1.7, 4.0, 9.0]}
@@ -30,7 +30,8 @@ def nll_close(c, seed, n, tolerance, what, options=(), **reference_options):
 def test_shapes():
     for seed, (name, shape) in enumerate(SHAPES.items()):
         nll_close(config(**shape), seed, 80, 1e-4, 'the naive reference, ' + name)
-    nll_close(config(dim=100, n_heads=10, n_kv_heads=5, head_dim=10, hidden_dim=172, vocab_size=130, n_layers=1), 99, 70, 1e-4, 'the naive reference, wider')
+    nll_close(config(dim=100, n_heads=10, n_kv_heads=5, head_dim=10, hidden_dim=172, vocab_size=130, n_layers=1), 99, 70, 1e-4,
+              'the naive reference, wider')
     nll_close(config(), 5, 2, 1e-4, 'the naive reference, two tokens')
     nll_close(config(n_layers=1, dim=8, n_heads=1, n_kv_heads=1, hidden_dim=4, vocab_size=10), 6, 300, 1e-4, 'the naive reference, 300 tokens')
 
@@ -63,11 +64,12 @@ def test_methods():
 
 def test_windows():
     for window, sinks in ((1, 0), (5, 0), (5, 3), (64, 0), (63, 1), (20, 70), (70, 2), (200, 4)):
-        nll_close(config(n_layers=1), 8, 140, 1e-4, 'the naive reference, window %d and %d sinks' % (window, sinks), ['--window', window, '--sinks', sinks], window=window, sinks=sinks)
+        nll_close(config(n_layers=1), 8, 140, 1e-4, 'the naive reference, window %d and %d sinks' % (window, sinks),
+                  ['--window', window, '--sinks', sinks], window=window, sinks=sinks)
     nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, the window of the file')
     nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, --window 0 against the window of the file', ['--window', 0], window=0)
-    nll_close(config(method='ntk', rope_dynamic=1, train_ctx=24, theta=50.0, n_layers=1), 8, 90, 1e-4, 'the naive reference, dynamic with window and sinks',
-              ['--window', 11, '--sinks', 4], window=11, sinks=4)
+    nll_close(config(method='ntk', rope_dynamic=1, train_ctx=24, theta=50.0, n_layers=1), 8, 90, 1e-4,
+              'the naive reference, dynamic with window and sinks', ['--window', 11, '--sinks', 4], window=11, sinks=4)
 
 
 def models_of_all(layers, **shape):
@@ -103,14 +105,18 @@ def test_chunks():
             session_test('chunks', model, kv, 0, 0, 530 if name == 'yarn' else 200, TOLERANCE[kv], 'chunks, %s, %s' % (name, kv))
     for window, sinks in ((100, 0), (50, 3), (1, 0), (7, 90)):
         for name in ('none', 'dynamic-yarn'):
-            session_test('chunks', in_work(name + '.bin'), 'f32', window, sinks, 200, TOLERANCE['f32'], 'chunks, %s, window %d, sinks %d' % (name, window, sinks))
+            session_test('chunks', in_work(name + '.bin'), 'f32', window, sinks, 200, TOLERANCE['f32'],
+                         'chunks, %s, window %d, sinks %d' % (name, window, sinks))
     session_test('chunks', in_work('none.bin'), 'q8', 0, 0, 130, TOLERANCE['q8'], 'chunks, none, q8')
     # Heads enough, and a past long enough, for the ways in which attention splits its work.
-    for name, shape in (('12 heads on 1', dict(dim=48, n_heads=12, n_kv_heads=1, head_dim=4)), ('20 heads', dict(dim=40, n_heads=20, n_kv_heads=20, head_dim=2)),
-                        ('60 heads on 1', dict(dim=10, n_heads=60, n_kv_heads=1, head_dim=2)), ('1 head', dict(dim=16, n_heads=1, n_kv_heads=1, head_dim=16))):
+    for name, shape in (('12 heads on 1', dict(dim=48, n_heads=12, n_kv_heads=1, head_dim=4)),
+                        ('20 heads', dict(dim=40, n_heads=20, n_kv_heads=20, head_dim=2)),
+                        ('60 heads on 1', dict(dim=10, n_heads=60, n_kv_heads=1, head_dim=2)),
+                        ('1 head', dict(dim=16, n_heads=1, n_kv_heads=1, head_dim=16))):
         model = tiny_model('heads.bin', n_layers=2, hidden_dim=20, vocab_size=30, **shape)
         session_test('chunks', model, 'f32', 0, 0, 520, TOLERANCE['f32'], 'chunks, %s' % name)
-    session_test('chunks', tiny_model('long.bin', n_layers=1, hidden_dim=20, vocab_size=30), 'f32', 0, 0, 2300, TOLERANCE['f32'], 'chunks, a long past')
+    session_test('chunks', tiny_model('long.bin', n_layers=1, hidden_dim=20, vocab_size=30), 'f32', 0, 0, 2300, TOLERANCE['f32'],
+                 'chunks, a long past')
     session_test('chunks', in_work('dynamic-yarn.bin'), 'q8', 70, 2, 150, TOLERANCE['q8'], 'chunks under the sanitizers', 'sanitized')
 
 
@@ -125,13 +131,15 @@ def test_dynamic_decoding():
 
 
 def test_threads():
-    for name, settings in (('f32', {}), ('f16', {'weight_type': F16}), ('q8 by 64', {'weight_type': Q8, 'group_size': 64}), ('q4', {'weight_type': Q4, 'group_size': 32})):
+    for name, settings in (('f32', {}), ('f16', {'weight_type': F16}), ('q8 by 64', {'weight_type': Q8, 'group_size': 64}),
+                           ('q4', {'weight_type': Q4, 'group_size': 32})):
         # Large enough that one vector's products, too, are worth several threads.
         model = tiny_model('threads.bin', n_layers=1, dim=160, n_heads=5, n_kv_heads=1, head_dim=32, hidden_dim=420, vocab_size=450, **settings)
         for kv in ('f32', 'f16', 'q8'):
             session_test('threads', model, kv, 0, 0, 90, 0, 'threads, %s weights, %s cache' % (name, kv))
     session_test('threads', tiny_model('threads.bin', method='yarn', rope_dynamic=1, n_layers=1), 'f16', 0, 0, 1100, 0, 'threads, a long past')
-    outs = [good(in_work('threads.bin'), '--ppl', write(in_work('ids.txt'), ' '.join(map(str, random_ids(300, 50, 4)))), '--ids', '--per-token', '-n', 300, '--threads', t).out for t in (1, 2, 3)]
+    outs = [good(in_work('threads.bin'), '--ppl', write(in_work('ids.txt'), ' '.join(map(str, random_ids(300, 50, 4)))), '--ids', '--per-token', '-n',
+                 300, '--threads', t).out for t in (1, 2, 3)]
     check(outs[0] == outs[1] == outs[2], '--ppl with 1, 2 and 3 threads')
 
 
@@ -139,8 +147,8 @@ def test_generation():
     """-t 0 with a dynamic method takes the likeliest token of a fresh pass at each length (one layer): prompt at its own length, then one more each."""
     letters = ['abcdefghijklmnopqrstuvwxyz '[i] for i in range(27)]
     vocab_size = write_tokenizer(in_work('letters.bin'), letters)
-    for name, settings in (('dynamic-ntk', dict(method='ntk', rope_dynamic=1, factor=2.0)), ('longrope', dict(method='longrope', factor=8.0, **LISTS)),
-                           ('yarn', dict(method='yarn', factor=4.0)), ('none', {})):
+    for name, settings in (('dynamic-ntk', dict(method='ntk', rope_dynamic=1, factor=2.0)),
+                           ('longrope', dict(method='longrope', factor=8.0, **LISTS)), ('yarn', dict(method='yarn', factor=4.0)), ('none', {})):
         c = config(n_layers=1, train_ctx=16, theta=50.0, vocab_size=vocab_size, **settings)
         weights = random_weights(c, 21)
         for row in range(259):  # only letters and spaces are ever likely

@@ -7,8 +7,8 @@ import random
 import struct
 import subprocess
 
-from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, header, in_work, main, one_line, random_weights, read, run, skip, write, write_model,
-                    write_tokenizer)
+from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, header, in_work, main, one_line, random_weights, read, run, skip, write,
+                    write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32, train_ctx=32)
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
@@ -16,8 +16,10 @@ LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_facto
 
 def models():
     """Small files of every kind: name and bytes."""
-    for name, extra in (('float32', {}), ('shared', dict(shared_classifier=1, method='yarn', factor=4.0)), ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
-                        ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)), ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)), ('longrope', LISTS)):
+    for name, extra in (('float32', {}), ('shared', dict(shared_classifier=1, method='yarn', factor=4.0)),
+                        ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
+                        ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)), ('q8 by 3', dict(weight_type=Q8, group_size=3)),
+                        ('q4', dict(weight_type=Q4, group_size=32)), ('longrope', LISTS)):
         c = config(**SMALL, **extra)
         write_model(in_work('small.bin'), c, random_weights(c, 3))
         yield name, c, read(in_work('small.bin'))
@@ -44,7 +46,8 @@ def opened(files, what):
 
 def test_truncated():
     for name, c, data in models():
-        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, *range(270, len(data), 97), len(data) - 64, len(data) - 1, len(data) + 1, len(data) + 64})
+        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, *range(270, len(data), 97), len(data) - 64, len(data) - 1, len(data) + 1,
+                          len(data) + 64})
         files = [(n, (data + bytes(64))[:n]) for n in lengths if n] + [('whole', data)]
         answers = opened(files, 'cut %s files' % name)
         wrong = [n for n, reason in answers.items() if (reason == 'ok') != (n == 'whole')]
@@ -60,25 +63,29 @@ def test_impossible_headers():
     name, c, data = next(models())
     huge = (0xffffffff, 0x80000000, 0x7fffffff)
     numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
-    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge), 'dim': (0, *huge), 'hidden_dim': (0, *huge), 'n_layers': (0, *huge), 'n_heads': (0, *huge),
-              'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge), 'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge), 'sliding_window': huge,
-              'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30), 'n_eos': (9, *huge), 'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
-              'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge), 'ramp': (2, *huge), 'truncate': (2, *huge), 'beta_fast': numbers,
-              'beta_slow': numbers, 'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers, 'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
+    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge), 'dim': (0, *huge), 'hidden_dim': (0, *huge),
+              'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge), 'vocab_size': (0, *huge),
+              'seq_len': (0, *huge), 'shared_classifier': (2, *huge), 'sliding_window': huge, 'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30),
+              'n_eos': (9, *huge), 'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
+              'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge), 'ramp': (2, *huge),
+              'truncate': (2, *huge), 'beta_fast': numbers, 'beta_slow': numbers, 'attention_factor': numbers, 'mscale': numbers,
+              'mscale_all_dim': numbers, 'low_freq_factor': numbers, 'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
     files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values for value in values[field]]
     for byte in (140, 143, 204, 230, 255):
         files.append(('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]))
     answers = opened(files, 'impossible headers')
     for label, reason in answers.items():
         field = label.split()[0]
-        named = field in reason or 'reserved' in reason or field in ('weight_type', 'n_longrope', 'n_kv_heads', 'n_heads', 'version', 'group_size', 'low_freq_factor', 'high_freq_factor', 'theta')
+        named = field in reason or 'reserved' in reason or field in ('weight_type', 'n_longrope', 'n_kv_heads', 'n_heads', 'version', 'group_size',
+                                                                     'low_freq_factor', 'high_freq_factor', 'theta')
         check(reason != 'ok' and (named or 'bytes found' in reason), 'a header with %s' % label, reason)
 
 
 def test_huge_sizes():
     """Each count alone within what a header may say, all together far more than there is: products that overflow."""
     name, c, data = next(models())
-    big = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024, vocab_size=1 << 24, seq_len=1 << 30, train_ctx=1 << 30)
+    big = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024, vocab_size=1 << 24,
+               seq_len=1 << 30, train_ctx=1 << 30)
     files = [('all', changed(c, data, **big))]
     for field in big:
         files.append(('only ' + field, changed(c, data, **{field: big[field]})))
@@ -113,10 +120,12 @@ def test_random_headers():
                 elif kind == 1:
                     struct.pack_into('<I', mutant, where, rng.choice(interesting))
                 else:
-                    struct.pack_into('<d', mutant, where, rng.choice((0.0, -0.0, 1e-320, 1.0, -1.0, 1e300, 1e-300, float('nan'), float('inf'), rng.uniform(0, 100))))
+                    struct.pack_into('<d', mutant, where,
+                                     rng.choice((0.0, -0.0, 1e-320, 1.0, -1.0, 1e300, 1e-300, float('nan'), float('inf'), rng.uniform(0, 100))))
             files.append(('%s %d' % (name, i), bytes(mutant)))
         answers = opened(files, 'random headers of %s' % name)
-        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > 20, 'random headers of %s reach different ends' % name, len(set(answers.values())))
+        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > 20, 'random headers of %s reach different ends' % name,
+              len(set(answers.values())))
 
 
 def test_random_weights():
@@ -141,15 +150,17 @@ def test_whole_program():
     write_model(path, c, random_weights(c, 1))
     write_tokenizer(z, [' ', 'a', ' a'])
     whole, tokens = read(path), read(z)
-    for options in (('-i', 'a a'), ('-t', 0, '-n', 40, '--rope', 'dynamic'), ('-t', 0, '-n', 40, '--kv', 'q8', '--window', 5, '--sinks', 2), ('--explain', '--rope', 'yarn', '--plot'), ('--rope-json',),
-                    ('-m', 'chat', '-y', ''), ('--quantize', 'q8', in_work('fuzzed.q8')), ('--ppl', write(in_work('a.txt'), 'a a a a a a a a a a'), '-n', 9, '--rope', 'all'),
+    for options in (('-i', 'a a'), ('-t', 0, '-n', 40, '--rope', 'dynamic'), ('-t', 0, '-n', 40, '--kv', 'q8', '--window', 5, '--sinks', 2),
+                    ('--explain', '--rope', 'yarn', '--plot'), ('--rope-json',), ('-m', 'chat', '-y', ''), ('--quantize', 'q8', in_work('fuzzed.q8')),
+                    ('--ppl', write(in_work('a.txt'), 'a a a a a a a a a a'), '-n', 9, '--rope', 'all'),
                     ('--passkey', '-n', 600, '--trials', 2, '--rope', 'none,dynamic'), ('--help',)):
         result = run(path, *options, program=program, stdin=b'hi\nyou\n')
         check(result.status == 0, './run under the sanitizers, %s' % options[0], result)
     for i in range(40):
         mutant = bytearray(whole)
         field = rng.choice(FIELDS[2:])
-        struct.pack_into('<I', mutant, field[1] + (4 if field[2] == 'd' else 0), rng.choice((0, 1, 3, 64, 1 << 20, 0x7ff00000, 0x7fffffff, 0xffffffff)))
+        struct.pack_into('<I', mutant, field[1] + (4 if field[2] == 'd' else 0),
+                         rng.choice((0, 1, 3, 64, 1 << 20, 0x7ff00000, 0x7fffffff, 0xffffffff)))
         write(path, bytes(mutant[:rng.choice((len(mutant),) * 4 + (rng.randrange(1, len(mutant)),))]))
         result = run(path, '-i', 'a a', '-t', 0, '-n', 20, program=program, timeout=60)
         if result.status != 0:
@@ -171,14 +182,16 @@ def test_shrinking_file():
     c = config(**dict(SMALL, vocab_size=259, dim=64, n_layers=8))
     write_model(path, c, random_weights(c, 1))
     write_tokenizer(in_work('shrinking.tokenizer.bin'))
-    process = subprocess.Popen([RUN, path, '-f', '-', '-n', '20', '--threads', '1'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([RUN, path, '-f', '-', '-n', '20', '--threads', '1'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
     first = process.stderr.readline()  # the model is open, the prompt is waited for
     os.truncate(path, 0)
     try:
         _, err = process.communicate(b'hello', timeout=60)
     finally:
         process.kill()
-    check(process.returncode == 1 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '), 'a model file that shrinks', 'status %s, %r, %r' % (process.returncode, first, err))
+    check(process.returncode == 1 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '), 'a model file that shrinks',
+          'status %s, %r, %r' % (process.returncode, first, err))
 
 
 if __name__ == '__main__':

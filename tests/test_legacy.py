@@ -7,12 +7,14 @@ import hashlib
 import os
 import struct
 
-from common import (Q8, SHARED, check, close, config, good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, shapes, skip, table, write, write_model)
+from common import (SHARED, check, close, config, good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, shapes, skip,
+                    table, write, write_model)
 
 # The text that llama2.c gives for stories260K with -t 0 -n 200; the text itself belongs to the model's authors.
 KNOWN_TEXT = 'beeb5cb46785efee81a8545300b31e396b595e5ce6f3b77db201545501981d14'
 RUNQ_TEXT = 'bb31ce173ae97377b950e2bd34adcf64883c036988266757a4c6110784c7b325'  # and its runq.c for a version 2 file with groups of 4
-BY_KIND = {0: 'embedding attention_norm wq wk wv wo ffn_norm w1 w2 w3 final_norm tables classifier', 1: 'attention_norm ffn_norm final_norm embedding wq wk wv wo w1 w2 w3 classifier'}
+BY_KIND = {0: 'embedding attention_norm wq wk wv wo ffn_norm w1 w2 w3 final_norm tables classifier',
+           1: 'attention_norm ffn_norm final_norm embedding wq wk wv wo w1 w2 w3 classifier'}
 
 
 def tensors(c, weights, version):
@@ -46,7 +48,9 @@ def write_legacy(path, c, weights, version, group_size=64):
     vocab = c['vocab_size'] if c['shared_classifier'] or version else -c['vocab_size']
     data = struct.pack('<7i', c['dim'], c['hidden_dim'], c['n_layers'], c['n_heads'], c['n_kv_heads'], vocab, c['seq_len'])
     if version:
-        data = struct.pack('<Ii', 0x616b3432, version) + data + struct.pack('<B', c['shared_classifier']) + (struct.pack('<i', group_size) if version == 2 else b'')
+        data = struct.pack('<Ii', 0x616b3432, version) + data + struct.pack('<B',
+                                                                            c['shared_classifier']) + (struct.pack('<i',
+                                                                                                                   group_size) if version == 2 else b'')
         data += bytes(256 - len(data))
     stored = dict(weights)
     for name, values in tensors(c, weights, version):
@@ -62,8 +66,10 @@ def write_legacy(path, c, weights, version, group_size=64):
 def test_one_model_in_every_version():
     """Random weights: versions 0, 1 and 3 score the same; version 2 as a float model of the weights that its groups stand for."""
     for shared in (0, 1):
-        for groups, shape in ((64, dict(dim=64, hidden_dim=88, n_heads=4, n_kv_heads=2, head_dim=16, vocab_size=51)), (32, dict(dim=96, hidden_dim=40, n_heads=6, n_kv_heads=6, head_dim=16, vocab_size=30)),
-                              (4, dict(dim=24, hidden_dim=17, n_heads=3, n_kv_heads=1, head_dim=8, vocab_size=43)), (3, dict(dim=12, hidden_dim=10, n_heads=1, n_kv_heads=1, head_dim=12, vocab_size=33))):
+        for groups, shape in ((64, dict(dim=64, hidden_dim=88, n_heads=4, n_kv_heads=2, head_dim=16, vocab_size=51)),
+                              (32, dict(dim=96, hidden_dim=40, n_heads=6, n_kv_heads=6, head_dim=16, vocab_size=30)),
+                              (4, dict(dim=24, hidden_dim=17, n_heads=3, n_kv_heads=1, head_dim=8, vocab_size=43)),
+                              (3, dict(dim=12, hidden_dim=10, n_heads=1, n_kv_heads=1, head_dim=12, vocab_size=33))):
             c = config(shared_classifier=shared, seq_len=90, train_ctx=90, **shape)
             what = '%s classifier, dim %d' % ('shared' if shared else 'separate', c['dim'])
             weights, ids, model = random_weights(c, 31), random_ids(80, c['vocab_size'], 31), in_work('model.bin')
@@ -117,8 +123,8 @@ def stories():
     """stories260K.bin as fields and tensors, read by version 0's rules."""
     data = read(os.path.join(SHARED, 'models', 'stories260K.bin'))
     dim, hidden, layers, heads, kv_heads, vocab, seq_len = struct.unpack_from('<7i', data)
-    c = config(dim=dim, hidden_dim=hidden, n_layers=layers, n_heads=heads, n_kv_heads=kv_heads, head_dim=dim // heads, vocab_size=abs(vocab), seq_len=seq_len, train_ctx=seq_len,
-               shared_classifier=int(vocab > 0))
+    c = config(dim=dim, hidden_dim=hidden, n_layers=layers, n_heads=heads, n_kv_heads=kv_heads, head_dim=dim // heads, vocab_size=abs(vocab),
+               seq_len=seq_len, train_ctx=seq_len, shared_classifier=int(vocab > 0))
     sizes = {name: max(rows, 1) * columns for name, rows, columns in shapes(c)}
     weights, at = {}, 28
     for name, _ in list(tensors(c, {name: None for name in sizes}, 0)):
@@ -160,7 +166,8 @@ def test_stories():
         same = len(os.path.commonprefix([quantized_text, original]))
         check(same > 150, 'version 2 of stories260K in groups of %d begins with the known text' % group_size, same)
         if group_size == 4:
-            check(hashlib.sha256(quantized_text[:-1]).hexdigest() == RUNQ_TEXT, "version 2 of stories260K in groups of 4 gives runq.c's text", quantized_text[-80:])
+            check(hashlib.sha256(quantized_text[:-1]).hexdigest() == RUNQ_TEXT, "version 2 of stories260K in groups of 4 gives runq.c's text",
+                  quantized_text[-80:])
         write_model(model, c, stored)
         close(found, scores(model), 0.2 if group_size == 64 else 1e-4, 'version 2 of stories260K in groups of %d against floats' % group_size)
 

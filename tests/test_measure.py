@@ -10,7 +10,8 @@ import struct
 import subprocess
 import sys
 
-from common import (GOLDEN, ROOT, check, close, config, good, in_work, main, one_line, random_ids, random_weights, run, table, tiny_model, write, write_model, write_tokenizer)
+from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, random_ids, run, table, tiny_model, write, write_model,
+                    write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl']
 PER_TOKEN = ['method', 'position', 'token', 'nll']
@@ -52,11 +53,13 @@ def test_buckets():
     for n in (2, 3, 63, 64, 65, 66, 128, 300):
         ids = random_ids(310, 60, n)
         tokens = token_rows(model, ids, n)
-        check([(row['method'], int(row['position']), int(row['token'])) for row in tokens] == [('none', p, ids[p]) for p in range(1, n)], 'positions and tokens of --per-token, -n %d' % n)
+        check([(row['method'], int(row['position']), int(row['token'])) for row in tokens] == [('none', p, ids[p]) for p in range(1, n)],
+              'positions and tokens of --per-token, -n %d' % n)
         check_buckets(ppl_rows(model, ids, n), [[float(row['nll']) for row in tokens]], '-n %d' % n)
     # A few numbers in any layout.
     spaced = write(in_work('spaced.txt'), '1,5\t7\r\n\n  9 , 11')
-    check([row['token'] for row in table(good(model, '--ppl', spaced, '--ids', '--per-token', '-n', 5).out)[2]] == ['5', '7', '9', '11'], 'ids between spaces, commas and newlines')
+    check([row['token'] for row in table(good(model, '--ppl', spaced, '--ids', '--per-token', '-n', 5).out)[2]] == ['5', '7', '9', '11'],
+          'ids between spaces, commas and newlines')
     out = good(model, '--ppl', '-', '--ids', '--per-token', '-n', 5, stdin=b'1 5 7 9 11').out
     check([row['token'] for row in table(out)[2]] == ['5', '7', '9', '11'], 'ids from standard input')
     check(int(table(good(model, '--ppl', ids_file(random_ids(50, 60, 1)), '--ids').out)[2][-1]['to']) == 50, 'without -n a short text is taken whole')
@@ -71,7 +74,8 @@ def test_samples():
         if k <= 8:
             check_buckets(ppl_rows(model, ids, n, '--samples', k), windows, '--samples %d, -n %d' % (k, n))
         found = token_rows(model, ids, n, '--samples', k)
-        check(len(found) == k * (n - 1) and [row['token'] for row in found[-(n - 1):]] == [str(t) for t in ids[starts[-1] + 1:starts[-1] + n]], '--per-token of %d samples' % k)
+        check(len(found) == k * (n - 1) and [row['token'] for row in found[-(n - 1):]] == [str(t) for t in ids[starts[-1] + 1:starts[-1] + n]],
+              '--per-token of %d samples' % k)
         close([float(row['nll']) for row in found[:8 * (n - 1)]], sum(windows, []), 1e-6, '--per-token of %d samples, -n %d' % (k, n))
     one_line_after = run(model, '--ppl', ids_file(ids), '--ids', '-n', 499, '--samples', 3)
     check(one_line_after.status == 1 and '3' in one_line_after.err.splitlines()[-1], 'more samples than there are different windows', one_line_after)
@@ -84,7 +88,8 @@ def test_several_methods():
 
     def body(*options):
         return [line for line in good(model, '--ppl', path, '--ids', '-n', 300, *options).out.splitlines() if not line.startswith('#')][1:]
-    names = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic', 'dynamic-yarn', 'window', 'yarn:factor=8:ramp=turns', 'linear:factor=3', 'none:window=20:sinks=2']
+    names = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic', 'dynamic-yarn', 'window', 'yarn:factor=8:ramp=turns',
+             'linear:factor=3', 'none:window=20:sinks=2']
     single = {name: body('--rope', name) for name in names}
     check(body('--rope', ','.join(names)) == sum(single.values(), []), 'a list of methods is the single runs one after the other')
     check(all(line.split('\t')[0] == name for name in names for line in single[name]), 'the names of the rows', single)
@@ -92,23 +97,31 @@ def test_several_methods():
 
     def scores(*options):
         return [line.split('\t')[1:] for line in body(*options)]
-    for colons, options in (('yarn:factor=8', ('--rope', 'yarn', '--factor', 8)), ('yarn:factor=3:ramp=turns:beta-fast=10:beta-slow=2', ('--rope', 'yarn', '--factor', 3, '--ramp', 'turns', '--beta-fast', 10, '--beta-slow', 2)),
-                            ('yarn:attn-factor=1.3:train-ctx=64', ('--rope', 'yarn', '--attn-factor', 1.3, '--train-ctx', 64)), ('none:theta=5000', ('--rope', 'none', '--theta', 5000)),
-                            ('llama3:factor=4:low-freq-factor=0.5:high-freq-factor=9', ('--rope', 'llama3', '--factor', 4, '--low-freq-factor', 0.5, '--high-freq-factor', 9)),
-                            ('dynamic:window=30:sinks=3', ('--rope', 'dynamic', '--window', 30, '--sinks', 3)), ('window', ('--rope', 'none', '--window', 128)),
-                            ('window:sinks=4', ('--rope', 'none', '--window', 128, '--sinks', 4)), ('window:window=9', ('--rope', 'none', '--window', 9)), ('linear', ('--rope', 'linear', '--factor', 300 / 128))):
+    for colons, options in (('yarn:factor=8', ('--rope', 'yarn', '--factor', 8)),
+                            ('yarn:factor=3:ramp=turns:beta-fast=10:beta-slow=2',
+                             ('--rope', 'yarn', '--factor', 3, '--ramp', 'turns', '--beta-fast', 10, '--beta-slow', 2)),
+                            ('yarn:attn-factor=1.3:train-ctx=64', ('--rope', 'yarn', '--attn-factor', 1.3, '--train-ctx', 64)),
+                            ('none:theta=5000', ('--rope', 'none', '--theta', 5000)),
+                            ('llama3:factor=4:low-freq-factor=0.5:high-freq-factor=9',
+                             ('--rope', 'llama3', '--factor', 4, '--low-freq-factor', 0.5, '--high-freq-factor', 9)),
+                            ('dynamic:window=30:sinks=3', ('--rope', 'dynamic', '--window', 30, '--sinks', 3)),
+                            ('window', ('--rope', 'none', '--window', 128)), ('window:sinks=4', ('--rope', 'none', '--window', 128, '--sinks', 4)),
+                            ('window:window=9', ('--rope', 'none', '--window', 9)), ('linear', ('--rope', 'linear', '--factor', 300 / 128))):
         check(scores('--rope', colons) == scores(*options), '--rope %s is %s' % (colons, options))
     sweep = body('--rope', 'yarn:factor=2,4,8:ramp=dims,turns,none')
     unfolded = ['yarn:factor=%s:ramp=%s' % (f, r) for r in ('dims', 'turns') for f in (2, 4, 8)] + ['none']
     check(sorted({line.split('\t')[0] for line in sweep}) == sorted(unfolded), 'a sweep unfolds', {line.split('\t')[0] for line in sweep})
     check(sorted(sweep) == sorted(sum((body('--rope', name) for name in unfolded), [])), 'a sweep is the single runs')
-    check(body('--rope', 'yarn', '--factor', 2) != body('--rope', 'yarn:factor=4', '--factor', 2) == body('--rope', 'yarn:factor=4'), 'settings after colons go before the global ones')
+    check(body('--rope', 'yarn', '--factor', 2) != body('--rope', 'yarn:factor=4', '--factor', 2) == body('--rope', 'yarn:factor=4'),
+          'settings after colons go before the global ones')
     every = [line.split('\t')[0] for line in body('--rope', 'all')]
-    check({'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear', 'dynamic-ntk-by-parts', 'window'} <= set(every) and 'longrope' not in every, '--rope all', set(every))
+    check({'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear', 'dynamic-ntk-by-parts',
+           'window'} <= set(every) and 'longrope' not in every, '--rope all', set(every))
     lists = tiny_model('lists.bin', short_factors=[1.0, 1.5, 2.0, 3.0], long_factors=[1.0, 2.0, 4.0, 8.0], **SHAPE)
     check('longrope\t' in good(lists, '--ppl', path, '--ids', '-n', 20, '--rope', 'all').out, '--rope all has longrope when the model has its lists')
     for n in (20, 127, 128):
-        rows = [line.split('\t')[1:] for line in good(model, '--ppl', path, '--ids', '--per-token', '-n', n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attn-factor=2').out.splitlines() if line[0] != '#'][1:]
+        three = token_rows(model, ids, n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attn-factor=2')
+        rows = [(row['position'], row['nll']) for row in three]
         check(rows[:n - 1] == rows[n - 1:2 * n - 2] == rows[2 * n - 2:], 'dynamic at %d positions scores exactly as none' % n)
 
 
@@ -130,6 +143,19 @@ def test_text():
     check_buckets(rows, [[float(row['nll']) for row in token_rows(model, [1] + ids[1 + s:101 + s], 101)] for s in starts], '--samples 2 of a text')
 
 
+def test_terminal():
+    """Progress and pictures are for people: on standard error, and only when that is a terminal."""
+    model, path = tiny_model('ppl.bin', **SHAPE), ids_file(random_ids(300, 60, 2))
+    for options, drawn in ((('--ppl', path, '--ids', '-n', 200, '--rope', 'none,yarn'), '%'), (('--explain', '--rope', 'yarn'), '###')):
+        plain = run(model, *options)
+        ours, theirs = os.openpty()
+        shown = subprocess.run([RUN, model, *map(str, options)], stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        seen = os.read(ours, 100000).decode(errors='replace')
+        os.close(ours)
+        check(shown.stdout == plain.raw and drawn in seen and drawn not in plain.err, '%s with a terminal' % options[0], repr(seen[-200:]))
+
+
 # ---- passkey --------------------------------------------------------------------------------------------------------
 
 DIGITS = [' %d' % d for d in range(1, 10)]
@@ -142,10 +168,12 @@ def write_induction(name, train_ctx):
     With `key is` as one token it finds every passkey but those that repeat a digit within."""
     v, pairs = 3 + len(PIECES), 3 + len(PIECES) + 1 >> 1
     d, dim = 2 * (pairs + 32), 3 * v + 1
-    c = config(dim=dim, hidden_dim=1, n_layers=2, n_heads=1, n_kv_heads=1, head_dim=d, vocab_size=v, train_ctx=train_ctx, seq_len=train_ctx, theta=1e18)
+    c = config(dim=dim, hidden_dim=1, n_layers=2, n_heads=1, n_kv_heads=1, head_dim=d, vocab_size=v, train_ctx=train_ctx, seq_len=train_ctx,
+               theta=1e18)
     sizes = {'embedding': v * dim, 'classifier': v * dim, 'final_norm': dim}
     for layer in (0, 1):
-        sizes.update({'%s.%d' % (key, layer): d * dim if key[1] in 'qkvo' else dim for key in ('wq', 'wk', 'wv', 'wo', 'attention_norm', 'ffn_norm', 'w1', 'w2', 'w3')})
+        sizes.update({'%s.%d' % (key, layer): d * dim if key[1] in 'qkvo' else dim
+                      for key in ('wq', 'wk', 'wv', 'wo', 'attention_norm', 'ffn_norm', 'w1', 'w2', 'w3')})
     w = {key: array.array('f', [1.0 if 'norm' in key else 0.0]) * size for key, size in sizes.items()}
     one, before, after = 3 * v, v, 2 * v  # where the constant, the token before and the prediction stand
     for i in range(24):
@@ -191,7 +219,8 @@ def test_passkey():
     check(correct['none'] == correct['none:theta=1e18'], 'the keys and haystacks are the same for every method', correct)
     check(sum(correct['linear:factor=4']) == 0, 'a model whose positions are wrong does not find the keys', correct)
     seen = [c for r, c in zip(cells['none:window=120'], correct['none:window=120'])]
-    check(sum(seen[:4] + seen[5:9]) == 0 and seen[4] == correct['none'][4] and seen[9] == correct['none'][9], 'a window finds only the keys that stand in it', seen)
+    check(sum(seen[:4] + seen[5:9]) == 0 and seen[4] == correct['none'][4] and seen[9] == correct['none'][9],
+          'a window finds only the keys that stand in it', seen)
     check(passkey(model, '-n', 1024, '--trials', 12) == cells['none'], '--passkey says the same again')
     other = [int(r['correct']) for r in passkey(model, '-n', 1024, '--trials', 12, '-s', 5)]
     check(other != correct['none'] and sum(other) > 60, 'another seed, other keys', other)
@@ -224,12 +253,15 @@ def test_rope_json():
     os.makedirs(folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
     base = ['--head-dim', 16, '--theta', 50000, '--train-ctx', 64]
-    lists = dict(head_dim=16, train_ctx=64, theta=50000.0, short_factors=[1 + i / 8 for i in range(8)], long_factors=[1.0 + i for i in range(8)], factor=4.0, method='longrope')
-    for options in (['none'], ['linear', '--factor', 4], ['ntk', '--factor', 3.5], ['dynamic', '--factor', 2], ['yarn', '--factor', 4], ['yarn', '--factor', 8, '--beta-fast', 20, '--beta-slow', 2],
-                    ['yarn', '--factor', 4, '--attn-factor', 1.3], ['ntk-by-parts', '--factor', 4], ['llama3', '--factor', 8], ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor', 6],
-                    ['longrope'], ['longrope', '--attn-factor', 1.5]):
+    lists = dict(head_dim=16, train_ctx=64, theta=50000.0, short_factors=[1 + i / 8 for i in range(8)], long_factors=[1.0 + i for i in range(8)],
+                 factor=4.0, method='longrope')
+    for options in (['none'], ['linear', '--factor', 4], ['ntk', '--factor', 3.5], ['dynamic', '--factor', 2], ['yarn', '--factor', 4],
+                    ['yarn', '--factor', 8, '--beta-fast', 20, '--beta-slow', 2], ['yarn', '--factor', 4, '--attn-factor', 1.3],
+                    ['ntk-by-parts', '--factor', 4], ['llama3', '--factor', 8],
+                    ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor', 6], ['longrope'], ['longrope', '--attn-factor', 1.5]):
         what = '--rope-json of %s' % ' '.join(map(str, options))
-        source = [tiny_model('lists.bin', n_heads=1, n_kv_heads=1, n_layers=1, **lists), *options[1:]] if options[0] == 'longrope' else base + ['--rope', *options]
+        source = [tiny_model('lists.bin', n_heads=1, n_kv_heads=1, n_layers=1, **lists),
+                  *options[1:]] if options[0] == 'longrope' else base + ['--rope', *options]
         shown = good(*source, '--rope-json').out
         comments = [line for line in shown.splitlines() if line.startswith('#')]
         try:
@@ -239,15 +271,18 @@ def test_rope_json():
             continue
         check(any('llama.cpp' in line for line in comments), what + " gives llama.cpp's options", comments)
         with open(os.path.join(folder, 'config.json'), 'w') as file:
-            json.dump(dict(plain, rope_scaling=block, max_position_embeddings=64 if options[0] in ('none', 'linear', 'ntk', 'dynamic') else 64 * 4), file)
+            json.dump(dict(plain, rope_scaling=block, max_position_embeddings=64 if options[0] in ('none', 'linear', 'ntk', 'dynamic') else 64 * 4),
+                      file)
         done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out], stderr=subprocess.PIPE)
         if not check(done.returncode == 0, what + ' is taken by model_export.py', done.stderr):
             continue
         for n in (64, 65, 200):
             found, expected = table(good(out, '--explain', '-n', n).out), table(good(*source, '--explain', '-n', n).out)
             same = all(abs(float(a['scaled_inv_freq']) / float(b['scaled_inv_freq']) - 1) < 1e-9 for a, b in zip(found[2], expected[2]))
-            check(same and abs(float(found[0]['attention_factor']) - float(expected[0]['attention_factor'])) < 1e-9, '%s, exported, at %d positions' % (what, n), (block, found[0]))
-    for options in (['dynamic-yarn', '--factor', 2], ['dynamic-linear', '--factor', 2], ['yarn', '--ramp', 'turns', '--factor', 2], ['linear', '--attn-factor', 1.2, '--factor', 2]):
+            check(same and abs(float(found[0]['attention_factor']) - float(expected[0]['attention_factor'])) < 1e-9,
+                  '%s, exported, at %d positions' % (what, n), (block, found[0]))
+    for options in (['dynamic-yarn', '--factor', 2], ['dynamic-linear', '--factor', 2], ['yarn', '--ramp', 'turns', '--factor', 2],
+                    ['linear', '--attn-factor', 1.2, '--factor', 2]):
         one_line(run(*base, '--rope', *options, '--rope-json'), 1, '--rope-json of %s, which nobody else has' % options, options[0])
 
 

@@ -68,6 +68,8 @@ def test_passkey():
 
 
 def test_sibling():
+    if not os.path.exists(SIBLING):
+        return skip('model-8k.bin is not there')
     settings = table(good(SIBLING, '--explain').out)[0]
     check((settings['method'], settings['factor'], settings['train_ctx']) == ('yarn', '16', '512'), 'model-8k.bin chooses yarn by itself', settings)
     tuned, plain = perplexities(SIBLING, 4 * L, 'yarn'), perplexities(MODEL, 4 * L, 'none')
@@ -85,8 +87,8 @@ def test_first_command():
     check(done.returncode == 0 and len(done.stdout) > 1000, 'the first command of the README', done.stderr[-200:])
 
 
-if not os.path.exists(MODEL) or not os.path.exists(SIBLING):
-    skip('the shipped models are not there')
+if not os.path.exists(MODEL):
+    skip('the shipped model is not there')
     for name in [name for name in globals() if name.startswith('test_')]:
         del globals()[name]
 main(globals())

@@ -16,7 +16,8 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SOURCES = [os.path.join(ROOT, *name.split("/")) for name in ("tests/tokenizer_test.c", "src/tokenizer.c", "src/util.c")]
+SOURCES = ["tests/tokenizer_test.c"] + ["src/%s.c" % name for name in ("tokenizer", "bytelevel", "pairs", "unicode", "util")]
+SOURCES = [os.path.join(ROOT, *name.split("/")) for name in SOURCES]
 MODELS = os.path.join(ROOT, os.pardir, "shared", "models")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 SPACE_SYMBOL = "\u2581".encode()
@@ -478,8 +479,8 @@ def test_damaged_files(programs, folder):
         says("a model of %d tokens" % absurd, whole, "holds 14 tokens, the model has %d" % absurd, absurd)
     says("no trailer and too few", tokens[: starts[2]], "too few tokens", 2)
     says("a file of one byte", b"x", "too short")
-    says("kind", patched(whole, mark + 4, "<I", 1), "kind")
-    says("flags", patched(whole, mark + 8, "<I", 7), "flags")
+    says("kind", patched(whole, mark + 4, "<I", 2), "kind")
+    says("flags", patched(whole, mark + 8, "<I", 8), "flags")
     says("bos_id", patched(whole, mark + 12, "<i", size), "bos_id")
     says("unk_id", patched(whole, mark + 16, "<i", -2), "unk_id")
     says("number of end tokens", patched(whole, mark + 20, "<I", 9), "number of end tokens")

@@ -27,7 +27,8 @@ static void check_table(double theta, int d, int position, int count, double att
             worst = fmaxl(worst, fmaxl(fabsl(c[at] - (long double)attention * cosl(angle)), fabsl(s[at] - (long double)attention * sinl(angle))));
             same = same && c[at] == ct[transposed] && s[at] == st[transposed];
         }
-    check(worst <= 1e-6L * attention && freqs.attention_factor == attention, "rope_table theta %g d %d position %d count %d: off by %Lg", theta, d, position, count, worst);
+    check(worst <= 1e-6L * attention && freqs.attention_factor == attention, "rope_table theta %g d %d position %d count %d: off by %Lg", theta,
+          d, position, count, worst);
     check(same, "rope_table theta %g d %d position %d count %d: the two orders differ", theta, d, position, count);
     free(c), free(s), free(ct), free(st);
 }
@@ -99,13 +100,15 @@ static void test_f16(void) {
             if (isnan(x) || isinf(x) || (h & 0x7fff) == 0x7bff) continue;
             // Between this and the next: below the middle it is this, above it the next, in the middle the even one.
             float middle = (float)((x + next) / 2), away = x < 0 || signbit(x) ? -INFINITY : INFINITY;
-            ties[many] += to_half(middle, many) != (h & 1 ? h + 1 : h) || to_half(nextafterf(middle, 0), many) != h || to_half(nextafterf(middle, away), many) != h + 1;
+            float below = nextafterf(middle, 0), above = nextafterf(middle, away);
+            ties[many] += to_half(middle, many) != (h & 1 ? h + 1 : h) || to_half(below, many) != h || to_half(above, many) != h + 1;
         }
     for (int many = 0; many < 2; many++) {
         check(bad[many] == 0, "f16 to f32 (%s): %d of 65536 wrong", many ? "wide" : "single", bad[many]);
         check(back[many] == 0, "f16 to f32 and back (%s): %d of 65536 wrong", many ? "wide" : "single", back[many]);
         check(ties[many] == 0, "f32 to f16 rounds to nearest even (%s): %d wrong", many ? "wide" : "single", ties[many]);
-        check(to_half(65519.996f, many) == 0x7bff && to_half(65520, many) == 0x7c00 && to_half(-1e30f, many) == 0xfc00 && to_half(1e-9f, many) == 0, "f32 to f16 at the ends");
+        check(to_half(65519.996f, many) == 0x7bff && to_half(65520, many) == 0x7c00, "f32 to f16 at the largest");
+        check(to_half(-1e30f, many) == 0xfc00 && to_half(1e-9f, many) == 0, "f32 to f16 beyond the ends");
     }
 }
 
@@ -118,7 +121,8 @@ static void test_i8(void) {
         float scale = f32_to_i8(q, x, (size_t)n);
         i8_to_f32(back, q, scale, (size_t)n);
         for (int i = 0; i < n; i++) worst = fmax(worst, fabs(back[i] - (double)x[i]));
-        check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001, "f32_to_i8 of %d: off by %g with scale %g", n, worst, (double)scale);
+        check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001, "f32_to_i8 of %d: off by %g with scale %g", n, worst,
+              (double)scale);
     }
     float zeros[70] = {0}, tiny[70];
     int8_t q[70];
@@ -138,7 +142,11 @@ static void test_vectors(void) {
     for (int n = 1; n <= MOST; n++) {
         float x[MOST], y[MOST], w[MOST], out[MOST];
         double squares = 0, sum = 0, worst = 0, largest = -INFINITY;
-        for (int i = 0; i < n; i++) x[i] = (float)(gauss() * 20), y[i] = (float)gauss(), w[i] = (float)gauss(), squares += (double)x[i] * x[i], largest = fmax(largest, x[i]);
+        for (int i = 0; i < n; i++) {
+            x[i] = (float)(gauss() * 20), y[i] = (float)gauss(), w[i] = (float)gauss();
+            squares += (double)x[i] * x[i];
+            largest = fmax(largest, x[i]);
+        }
         float eps = n % 2 ? 1e-5f : 50;
         rmsnorm(out, x, w, n, eps);
         for (int i = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - x[i] / sqrt(squares / n + eps) * w[i]));
@@ -158,7 +166,8 @@ static void test_vectors(void) {
             worst = fmax(worst, e > 1e-37 ? fabs(out[i] / e - 1) : fabs(out[i] - e) > 2e-38 ? 1 : 0);
             sum += e;
         }
-        check(worst < 4e-7 && fabs(total / sum - 1) < 1e-6 && (n == 1 || out[n / 2] == 0), "exp_and_sum of %d: off by %g, the sum by %g", n, worst, total / sum - 1);
+        check(worst < 4e-7 && fabs(total / sum - 1) < 1e-6 && (n == 1 || out[n / 2] == 0), "exp_and_sum of %d: off by %g, the sum by %g", n,
+              worst, total / sum - 1);
 
         memcpy(out, x, sizeof x);
         add_to(out, y, (size_t)n);
@@ -237,7 +246,8 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
     size_t odd = type == WEIGHT_F32 ? 4 : 1;
     if (type == WEIGHT_Q4) return random_q4(rows, cols, weights, memory);
     uint8_t *data = *memory = get(n * 4 + n_groups * 4 + 64), *scales = data + odd + n + 2;
-    Matrix m = {.type = type == FLAT ? WEIGHT_Q8 : (WeightType)type, .rows = rows, .cols = cols, .data = data + odd, .group_size = group, .groups_cross_rows = type == FLAT};
+    Matrix m = {.type = type == FLAT ? WEIGHT_Q8 : (WeightType)type, .rows = rows, .cols = cols, .data = data + odd, .group_size = group,
+                .groups_cross_rows = type == FLAT};
     if (group) m.scales = scales;
     for (size_t g = 0; group && g < n_groups; g++) {
         float scale = (float)(0.001 + 0.01 * fabs(uniform()));
@@ -251,7 +261,10 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
         switch (type) {
         case WEIGHT_F32: memcpy(data + odd + 4 * i, &x, 4), weights[i] = x; break;
         case WEIGHT_F16: f32_to_f16(&half, &x, 1), memcpy(data + odd + 2 * i, &half, 2), weights[i] = half_value(half); break;
-        case WEIGHT_BF16: memcpy(&bits, &x, 4), half = (uint16_t)(bits >> 16), bits &= 0xffff0000, memcpy(data + odd + 2 * i, &half, 2), memcpy(&x, &bits, 4), weights[i] = x; break;
+        case WEIGHT_BF16:
+            memcpy(&bits, &x, 4), half = (uint16_t)(bits >> 16), bits &= 0xffff0000;
+            memcpy(data + odd + 2 * i, &half, 2), memcpy(&x, &bits, 4), weights[i] = x;
+            break;
         default:
             memcpy(&scale, scales + 4 * (type == FLAT ? i / (size_t)group : i / (size_t)cols * per_row + i % (size_t)cols / (size_t)group), 4);
             data[odd + i] = (uint8_t)q, weights[i] = (double)q * scale;
@@ -287,7 +300,8 @@ static void check_products(const char *name, int type, int group, int rows, int 
     Product products[MAX_PRODUCTS];
     uint8_t *memory[MAX_PRODUCTS];
     size_t n_x = (size_t)MOST_N * (size_t)cols, stride = 200;
-    double *weights[MAX_PRODUCTS], *expected = get(MOST_N * stride * 8), *tolerance = get(MOST_N * stride * 8), *seen = get(n_x * 8), *slack = get(n_x * 8);
+    double *weights[MAX_PRODUCTS], *expected = get(MOST_N * stride * 8), *tolerance = get(MOST_N * stride * 8);
+    double *seen = get(n_x * 8), *slack = get(n_x * 8);
     float *x = get(n_x * 4), *out = get(MOST_N * stride * 4), *again = get(MOST_N * stride * 4), *row = get((size_t)cols * 4);
     for (size_t i = 0; i < n_x; i++) seen[i] = x[i] = (float)gauss();
     if (cols > 64) memset(x, 0, 64 * 4), memset(seen, 0, 64 * 8);  // a group of zeros
@@ -309,7 +323,8 @@ static void check_products(const char *name, int type, int group, int rows, int 
                 double sum = 0, size = 0, unsure = 0;
                 for (size_t i = 0; i < (size_t)cols; i++) {
                     double w = weights[p][(size_t)r * (size_t)cols + i];
-                    sum += w * seen[(size_t)t * (size_t)cols + i], size += fabs(w * seen[(size_t)t * (size_t)cols + i]), unsure += fabs(w) * slack[(size_t)t * (size_t)cols + i];
+                    size_t at = (size_t)t * (size_t)cols + i;
+                    sum += w * seen[at], size += fabs(w * seen[at]), unsure += fabs(w) * slack[at];
                 }
                 expected[(size_t)t * stride + (size_t)r] = sum;
                 tolerance[(size_t)t * stride + (size_t)r] = 1e-6 * size + unsure + 1e-12;
@@ -329,14 +344,16 @@ static void check_products(const char *name, int type, int group, int rows, int 
                     if (r < n_rows[p]) worst = fmax(worst, isfinite(out[at]) ? fabs(out[at] - expected[at]) / tolerance[at] : INFINITY);
                     else touched += out[at] != -77;
                 }
-            check(worst <= 1 && !touched, "matmul %s %d x %d with %d vectors, product %d: %g times the tolerance, %d written outside", name, n_rows[p], cols, n, p, worst, touched);
+            check(worst <= 1 && !touched, "matmul %s %d x %d with %d vectors, product %d: %g times the tolerance, %d written outside", name,
+                  n_rows[p], cols, n, p, worst, touched);
             workspace_free(ws);
             for (int other = 1; other <= 5; other += 2) {  // the same bits for every number of threads, alone or with others
                 use_threads(other);
                 ws = workspace_new(n, cols, &err);
                 for (size_t i = 0; i < MOST_N * stride; i++) again[i] = -77;
                 matmul(&(Product){&matrices[p], again, stride}, 1, x, n, ws);
-                check(memcmp(out, again, MOST_N * stride * 4) == 0, "matmul %s %d x %d with %d vectors: %d threads give other bits than %d", name, n_rows[p], cols, n, other, threads);
+                check(memcmp(out, again, MOST_N * stride * 4) == 0, "matmul %s %d x %d with %d vectors: %d threads give other bits than %d", name,
+                      n_rows[p], cols, n, other, threads);
                 workspace_free(ws);
                 if (cols % 3 == 0) break;
             }
@@ -351,8 +368,8 @@ static void test_products(int quick) {
     static const struct {
         const char *name;
         int type, group;
-    } kinds[] = {{"float32", WEIGHT_F32, 0}, {"float16", WEIGHT_F16, 0}, {"bfloat16", WEIGHT_BF16, 0}, {"q8 by 64", WEIGHT_Q8, 64}, {"q8 by 32", WEIGHT_Q8, 32}, {"q4", WEIGHT_Q4, 32},
-                 {"q8 by 4", WEIGHT_Q8, 4}, {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
+    } kinds[] = {{"float32", WEIGHT_F32, 0}, {"float16", WEIGHT_F16, 0}, {"bfloat16", WEIGHT_BF16, 0}, {"q8 by 64", WEIGHT_Q8, 64},
+                 {"q8 by 32", WEIGHT_Q8, 32}, {"q4", WEIGHT_Q4, 32}, {"q8 by 4", WEIGHT_Q8, 4}, {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
             for (size_t c = 0; c < sizeof widths / sizeof *widths; c++)

@@ -4,8 +4,8 @@
 import os
 import struct
 
-from common import (BF16, F16, FIELDS, Q4, Q8, SHARED, check, config, decode_q4, good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, shapes, skip,
-                    table, write, write_model)
+from common import (BF16, F16, FIELDS, Q4, Q8, SHARED, check, config, decode_q4, good, in_work, main, one_line, perplexity, random_ids,
+                    random_weights, read, run, shapes, skip, table, write, write_model)
 
 SHAPE = dict(dim=70, hidden_dim=150, n_heads=5, n_kv_heads=1, head_dim=14, vocab_size=90)
 
@@ -22,7 +22,8 @@ def test_small_weights_score_alike():
     good(model, '--quantize', 'q4', in_work('q4.bin'))
     for name, each, mean in (('f16', 0.02, 0.002), ('bf16', 0.15, 0.01), ('q8', 0.3, 0.02), ('q4', 4, 0.3)):
         off = [a - b for a, b in zip(perplexity(in_work(name + '.bin'), ids), expected)]
-        check(max(map(abs, off)) < each and abs(sum(off) / len(off)) < mean, '%s weights against float32' % name, 'off by up to %.3g, mean %.3g' % (max(map(abs, off)), sum(off) / len(off)))
+        check(max(map(abs, off)) < each and abs(sum(off) / len(off)) < mean, '%s weights against float32' % name,
+              'off by up to %.3g, mean %.3g' % (max(map(abs, off)), sum(off) / len(off)))
 
 
 def groups(path, c):
@@ -45,9 +46,10 @@ def groups(path, c):
 
 def test_quantized_file():
     """Byte by byte: the header kept, norms untouched, every weight within half a step, and the same file from any number of threads."""
-    said = dict(method='longrope', factor=12.0, train_ctx=77, seq_len=1234, sliding_window=55, norm_eps=3e-6, bos_id=7, n_eos=3, eos_ids=(5, 6, 8, 0, 0, 0, 0, 0), theta=123456.5,
-                ramp=1, truncate=0, beta_fast=20.5, beta_slow=1.5, attention_factor=1.25, mscale=0.7, mscale_all_dim=1.1, low_freq_factor=1.5, high_freq_factor=6.5,
-                short_factors=[1 + i / 7 for i in range(7)], long_factors=[2 + i / 3 for i in range(7)])
+    said = dict(method='longrope', factor=12.0, train_ctx=77, seq_len=1234, sliding_window=55, norm_eps=3e-6, bos_id=7, n_eos=3,
+                eos_ids=(5, 6, 8, 0, 0, 0, 0, 0), theta=123456.5, ramp=1, truncate=0, beta_fast=20.5, beta_slow=1.5, attention_factor=1.25,
+                mscale=0.7, mscale_all_dim=1.1, low_freq_factor=1.5, high_freq_factor=6.5, short_factors=[1 + i / 7 for i in range(7)],
+                long_factors=[2 + i / 3 for i in range(7)])
     for shared in (0, 1):
         c = config(shared_classifier=shared, **SHAPE, **said)
         weights, model, out = random_weights(c, 42), in_work('source.bin'), in_work('quantized.bin')
@@ -69,7 +71,8 @@ def test_quantized_file():
             if scales is None:
                 check(values == weights[name].tobytes(), '--quantize keeps %s' % name)
                 continue
-            columns = len(weights[name]) // (len(scales) // ((c['dim'] + 63) // 64)) if name[:2] not in ('wo', 'w2') else len(weights[name]) // c['dim']
+            columns = len(weights[name]) // (len(scales) // ((c['dim'] + 63) // 64)) if name[:2] not in ('wo',
+                                                                                                         'w2') else len(weights[name]) // c['dim']
             per_row, worst = (columns + 63) // 64, 0.0
             for i, (q, w) in enumerate(zip(values, weights[name])):
                 step = scales[i // columns * per_row + i % columns // 64]
@@ -116,7 +119,8 @@ def test_q4_file():
         found = decode_q4(data[at:at + 32 * packs], data[scales:scales + 4 * packs], rows, columns)
         at = scales + 4 * packs
         error, simple = (sum((a - b) ** 2 for a, b in zip(x, weights[name])) for x in (found, naive[name]))
-        check(error <= simple and error < 0.02 * sum(w * w for w in weights[name]), '--quantize q4: the error of %s' % name, '%g, %g when done simply' % (error, simple))
+        check(error <= simple and error < 0.02 * sum(w * w for w in weights[name]), '--quantize q4: the error of %s' % name,
+              '%g, %g when done simply' % (error, simple))
         kind = 'attention' if name[1] in 'qkvo' else 'feed-forward' if name[0] == 'w' else name
         classes.setdefault(kind, []).extend(zip(found, weights[name]))
     check(at + -at % 64 == len(data), 'the size of a q4 file', '%d, not %d' % (len(data), at))
@@ -126,7 +130,8 @@ def test_q4_file():
         pairs = classes[row['tensors']]
         size = sum(abs(w) for _, w in pairs) / len(pairs)
         off = [abs(a - w) / size for a, w in pairs]
-        check(abs(float(row['worst']) - max(off)) < 1e-5 and abs(float(row['mean']) - sum(off) / len(off)) < 1e-5, 'the errors that --quantize prints', row)
+        check(abs(float(row['worst']) - max(off)) < 1e-5 and abs(float(row['mean']) - sum(off) / len(off)) < 1e-5,
+              'the errors that --quantize prints', row)
 
 
 def test_places_that_cannot_be_written():
@@ -148,7 +153,8 @@ def test_places_that_cannot_be_written():
     check(sorted(os.listdir(folder)) == before, '--quantize on a full disk leaves nothing behind', os.listdir(folder))
     original = read(model)
     result = run(model, '--quantize', 'q8', model)
-    check(result.status == 0 and len(read(model)) < len(original) or result.status == 1 and read(model) == original, '--quantize onto its own source', result)
+    check(result.status == 0 and len(read(model)) < len(original) or result.status == 1 and read(model) == original, '--quantize onto its own source',
+          result)
 
 
 def test_trained_model():
@@ -164,8 +170,8 @@ def test_trained_model():
     def ppl(path, *options):
         return float(table(good(path, '-z', z, '--ppl', text, '-n', 512, '--samples', 3, *options).out)[2][-1]['ppl'])
     float32 = ppl(original, '--kv', 'f32')
-    for name, path, options, limit in (('f32 weights, f16 cache', original, (), 0.001), ('f32 weights, q8 cache', original, ('--kv', 'q8'), 0.005), ('q8 weights, f16 cache', q8, (), 0.005),
-                                       ('q8 weights, q8 cache', q8, ('--kv', 'q8'), 0.01)):
+    for name, path, options, limit in (('f32 weights, f16 cache', original, (), 0.001), ('f32 weights, q8 cache', original, ('--kv', 'q8'), 0.005),
+                                       ('q8 weights, f16 cache', q8, (), 0.005), ('q8 weights, q8 cache', q8, ('--kv', 'q8'), 0.01)):
         off = ppl(path, *options) / float32 - 1
         check(abs(off) < limit, 'stories260K perplexity, ' + name, '%+.3f %%' % (100 * off))
 

@@ -1,0 +1,12 @@
+"""What model_export.py stands on: one module per kind of source, and those that they share.
+
+    common          problems, JSON read with suspicion, files that appear when they are whole
+    tensors         where a tensor's bytes lie and how they are brought into our order
+    config          config.json, and what its RoPE settings mean
+    huggingface     folders from a hub; safetensors and torch_files read their weights
+    meta            Meta's own folders: params.json and consolidated.NN.pth
+    llama2c         llama2.c's .bin, versions 0 to 2
+    gguf            llama.cpp's files
+    write           model.bin
+    tokenizer       tokenizer.bin; sentencepiece and bytelevel read what it is made from
+"""

@@ -1,0 +1,238 @@
+"""GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes. Architecture llama.
+
+llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows of wq and wk into that order, so they
+are moved as they lie.
+"""
+
+import struct
+from math import log, pi, prod
+
+from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, is_number,
+                     notes, size_of)
+from .tensors import Checkpoint, Tensor
+
+NAMES = {
+    'embedding': 'token_embd.weight', 'attention_norm': 'blk.%d.attn_norm.weight', 'wq': 'blk.%d.attn_q.weight',
+    'wk': 'blk.%d.attn_k.weight', 'wv': 'blk.%d.attn_v.weight', 'wo': 'blk.%d.attn_output.weight',
+    'ffn_norm': 'blk.%d.ffn_norm.weight', 'w1': 'blk.%d.ffn_gate.weight', 'w3': 'blk.%d.ffn_up.weight',
+    'w2': 'blk.%d.ffn_down.weight', 'final_norm': 'output_norm.weight', 'classifier': 'output.weight'}
+TYPES = {0: ('F32', 1, 4), 1: ('F16', 1, 2), 30: ('BF16', 1, 2), 8: ('Q8_0', 32, 34)}  # name, values of a block, bytes
+OTHER_TYPES = {2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 9: 'Q8_1', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K', 13: 'Q5_K',
+               14: 'Q6_K', 15: 'Q8_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 28: 'F64', 39: 'MXFP4'}
+NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
+STRING, ARRAY = 8, 9
+LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml; no other list is kept
+HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
+LIST_LIMIT = 1 << 20
+IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count'}  # vocab_size: the embedding says it
+
+
+def read_gguf(path):
+    """The checkpoint, and all settings for the tokenizer's sake."""
+    settings, tensors = read_file(path)
+    general = Keys(path, settings)
+    general.get('general.architecture', lambda v: v == 'llama', '"llama"')
+    if general.integer('split.count', 1 << 16, 1, low=0) > 1:
+        raise Problem(path, 'is one of %d parts (expected them merged, by llama-gguf-split --merge)'
+                      % settings['split.count'])
+    keys = Keys(path, {key[6:]: value for key, value in settings.items() if key.startswith('llama.')}, 'llama.')
+    dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
+    n_kv_heads = keys.integer('attention.head_count_kv', MAX_HEADS, n_heads)
+    head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
+    if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads:
+        raise Problem(path, 'llama.attention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
+                      % (head_dim, n_heads, n_kv_heads))
+    for key in 'attention.value_length', 'rope.dimension_count':
+        keys.only(key, head_dim)
+    keys.only('expert_count', 0)
+    keys.only('attention.causal', True)
+    keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
+    seq_len = keys.integer('context_length', MAX_SEQ)
+    embedding = tensors.get(NAMES['embedding'])
+    if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
+        raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
+    tokens = Keys(path, settings)
+    eos = [tokens.integer('tokenizer.ggml.%s_token_id' % name, embedding.shape[0] - 1, None, low=0)
+           for name in ('eos', 'eot', 'eom')]
+    model = {'dim': dim, 'hidden_dim': keys.integer('feed_forward_length', MAX_WIDTH),
+             'n_layers': keys.integer('block_count', MAX_LAYERS), 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
+             'head_dim': head_dim, 'vocab_size': embedding.shape[0], 'seq_len': seq_len,
+             'tied': NAMES['classifier'] not in tensors,
+             'sliding_window': keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0),
+             'norm_eps': keys.number('attention.layer_norm_rms_epsilon'),
+             'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
+             'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
+             'group_size': 32 if embedding.dtype == 'Q8_0' else 0, **read_rope(path, keys, tensors, head_dim, seq_len)}
+    for key in keys.values:
+        if key not in keys.asked and key not in IGNORED:
+            keys.refuse(key, 'no such key, or what it asks for would be left out')
+    return Checkpoint(path, model, tensors, NAMES, True), settings
+
+
+# ---- RoPE -----------------------------------------------------------------------------------------------------------
+
+def read_rope(path, keys, tensors, head_dim, seq_len):
+    """The RoPE fields, as llama.cpp understands the keys: without a type the factor is linear interpolation's, and
+    attn_factor multiplies what the method itself does to attention, while our attention_factor replaces it."""
+    kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
+                    'none, linear, yarn or longrope', 'linear')
+    factor = keys.number('rope.scaling.factor', keys.number('rope.scale_linear', 1.0, zero=True), zero=True) or 1.0
+    attention = keys.number('rope.scaling.attn_factor', 1.0)
+    original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
+    # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
+    keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
+    keys.only('rope.scaling.yarn_attn_factor', 1.0)
+    keys.only('rope.scaling.yarn_log_multiplier', 0.0)
+    rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
+            'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
+    betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
+    divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), head_dim)
+                for name in ('freqs', 'factors_short', 'factors_long')]
+    if any(divisors):
+        if factor != 1 and kind != 'none' or kind == 'yarn' or not (divisors[0] or divisors[1] and divisors[2]):
+            raise Problem(path, 'has divisors of its own for RoPE that cannot be used with rope.scaling.type %s, '
+                          'factor %g (expected them alone)' % (kind, factor))
+        if divisors[0]:
+            return divided(rope, divisors[0], head_dim, seq_len)
+        return {**rope, 'rope_method': 6, 'factor': seq_len / original, 'train_ctx': original,
+                'attention_factor': attention, 'short_factor': divisors[1], 'long_factor': divisors[2]}
+    if kind == 'longrope':
+        raise Problem(path, 'rope.scaling.type longrope needs rope_factors_short.weight and rope_factors_long.weight')
+    if kind == 'yarn':
+        if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
+            raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
+        rope.update(betas, rope_method=4, factor=factor, train_ctx=original)
+        if attention != 1:
+            rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
+    elif kind == 'linear' and factor != 1:
+        rope.update(rope_method=1, factor=factor)
+    return rope
+
+
+def divisors_of(path, tensor, head_dim):
+    """The numbers that a small tensor holds, one for each pair."""
+    if tensor is None:
+        return None
+    if tensor.dtype != 'F32' or tensor.shape != (head_dim // 2,):
+        raise Problem(path, '%s cannot be used (found %s %s, expected F32 [%d])'
+                      % (tensor.name, tensor.dtype, list(tensor.shape), head_dim // 2))
+    values = list(struct.unpack('<%df' % (head_dim // 2), b''.join(tensor.read())))
+    if not all(map(is_number, values)):
+        raise Problem(path, '%s cannot be used (expected numbers above 0)' % tensor.name)
+    return values
+
+
+def divided(rope, divisors, head_dim, seq_len):
+    """RoPE with a divisor for each pair at any length. The converter makes them from Llama 3.1's rule, of which the
+    file keeps nothing else: when they are what that rule gives for the released models, in float32, the rule is written
+    down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long texts,
+    and no temperature: f_i / e_i exactly."""
+    factor = max(divisors)
+    for i, found in enumerate(divisors):
+        turns = 8192 * rope['theta'] ** (-2 * i / head_dim) / (2 * pi)
+        kept = min(max((turns - 1) / 3, 0), 1)
+        if abs(found * ((1 - kept) / factor + kept) - 1) > 4e-6:
+            break
+    else:
+        if factor > 1:
+            return {**rope, 'rope_method': 5, 'factor': factor, 'train_ctx': 8192, 'low_freq_factor': 1,
+                    'high_freq_factor': 4}
+        return rope
+    notes.append('rope_freqs.weight is not by the rule of Llama 3.1: written as longrope, the same at all lengths')
+    return {**rope, 'rope_method': 6, 'factor': 1, 'train_ctx': max(2, seq_len),
+            'attention_factor': rope['attention_factor'] or 1, 'short_factor': divisors, 'long_factor': divisors}
+
+
+# ---- the file -------------------------------------------------------------------------------------------------------
+
+class Reader:
+    """Walks through the head of a file, never past its end."""
+
+    def __init__(self, path, file, total):
+        self.path, self.file, self.total, self.at = path, file, total, 0
+
+    def take(self, count):
+        if count > min(self.total, HEAD_LIMIT) - self.at:
+            raise Problem(self.path, 'is cut short or damaged (found %d bytes, expected %d more at %d)'
+                          % (self.total, count, self.at))
+        self.at += count
+        return self.file.read(count)
+
+    def number(self, form):
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def string(self):
+        return self.take(self.number('<Q'))
+
+    def value(self, keep):
+        kind = self.number('<I')
+        if kind in NUMBERS:
+            return self.number(NUMBERS[kind])
+        if kind == STRING:
+            return self.string().decode('utf-8', 'replace')
+        if kind == ARRAY:
+            return self.list(self.number('<I'), self.number('<Q'), keep)
+        raise Problem(self.path, 'is damaged (found a value of type %d at %d)' % (kind, self.at))
+
+    def list(self, kind, count, keep):
+        """A list's values when they are to be kept; else None, since lists may be long."""
+        if kind != STRING and kind not in NUMBERS or keep and count > LIST_LIMIT:
+            raise Problem(self.path, 'has a list that cannot be read (found %d values of type %d)' % (count, kind))
+        if kind == STRING:
+            values = (self.string() for _ in range(count))
+            if keep:
+                return list(values)
+            for _ in values:
+                pass
+            return None
+        item = NUMBERS[kind]
+        data = self.take(count * struct.calcsize(item))
+        return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else None
+
+
+def read_file(path):
+    """The settings by name and the tensors by name, every length and offset checked against the file's size."""
+    total = size_of(path)
+    with open(path, 'rb') as file:
+        reader = Reader(path, file, total)
+        reader.take(4)
+        version = reader.number('<I')
+        if version not in (2, 3):
+            raise Problem(path, 'is a GGUF file of a kind that cannot be read (found version %d, expected 2 or 3, '
+                          'little-endian)' % version)
+        n_tensors, n_settings = reader.number('<Q'), reader.number('<Q')
+        settings, places = {}, {}
+        for _ in range(n_settings):
+            key = reader.string()[:1000].decode('utf-8', 'replace')
+            if key in settings:
+                raise Problem(path, '%s appears twice' % key)
+            settings[key] = reader.value(key[:15] == 'tokenizer.ggml.' and key[15:] in LISTS)
+        for _ in range(n_tensors):
+            name, n_axes = reader.string()[:1000].decode('utf-8', 'replace'), reader.number('<I')
+            if name in places or n_axes > 4:
+                raise Problem(path, 'tensor %s appears twice or has too many dimensions (found %d)' % (name, n_axes))
+            shape = tuple(reader.number('<Q') for _ in range(n_axes))[::-1]  # ggml counts from the innermost
+            places[name] = shape, reader.number('<I'), reader.number('<Q')
+    align = Keys(path, settings).integer('general.alignment', 1 << 20, 32)
+    return settings, place(path, places, reader.at + -reader.at % align, align, total)
+
+
+def place(path, places, base, align, total):
+    """The tensors, which lie one behind the other, each at a multiple of `align`."""
+    tensors, at = {}, base
+    for name, (shape, kind, offset) in sorted(places.items(), key=lambda item: item[1][2]):
+        if kind not in TYPES:
+            raise Problem(path, '%s cannot be read (found type %s, expected F32, F16, BF16 or Q8_0)'
+                          % (name, OTHER_TYPES.get(kind, kind)))
+        dtype, values, size = TYPES[kind]
+        if not shape or shape[-1] % values:
+            raise Problem(path, '%s has rows that are not whole blocks (found %s of %s)' % (name, list(shape), dtype))
+        start, size = base + offset, prod(shape) // values * size
+        if offset % align or start < at or start - at >= align:
+            raise Problem(path, '%s overlaps another tensor or leaves a gap (found at byte %d, expected at %d)'
+                          % (name, start, at + -at % align))
+        tensors[name] = Tensor(name, path, start, size, dtype, shape)
+        at = start + size
+    if not at <= total <= at + -at % align:
+        raise Problem(path, 'is cut short or too long (found %d bytes, expected %d)' % (total, at))
+    return tensors

@@ -1,0 +1,51 @@
+"""A folder from a hub: config.json and the weights, in one file or in shards."""
+
+import os
+
+from .common import Problem, read_json
+from .config import read_config
+from .safetensors import read_safetensors
+from .tensors import Checkpoint
+from .torch_files import read_torch
+
+FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
+NAMES = {
+    'embedding': 'model.embed_tokens.weight', 'attention_norm': 'model.layers.%d.input_layernorm.weight',
+    'wq': 'model.layers.%d.self_attn.q_proj.weight', 'wk': 'model.layers.%d.self_attn.k_proj.weight',
+    'wv': 'model.layers.%d.self_attn.v_proj.weight', 'wo': 'model.layers.%d.self_attn.o_proj.weight',
+    'ffn_norm': 'model.layers.%d.post_attention_layernorm.weight', 'w1': 'model.layers.%d.mlp.gate_proj.weight',
+    'w3': 'model.layers.%d.mlp.up_proj.weight', 'w2': 'model.layers.%d.mlp.down_proj.weight',
+    'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight'}
+
+
+def read_huggingface(folder):
+    model = read_config(folder)
+    tensors = {name: tensor for name, tensor in read_weights(folder).items()
+               if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
+    return Checkpoint(folder, model, tensors, NAMES, False)
+
+
+def read_weights(folder):
+    """All tensors of a folder by name, from one file or from shards."""
+    for name, read in FILES:
+        if os.path.exists(os.path.join(folder, name)):
+            return read(os.path.join(folder, name))
+        if os.path.exists(os.path.join(folder, name + '.index.json')):
+            return read_shards(folder, read_json(os.path.join(folder, name + '.index.json')), read)
+    raise Problem(folder, 'holds no weights (expected model.safetensors or pytorch_model.bin, or one of them in shards '
+                          'with its .index.json)')
+
+
+def read_shards(folder, index, read):
+    shards = index.get('weight_map', lambda v: isinstance(v, dict) and all(
+        isinstance(x, str) and x and os.path.basename(x) == x for x in v.values()), 'tensors and their files here')
+    tensors = {}
+    for shard in sorted(set(shards.values())):
+        for name, tensor in read(os.path.join(folder, shard)).items():
+            if name in tensors:
+                raise Problem(tensor.path, '%s is also in %s' % (name, os.path.basename(tensors[name].path)))
+            tensors[name] = tensor
+    for name, shard in shards.items():
+        if name not in tensors or os.path.basename(tensors[name].path) != shard:
+            raise Problem(index.path, 'weight_map: %s is not in %s' % (name, shard))
+    return tensors

@@ -1,0 +1,145 @@
+"""tokenizer.bin, from whichever file holds the tokenizer, completed by what its folder adds."""
+
+import os
+import re
+import struct
+
+from . import bytelevel
+from .common import Keys, Problem, notes, read_json, read_small
+from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, checked_tokens, demand_bytes,
+                            read_sentencepiece, unknown_token)
+
+
+def read_tokenizer(path):
+    """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
+    start = read_small(path)[:4096]
+    if start.lstrip()[:1] == b'{':
+        return bytelevel.read_tokenizer_json(path)
+    if re.match(rb'[A-Za-z0-9+/]+=* [0-9]+\r?\n', start):  # tiktoken's: a token in base64 and its rank
+        return bytelevel.read_tiktoken(path)
+    return read_sentencepiece(path)
+
+
+def read_folder_tokenizer(folder, model):
+    """The tokenizer of a folder, or None and a note."""
+    found = [name for name in ('tokenizer.model', 'tokenizer.json') if os.path.exists(os.path.join(folder, name))]
+    if not found:
+        notes.append('no tokenizer written, since %s has no tokenizer.model or tokenizer.json' % folder)
+        return None
+    path = os.path.join(folder, found[0])
+    tokenizer = read_tokenizer(path)
+    if found[0] == 'tokenizer.model' and not tokenizer.get('kind'):
+        complete(folder, path, tokenizer, model)
+    else:  # the others bring their added tokens along
+        fill_up(path, tokenizer, model['vocab_size'])
+    tokenizer['eos_ids'] = model['eos_ids'] or tokenizer['eos_ids']
+    return tokenizer
+
+
+def fill_up(path, tokenizer, vocab_size):
+    """Gives the tokenizer as many tokens as the model has: unused ones at the end, or less of those that were added."""
+    tokens = tokenizer['tokens']
+    if len(tokens) > vocab_size:
+        needed = {tokenizer['bos_id'], tokenizer['unk_id'], *(id for merge in tokenizer.get('merges', ()) for id in merge)}
+        if max(needed) >= vocab_size or any(kind not in (CONTROL, USER_DEFINED) for _, _, kind in tokens[vocab_size:]):
+            raise Problem(path, 'has more tokens than the model (found %d, expected at most %d)'
+                          % (len(tokens), vocab_size))
+        notes.append('added tokens from %d, %r, on are left out: the model has none' % (vocab_size, tokens[vocab_size][0]))
+        del tokens[vocab_size:]
+        tokenizer['eos_ids'] = [id for id in tokenizer['eos_ids'] if id < vocab_size]
+    tokens += [[b'', 0.0, UNUSED]] * (vocab_size - len(tokens))
+
+
+def complete(folder, source, tokenizer, model):
+    """What a folder adds to its tokenizer.model."""
+    path = os.path.join(folder, 'tokenizer_config.json')
+    config = read_json(path) if os.path.exists(path) else Keys(path, {})
+    tokens, n_pieces, vocab_size = tokenizer['tokens'], len(tokenizer['tokens']), model['vocab_size']
+    fill_up(source, tokenizer, vocab_size)
+    for id, text, special in added_tokens(folder, config):
+        kind = CONTROL if special else USER_DEFINED
+        if id < n_pieces and tokens[id][0] != text:
+            raise Problem(path, 'added token %d is another one in tokenizer.model (found %r, expected %r)'
+                          % (id, text, tokens[id][0]))
+        if id < vocab_size:
+            tokens[id] = [text, tokens[id][1], kind if tokens[id][2] in (NORMAL, UNUSED) else tokens[id][2]]
+        else:
+            notes.append('added token %d, %r, is left out: the model has only %d' % (id, text, vocab_size))
+    if not config.flag('add_bos_token', True, True):
+        tokenizer['bos_id'] = -1
+    if not config.flag('add_prefix_space', True, True):
+        tokenizer['flags'] &= ~1
+    if config.flag('add_eos_token', False, False):
+        notes.append('add_eos_token of tokenizer_config.json is not used: a prompt is never ended')
+
+
+def added_tokens(folder, config):
+    """(id, text, special) of every token that tokenizer_config.json, or added_tokens.json without it, adds."""
+    path, found = os.path.join(folder, 'added_tokens.json'), []
+    if config.get('added_tokens_decoder', lambda v: isinstance(v, dict), 'an object', None, None):
+        for id, entry in config.values['added_tokens_decoder'].items():
+            entry = Keys(config.path, entry if isinstance(entry, dict) else {}, 'added_tokens_decoder.%s.' % id)
+            special = entry.flag('special', False)
+            for flag in () if special else ('lstrip', 'rstrip', 'single_word'):  # special ones are not sought in text
+                entry.only(flag, False)
+            found.append((id, entry.get('content', lambda v: isinstance(v, str) and v, 'a text'), special))
+    elif os.path.exists(path):  # of the days before added_tokens_decoder
+        config = read_json(path)
+        found = [(str(id), text, False) for text, id in config.values.items()]
+    if not all(id.isdecimal() and len(id) < 10 and 0 < len(text.encode('utf-8', 'replace')) <= MAX_PIECE
+               for id, text, _ in found):
+        raise Problem(config.path, 'added tokens need an id and a text each, of at most %d bytes' % MAX_PIECE)
+    return sorted((int(id), text.replace('\u2581', ' ').encode('utf-8', 'replace'), special)
+                  for id, text, special in found)
+
+
+def read_gguf_tokenizer(path, metadata, model):
+    """The tokenizer that a GGUF file brings along, or None and a note."""
+    keys = Keys(path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},
+                'tokenizer.ggml.')
+    kind = keys.values.get('model')
+    if kind == 'gpt2':
+        tokenizer = bytelevel.read_gguf(path, keys.values)
+    elif kind == 'llama':
+        tokenizer = sentencepiece_of_gguf(path, keys)
+    else:
+        notes.append('no tokenizer written, since %s has %s, which cannot be read here' % (
+            path, 'one of kind %.40r' % kind if kind else 'none'))
+        return None
+    fill_up(path, tokenizer, model['vocab_size'])
+    # Unless it is said: as llama.cpp does it for the kind and the split.
+    if not keys.flag('add_bos_token', kind == 'llama' or tokenizer['split'] == bytelevel.LLAMA3):
+        tokenizer['bos_id'] = -1
+    if keys.flag('add_eos_token', False):
+        notes.append('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
+    tokenizer['eos_ids'] = model['eos_ids'] or tokenizer['eos_ids']
+    return tokenizer
+
+
+def sentencepiece_of_gguf(path, keys):
+    texts, scores, kinds = (keys.get(key, lambda v: isinstance(v, list) and v and isinstance(v[0], kind), 'a list', [])
+                            for key, kind in (('tokens', bytes), ('scores', float), ('token_type', int)))
+    if not len(texts) == len(scores) == len(kinds) > 0:
+        raise Problem(path, 'tokenizer.ggml.tokens, scores and token_type do not fit together (found %d, %d and %d)'
+                      % (len(texts), len(scores), len(kinds)))
+    keys.only('remove_extra_whitespaces', False)
+    # llama.cpp's converter unescapes the spaces of user-defined tokens, which are sought in the text as it stands.
+    tokens, _ = checked_tokens(path, zip(texts, scores, kinds), (CONTROL, USER_DEFINED, UNUSED))
+    fallback = any(kind == BYTE for kind in kinds)
+    demand_bytes(path, tokens, fallback, 'tokenizer.ggml.token_type')
+    return {'tokens': tokens, 'flags': keys.flag('add_space_prefix', True) + 2 * fallback,
+            'bos_id': keys.integer('bos_token_id', len(tokens) - 1, 1, low=0), 'unk_id': unknown_token(path, tokens),
+            'eos_ids': [keys.integer('eos_token_id', len(tokens) - 1, 2, low=0)]}
+
+
+def write_tokenizer(file, tokenizer):
+    if tokenizer.get('kind'):
+        return bytelevel.write_bytelevel_tokenizer(file, tokenizer)
+    tokens, eos_ids = tokenizer['tokens'], tokenizer['eos_ids']
+    file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
+    for text, score, _ in tokens:
+        file.write(struct.pack('<fi', score, len(text)) + text)
+    file.write(struct.pack('<4s2I2iI%di' % len(eos_ids), b'TKT1', 0, tokenizer['flags'], tokenizer['bos_id'],
+                           tokenizer['unk_id'], len(eos_ids), *eos_ids))
+    file.write(bytes(kind for _, _, kind in tokens))
+    file.flush()

@@ -1,0 +1,105 @@
+"""model.bin, version 3: a checkpoint's tensors, checked against its configuration and written in the file's order."""
+
+import struct
+
+from .common import Problem, notes
+from .tensors import ITEM_SIZES, TYPE_NAMES, q8_scales, q8_values, read_paired, same_bytes, widen
+
+WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, 'Q8_0': 3}
+HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d I 52x')
+
+
+def tensor_order(model):
+    """The tensors in the file's order: part, layer, shape."""
+    dim, hidden, vocab = model['dim'], model['hidden_dim'], model['vocab_size']
+    queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
+    yield 'embedding', None, (vocab, dim)
+    for layer in range(model['n_layers']):
+        yield 'attention_norm', layer, (dim,)
+        yield 'wq', layer, (queries, dim)
+        yield 'wk', layer, (keys, dim)
+        yield 'wv', layer, (keys, dim)
+        yield 'wo', layer, (dim, queries)
+        yield 'ffn_norm', layer, (dim,)
+        yield 'w1', layer, (hidden, dim)
+        yield 'w3', layer, (hidden, dim)
+        yield 'w2', layer, (dim, hidden)
+    yield 'final_norm', None, (dim,)
+    if not model['shared_classifier']:
+        yield 'classifier', None, (vocab, dim)
+
+
+def plan_model(checkpoint):
+    """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns the
+    tensors in the file's order, each with what is done with its rows."""
+    path, model, tensors, names, paired = checkpoint
+    embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
+    if model['tied'] and head and not embedding:  # Transformers ties from the one that is there,
+        embedding = tensors[names['embedding']] = head
+    model['shared_classifier'] = int(model['tied'] and (not head or same_bytes(embedding, head)))
+    if model['tied'] and not model['shared_classifier']:  # and does not tie two that differ
+        notes.append('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
+    plan, known = [], {names['classifier']} if model['tied'] else set()
+    for part, layer, shape in tensor_order(model):
+        name = names[part] if layer is None else names[part] % layer
+        if name not in tensors:
+            raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
+        rows = 'norm' if len(shape) == 1 else 'pair' if part in ('wq', 'wk') and not paired else 'copy'
+        tensor = tensors[name]
+        if tensor.shape != shape or tensor.dtype not in (ITEM_SIZES if rows == 'norm' else WEIGHT_TYPES):
+            raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected F32, F16 or BF16 %s)'
+                          % (name, tensor.dtype, list(tensor.shape), list(shape)))
+        plan.append((tensor, rows))
+        known.add(name)
+    for name, tensor in tensors.items():
+        if name not in known:
+            raise Problem(tensor.path, '%s has no place in model.bin (found %s %s, expected no biases or extras)'
+                          % (name, tensor.dtype, list(tensor.shape)))
+    model['weight_type'] = common_type(tensor for tensor, rows in plan if rows != 'norm')
+    return plan
+
+
+def common_type(matrices):
+    """The type that all matrices get: a model.bin has one."""
+    first = {}
+    for tensor in matrices:
+        first.setdefault(tensor.dtype, tensor)
+    if len(first) == 1:
+        return next(iter(first))
+    if not all(dtype in ITEM_SIZES for dtype in first):
+        whole = next(tensor for tensor in first.values() if tensor.dtype in ITEM_SIZES)
+        raise Problem(whole.path, '%s is %s beside quantized matrices (expected one type for all: a model.bin has one '
+                      'weight type, and to round is for run --quantize)' % (whole.name, whole.dtype))
+    notes.append('matrices of several types (%s), all widened to float32, exactly'
+                 % ', '.join(TYPE_NAMES[dtype] for dtype in sorted(first)))
+    return 'F32'
+
+
+def write_model(file, model, plan):
+    short, long = model.get('short_factor', []), model.get('long_factor', [])
+    file.write(HEADER.pack(
+        0x616b3432, 3, WEIGHT_TYPES[model['weight_type']], model.get('group_size', 0), model['dim'],
+        model['hidden_dim'], model['n_layers'], model['n_heads'], model['n_kv_heads'], model['head_dim'],
+        model['vocab_size'], model['seq_len'], model['shared_classifier'], model['sliding_window'], model['norm_eps'],
+        model['bos_id'], len(model['eos_ids']), *(model['eos_ids'] + 8 * [0])[:8],
+        model['rope_method'], model['rope_dynamic'], model['theta'], model.get('factor', 0),
+        model['train_ctx'], 0, model['truncate'], 0,
+        *(model.get(field, 0) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
+                                            'low_freq_factor', 'high_freq_factor')), len(short)))
+    file.write(struct.pack('<%dd' % len(short + long), *short, *long))
+    for tensor, rows in plan:
+        for chunks in pieces(tensor, rows, model):
+            file.write(bytes(-file.tell() % 64))
+            for chunk in chunks:
+                file.write(chunk)
+    file.write(bytes(-file.tell() % 64))
+    file.flush()
+
+
+def pieces(tensor, rows, model):
+    """What a tensor is in the file: one run of bytes, or two when it is quantized."""
+    if tensor.dtype not in ITEM_SIZES:
+        return [q8_values(tensor), q8_scales(tensor)]
+    chunks = read_paired(tensor, model['head_dim']) if rows == 'pair' else tensor.read()
+    wanted = 'F32' if rows == 'norm' else model['weight_type']
+    return [chunks if tensor.dtype == wanted else widen(chunks, tensor.dtype)]
