@@ -75,12 +75,16 @@ class Place:
 
 
 # ---- Hugging Face ---------------------------------------------------------------------------------------------------
-HUGGINGFACE = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'classifier': 'lm_head', 'attention_norm': 'input_layernorm', 'wq': 'self_attn.q_proj',
-               'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj', 'ffn_norm': 'post_attention_layernorm', 'w1': 'mlp.gate_proj', 'w3': 'mlp.up_proj',
+HUGGINGFACE = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'classifier': 'lm_head', 'attention_norm': 'input_layernorm',
+               'wq': 'self_attn.q_proj',
+               'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj', 'ffn_norm': 'post_attention_layernorm',
+               'w1': 'mlp.gate_proj', 'w3': 'mlp.up_proj',
                'w2': 'mlp.down_proj'}
-META = {'embedding': 'tok_embeddings', 'final_norm': 'norm', 'classifier': 'output', 'attention_norm': 'attention_norm', 'wq': 'attention.wq', 'wk': 'attention.wk',
+META = {'embedding': 'tok_embeddings', 'final_norm': 'norm', 'classifier': 'output', 'attention_norm': 'attention_norm', 'wq': 'attention.wq',
+        'wk': 'attention.wk',
         'wv': 'attention.wv', 'wo': 'attention.wo', 'ffn_norm': 'ffn_norm', 'w1': 'feed_forward.w1', 'w3': 'feed_forward.w3', 'w2': 'feed_forward.w2'}
-GGUF = {'embedding': 'token_embd', 'final_norm': 'output_norm', 'classifier': 'output', 'attention_norm': 'attn_norm', 'wq': 'attn_q', 'wk': 'attn_k', 'wv': 'attn_v',
+GGUF = {'embedding': 'token_embd', 'final_norm': 'output_norm', 'classifier': 'output', 'attention_norm': 'attn_norm', 'wq': 'attn_q', 'wk': 'attn_k',
+        'wv': 'attn_v',
         'wo': 'attn_output', 'ffn_norm': 'ffn_norm', 'w1': 'ffn_gate', 'w3': 'ffn_up', 'w2': 'ffn_down'}
 
 
@@ -122,8 +126,10 @@ def huggingface_tensors(c, weights, dtype):
 
 
 def huggingface_config(c, **changes):
-    return {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'hidden_size': c['dim'], 'intermediate_size': c['hidden_dim'], 'num_hidden_layers': c['n_layers'],
-            'num_attention_heads': c['n_heads'], 'num_key_value_heads': c['n_kv_heads'], 'vocab_size': c['vocab_size'], 'max_position_embeddings': c['seq_len'],
+    return {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'hidden_size': c['dim'], 'intermediate_size': c['hidden_dim'],
+            'num_hidden_layers': c['n_layers'],
+            'num_attention_heads': c['n_heads'], 'num_key_value_heads': c['n_kv_heads'], 'vocab_size': c['vocab_size'],
+            'max_position_embeddings': c['seq_len'],
             'rms_norm_eps': c['norm_eps'], 'bos_token_id': 1, 'eos_token_id': 2, **changes}
 
 
@@ -226,17 +232,20 @@ def in_zip64(data):
         stored, size = struct.unpack_from('<2I', directory, 20)
         offset, = struct.unpack_from('<I', directory, 42)
         extra = directory[46 + n_name:46 + n_name + n_extra] + struct.pack('<2H3Q', 1, 24, size, stored, offset)
-        out += (directory[:20] + b'\xff' * 8 + struct.pack('<3H', n_name, len(extra), n_comment) + directory[34:42] + b'\xff' * 4 + directory[46:46 + n_name] + extra)
+        out += (directory[:20] + b'\xff' * 8 + struct.pack('<3H', n_name, len(extra),
+                                                           n_comment) + directory[34:42] + b'\xff' * 4 + directory[46:46 + n_name] + extra)
         directory = directory[46 + n_name + n_extra + n_comment:]
     out = data[:at] + out
-    return (out + struct.pack('<4sQ2H2I4Q', b'PK\6\6', 44, 45, 45, 0, 0, count, count, len(out) - at, at) + struct.pack('<4sIQI', b'PK\6\7', 0, len(out), 1) +
+    return (out + struct.pack('<4sQ2H2I4Q', b'PK\6\6', 44, 45, 45, 0, 0, count, count, len(out) - at,
+                              at) + struct.pack('<4sIQI', b'PK\6\7', 0, len(out), 1) +
             struct.pack('<4s4H2IH', b'PK\5\6', 0, 0, 0xffff, 0xffff, 0xffffffff, 0xffffffff, 0))
 
 
 # ---- Meta -----------------------------------------------------------------------------------------------------------
 
 def meta_params(c, **changes):
-    params = {'dim': c['dim'], 'n_layers': c['n_layers'], 'n_heads': c['n_heads'], 'n_kv_heads': c['n_kv_heads'], 'multiple_of': 32, 'norm_eps': c['norm_eps'],
+    params = {'dim': c['dim'], 'n_layers': c['n_layers'], 'n_heads': c['n_heads'], 'n_kv_heads': c['n_kv_heads'], 'multiple_of': 32,
+              'norm_eps': c['norm_eps'],
               'vocab_size': -1, **changes}
     return {key: value for key, value in params.items() if value is not ...}
 
@@ -268,10 +277,13 @@ TYPE_IDS = {'F32': 0, 'F16': 1, 'BF16': 30, 'Q8_0': 8}
 
 def gguf_settings(c, **changes):
     """{key: (type, value)}; ... as a value takes the key away. Keys of llama without a dot may be given by name."""
-    settings = {'general.architecture': (STRING, 'llama'), 'general.name': (STRING, 'test'), 'llama.context_length': (U32, c['seq_len']), 'llama.embedding_length': (U32, c['dim']),
-                'llama.feed_forward_length': (U32, c['hidden_dim']), 'llama.block_count': (U32, c['n_layers']), 'llama.attention.head_count': (U32, c['n_heads']),
+    settings = {'general.architecture': (STRING, 'llama'), 'general.name': (STRING, 'test'), 'llama.context_length': (U32, c['seq_len']),
+                'llama.embedding_length': (U32, c['dim']),
+                'llama.feed_forward_length': (U32, c['hidden_dim']), 'llama.block_count': (U32, c['n_layers']),
+                'llama.attention.head_count': (U32, c['n_heads']),
                 'llama.attention.head_count_kv': (U32, c['n_kv_heads']), 'llama.attention.layer_norm_rms_epsilon': (GF32, c['norm_eps']),
-                'llama.rope.dimension_count': (U32, c['head_dim']), 'llama.rope.freq_base': (GF32, c['theta']), 'llama.vocab_size': (U32, c['vocab_size']),
+                'llama.rope.dimension_count': (U32, c['head_dim']), 'llama.rope.freq_base': (GF32, c['theta']),
+                'llama.vocab_size': (U32, c['vocab_size']),
                 'tokenizer.ggml.bos_token_id': (U32, 1), 'tokenizer.ggml.eos_token_id': (U32, 2), 'general.tags': (ARRAY, (STRING, [b'one', b'two']))}
     for key, value in changes.items():
         settings[key.replace('__', '.')] = value

@@ -10,7 +10,8 @@ import struct
 import subprocess
 import sys
 
-from export_common import (EXPORTER, LLAMA, LONG, ORIGINAL, PIECES, ROOT, SHARED, Case, changed, check, expected_tensors, exported, main, make_tensors, random_values, refused, rng,
+from export_common import (EXPORTER, LLAMA, LONG, ORIGINAL, PIECES, ROOT, SHARED, Case, changed, check, expected_tensors, exported, main,
+                           make_tensors, random_values, refused, rng,
                            safetensors, sentencepiece, shapes_of, skip, with_header, without, write)
 
 
@@ -454,7 +455,8 @@ def test_large():
     size = os.path.getsize(case.out) if os.path.exists(case.out) else 0
     check('%d MB in 100 MB of memory' % (at >> 20), run.returncode == 0 and 0 <= size - at < 4096, run.stderr)
     for number in signal.SIGINT, signal.SIGTERM:
-        run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2', str(int(number))], stderr=subprocess.PIPE,
+        run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2', str(int(number))],
+                             stderr=subprocess.PIPE,
                              universal_newlines=True)
         lines = run.stderr.splitlines()
         check('interrupted by signal %d' % number, run.returncode == 130 and len(lines) == 1 and 'interrupted' in lines[0]

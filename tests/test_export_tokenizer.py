@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 
-from export_common import (EXPORTER, LLAMA, LONG, NORMALIZER, PIECES, SHARED, TRAINER, Case, changed, check, field, main, make_tensors, message, read_tokenizer,
+from export_common import (EXPORTER, LLAMA, LONG, NORMALIZER, PIECES, SHARED, TRAINER, Case, changed, check, field, main, make_tensors, message,
+                           read_tokenizer,
                            refused, safetensors, sentencepiece, skip, varint)
 
 

@@ -40,11 +40,13 @@ def fill_up(path, tokenizer, vocab_size):
     """Gives the tokenizer as many tokens as the model has: unused ones at the end, or less of those that were added."""
     tokens = tokenizer['tokens']
     if len(tokens) > vocab_size:
-        needed = {tokenizer['bos_id'], tokenizer['unk_id'], *(id for merge in tokenizer.get('merges', ()) for id in merge)}
+        merged = (id for merge in tokenizer.get('merges', ()) for id in merge)
+        needed = {tokenizer['bos_id'], tokenizer['unk_id'], *merged}
         if max(needed) >= vocab_size or any(kind not in (CONTROL, USER_DEFINED) for _, _, kind in tokens[vocab_size:]):
             raise Problem(path, 'has more tokens than the model (found %d, expected at most %d)'
                           % (len(tokens), vocab_size))
-        notes.append('added tokens from %d, %r, on are left out: the model has none' % (vocab_size, tokens[vocab_size][0]))
+        notes.append('added tokens from %d on, %r, are left out: the model has none'
+                     % (vocab_size, tokens[vocab_size][0]))
         del tokens[vocab_size:]
         tokenizer['eos_ids'] = [id for id in tokenizer['eos_ids'] if id < vocab_size]
     tokens += [[b'', 0.0, UNUSED]] * (vocab_size - len(tokens))
@@ -103,8 +105,8 @@ def read_gguf_tokenizer(path, metadata, model):
     elif kind == 'llama':
         tokenizer = sentencepiece_of_gguf(path, keys)
     else:
-        notes.append('no tokenizer written, since %s has %s, which cannot be read here' % (
-            path, 'one of kind %.40r' % kind if kind else 'none'))
+        notes.append('no tokenizer written, since %s has %s' % (
+            path, 'one of kind %.40r, which is not read' % kind if kind else 'none'))
         return None
     fill_up(path, tokenizer, model['vocab_size'])
     # Unless it is said: as llama.cpp does it for the kind and the split.
