@@ -144,7 +144,7 @@ def test_text():
           'a prompt longer than -n', result)
     result = good(m, '-t', 0, '-i', 'a')
     last = result.err.splitlines()[-1]
-    check('prefill' in last and 'decode' in last and 'MB of memory' in result.err and result.out.count('\n') == 1, 'the closing line, on stderr', result)
+    check('prefill' in last and 'decode' in last and 'MB of memory' in result.err and result.out.count('\n') == 1, 'the closing line', result)
     for kv in ('f16', 'f32', 'q8'):
         check(text(m, '-i', 'd', '--kv', kv) == text(m, '-i', 'd'), '--kv %s' % kv)
     check(text(m, '-i', 'd', '-z', in_work('alphabet.tokenizer.bin')) == text(m, '-i', 'd'), '-z')

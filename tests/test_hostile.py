@@ -7,11 +7,16 @@ import random
 import struct
 import subprocess
 
-from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, header, in_work, main, one_line, random_weights, read, run, skip, write,
-                    write_model, write_tokenizer)
+from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, header, in_work, main, one_line, random_weights, read, run, shapes, skip,
+                    write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32, train_ctx=32)
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
+
+
+def data_of(c):
+    write_model(in_work('small.bin'), c, random_weights(c, 3))
+    return read(in_work('small.bin'))
 
 
 def models():
@@ -21,8 +26,7 @@ def models():
                         ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)), ('q8 by 3', dict(weight_type=Q8, group_size=3)),
                         ('q4', dict(weight_type=Q4, group_size=32)), ('longrope', LISTS)):
         c = config(**SMALL, **extra)
-        write_model(in_work('small.bin'), c, random_weights(c, 3))
-        yield name, c, read(in_work('small.bin'))
+        yield name, c, data_of(c)
 
 
 def opened(files, what):
@@ -102,6 +106,26 @@ def test_huge_sizes():
         check(run(path, '--explain', '-n', 0).status == 0, '--explain of a huge %s' % field)
         result = run(path, '-n', 0, '-i', 'x', timeout=20)
         check(result.status in (0, 1), 'a huge %s' % field, result)
+
+
+def test_impossible_models():
+    """Files that are whole and consistent, of models that cannot be."""
+    shapes_that_cannot_be = (
+        dict(n_heads=3, n_kv_heads=2), dict(n_heads=2, n_kv_heads=4), dict(head_dim=3), dict(head_dim=1026, dim=1), dict(method='longrope'),
+        dict(LISTS, short_factors=[1.0], long_factors=[1.0]), dict(LISTS, short_factors=[1.0, 0.0]), dict(LISTS, long_factors=[1.0, float('nan')]),
+        dict(LISTS, train_ctx=1), dict(LISTS, rope_dynamic=1), dict(method='none', rope_dynamic=1), dict(method='yarn', beta_fast=2.0, beta_slow=3.0),
+        dict(method='yarn', ramp=1, beta_fast=2.0, beta_slow=2.0), dict(method='llama3', low_freq_factor=4.0, high_freq_factor=4.0))
+    files = [('possible', {})] + [(str(shape), shape) for shape in shapes_that_cannot_be]
+    answers = opened([(name, data_of(config(**dict(SMALL, **shape)))) for name, shape in files], 'models that cannot be')
+    for name, reason in answers.items():
+        check((reason == 'ok') == (name == 'possible'), 'a model with %s' % name, reason)
+    # All tensors together take exactly 2^64 bytes: an offset that wraps around says that the header alone is the whole file.
+    wrapping = config(dim=1 << 20, hidden_dim=340, n_layers=65535, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024, vocab_size=132093,
+                      shared_classifier=1)
+    total = sum(4 * max(rows, 1) * columns for _, rows, columns in shapes(wrapping))
+    check(total == 1 << 64, 'the tensors of the wrapping header', total)
+    for label, reason in opened([('whole', header(wrapping))], 'a header whose sizes wrap around').items():
+        check(reason != 'ok', 'a header whose sizes wrap around', reason)
 
 
 def test_random_headers():

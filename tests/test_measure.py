@@ -256,7 +256,7 @@ def test_rope_json():
     lists = dict(head_dim=16, train_ctx=64, theta=50000.0, short_factors=[1 + i / 8 for i in range(8)], long_factors=[1.0 + i for i in range(8)],
                  factor=4.0, method='longrope')
     for options in (['none'], ['linear', '--factor', 4], ['ntk', '--factor', 3.5], ['dynamic', '--factor', 2], ['yarn', '--factor', 4],
-                    ['yarn', '--factor', 8, '--beta-fast', 20, '--beta-slow', 2], ['yarn', '--factor', 4, '--attn-factor', 1.3],
+                    ['yarn', '--factor', 8, '--beta-fast', 1.5, '--beta-slow', 0.2], ['yarn', '--factor', 4, '--attn-factor', 1.3],
                     ['ntk-by-parts', '--factor', 4], ['llama3', '--factor', 8],
                     ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor', 6], ['longrope'], ['longrope', '--attn-factor', 1.5]):
         what = '--rope-json of %s' % ' '.join(map(str, options))
