@@ -125,7 +125,6 @@ def tables(options, text, trained, near, far, needle):
 
     lengths = [n for n in (trained // 2 * 2 ** k for k in range(20)) if n <= far]
     result = {
-        'explain-4x': [[model, '--explain', '-n', str(near), '--rope', m] for m in METHODS[:-1]],
         'explain-16x': [[model, '--explain', '-n', str(far), '--rope', m] for m in METHODS[:-1]],
         'perplexity-4x': [ppl(near, METHODS)],
         'perplexity-16x': [ppl(far, METHODS)],
@@ -142,7 +141,6 @@ def tables(options, text, trained, near, far, needle):
 
 SOME = ['--methods', ','.join(STATIC)]
 PICTURES = {  # their tables and the other arguments of plot.py
-    'pairs-4x': (['explain-4x'], SOME),
     'pairs-16x': (['explain-16x'], SOME),
     'decay-16x': (['explain-16x'], SOME + ['--decay']),
     'perplexity-4x': (['perplexity-4x'], []),
