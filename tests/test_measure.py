@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 
-from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, random_ids, run, table, tiny_model, write, write_model,
+from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity, random_ids, run, table, tiny_model, write, write_model,
                     write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl']
@@ -123,6 +123,16 @@ def test_several_methods():
         three = token_rows(model, ids, n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attn-factor=2')
         rows = [(row['position'], row['nll']) for row in three]
         check(rows[:n - 1] == rows[n - 1:2 * n - 2] == rows[2 * n - 2:], 'dynamic at %d positions scores exactly as none' % n)
+
+
+def test_sliding_window():
+    """A model's own sliding window is its --window unless that is said otherwise."""
+    changes = dict(seed=5)
+    plain, sliding = tiny_model('plain.bin', **changes), tiny_model('sliding.bin', sliding_window=16, **changes)
+    ids = random_ids(100, 32, 3)
+    check(perplexity(sliding, ids) == perplexity(plain, ids, '--window', '16'), "a model's sliding_window is its --window")
+    check(perplexity(sliding, ids, '--window', '0') == perplexity(plain, ids), '--window 0 overrides it')
+    check(perplexity(sliding, ids) != perplexity(plain, ids), 'and it makes a difference')
 
 
 def test_text():

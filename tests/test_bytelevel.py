@@ -1,0 +1,671 @@
+#!/usr/bin/env python3
+"""Tests of byte-level tokenizers (src/bytelevel.c, src/unicode.c, src/export/bytelevel.py), from anywhere:
+
+    python3 tests/test_bytelevel.py
+
+Tokenizer files of every family are made up here, exported, and their ids compared with a reference written below from the
+specification: the split patterns go through a small backtracking matcher, the merges are sought one after the other.
+CC names the compiler.
+"""
+import base64
+import copy
+import io
+import json
+import os
+import random
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, 'src'))
+sys.dont_write_bytecode = True
+from export import bytelevel, tokenizer as tokenizers  # noqa: E402
+from export.common import Problem  # noqa: E402
+
+SOURCES = [os.path.join(ROOT, 'src', name + '.c') for name in ('tokenizer', 'bytelevel', 'pairs', 'unicode', 'util')]
+# The commands of tokenizer_test.c, and two of our own: the class of every code point, and the ids of control tokens.
+DRIVER = r'''
+#define main tokenizer_main
+#include "%s/tests/tokenizer_test.c"
+#undef main
+#include "%s/src/unicode.h"
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "classes") == 0) {
+        for (uint32_t code = 0; code < 0x110000; code++) putchar('0' + unicode_class(code));
+        return 0;
+    }
+    if (argc < 4 || strcmp(argv[1], "special") != 0) return tokenizer_main(argc, argv);
+    Error err;
+    Tokenizer *tokenizer = tokenizer_open(argv[2], atoi(argv[3]), &err);
+    for (int i = 4; tokenizer && i < argc; i++) printf("%%d\n", tokenizer_special(tokenizer, argv[i]));
+    tokenizer_free(tokenizer);
+    return tokenizer ? 0 : 1;
+}
+''' % (ROOT, ROOT)
+
+passed = failed = 0
+folder = program = None
+
+
+def check(ok, what, *details):
+    global passed, failed
+    if ok:
+        passed += 1
+    else:
+        failed += 1
+        print('FAILED ' + what, *details)
+
+
+def run(*arguments, inputs=()):
+    """Standard output; a crash, a sanitizer's report or an error is a failed check."""
+    data = b''.join(struct.pack('<I', len(x)) + x for x in inputs)
+    done = subprocess.run([program, *map(str, arguments)], input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode:
+        check(False, ' '.join(map(str, arguments)), done.returncode, done.stderr.decode(errors='replace')[:400])
+    return done.stdout
+
+
+# ---- the reference ---------------------------------------------------------------------------------------------------------
+
+def kind_of(char):
+    return 'space' if ord(char) in SPACES else {'L': 'letter', 'N': 'number'}.get(unicodedata.category(char)[0], 'other')
+
+
+SPACES = {*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
+letter, number, space, other = (lambda c, k=k: kind_of(c) == k for k in ('letter', 'number', 'space', 'other'))
+
+
+def one_of(chars):
+    return lambda c: c in chars
+
+
+def not_a_word(c):
+    return c not in '\r\n' and kind_of(c) not in ('letter', 'number')
+
+
+MANY = 1 << 30
+END = 'not before anything but a space'  # (?!\S)
+
+
+def endings(fold):
+    for ending in 's', 't', 're', 've', 'm', 'll', 'd':
+        yield [(one_of("'"), 1, 1)] + [(one_of(c + (c.upper() + '\u017f' * (c == 's')) * fold), 1, 1) for c in ending]
+
+
+SPACE_RUNS = [[(space, 1, MANY), END], [(space, 1, MANY)]]
+PATTERNS = {
+    'llama3': [*endings(True), [(not_a_word, 0, 1), (letter, 1, MANY)], [(number, 1, 3)],
+               [(one_of(' '), 0, 1), (other, 1, MANY), (one_of('\r\n'), 0, MANY)],
+               [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS],
+    'gpt2': [*endings(False), *([(one_of(' '), 0, 1), (kind, 1, MANY)] for kind in (letter, number, other)), *SPACE_RUNS]}
+
+
+def match(parts, text, at):
+    """Where the regex of these parts ends when it begins at `at`, or None; greedy, and going back."""
+    if not parts:
+        return at
+    if parts[0] == END:
+        return match(parts[1:], text, at) if at == len(text) or kind_of(text[at]) == 'space' else None
+    accepts, low, high = parts[0]
+    stops = [at]
+    while len(stops) <= high and stops[-1] < len(text) and accepts(text[stops[-1]]):
+        stops.append(stops[-1] + 1)
+    for stop in reversed(stops[low:]):
+        end = match(parts[1:], text, stop)
+        if end is not None:
+            return end
+    return None
+
+
+def split(pattern, text):
+    if pattern == 'digits':
+        parts, start = [], 0
+        for i, char in enumerate(text):
+            if kind_of(char) == 'number':
+                parts += [text[start:i], char]
+                start = i + 1
+        for part in parts + [text[start:]]:
+            yield from [part] if part and kind_of(part[0]) == 'number' else split('gpt2', part)
+        return
+    at = 0
+    while at < len(text):
+        end = next(end for end in (match(parts, text, at) for parts in PATTERNS[pattern]) if end is not None)
+        yield text[at:end]
+        at = end
+
+
+def merged(symbols, rank):
+    """The symbols after all merges: rank(a, b) says when a pair's turn is, None never."""
+    while True:
+        turns = [(rank(a, b), i) for i, (a, b) in enumerate(zip(symbols, symbols[1:])) if rank(a, b) is not None]
+        if not turns:
+            return symbols
+        i = min(turns)[1]
+        symbols = symbols[:i] + [symbols[i] + symbols[i + 1]] + symbols[i + 2:]
+
+
+INVERSE = {byte: char for char, byte in bytelevel.ALPHABET.items()}
+
+
+def in_alphabet(data):
+    return ''.join(INVERSE[byte] for byte in data)
+
+
+class Reference:
+    """What the library makes of a tokenizer.json, when it takes special tokens for text."""
+
+    def __init__(self, spec, pattern):
+        model = spec['model']
+        self.vocab, self.pattern, self.ignore = model['vocab'], pattern, model.get('ignore_merges')
+        self.ranks = {tuple(m.split(' ') if isinstance(m, str) else m): i for i, m in enumerate(model['merges'])}
+        self.added = sorted(spec['added_tokens'], key=lambda token: -len(token['content']))
+        steps = spec['pre_tokenizer'] or {}
+        self.prefix = steps.get('type') == 'ByteLevel' and steps['add_prefix_space']
+
+    def word(self, text):
+        chars = in_alphabet(text.encode())
+        if self.ignore and chars in self.vocab:
+            return [self.vocab[chars]]
+        symbols = [c for c in chars if c in self.vocab]
+        return [self.vocab[s] for s in merged(symbols, lambda a, b: self.ranks.get((a, b)))]
+
+    def encode(self, text):
+        ids, start, at = [], 0, 0
+
+        def flush(part):
+            if part and self.prefix and part[0] != ' ':
+                part = ' ' + part
+            for word in split(self.pattern, part):
+                ids.extend(self.word(word))
+
+        while at < len(text):
+            token = next((token for token in self.added if text.startswith(token['content'], at)), None)
+            if token and not token['special']:
+                flush(text[start:at])
+                ids.append(token['id'])
+                start = at + len(token['content'])
+            at += len(token['content']) if token else 1
+        flush(text[start:])
+        return ids
+
+
+# ---- texts and tokenizers to try -----------------------------------------------------------------------------------------------
+
+def replaced(data):
+    """Bytes as text, U+FFFD for each byte that is in no character."""
+    out = ''
+    while data:
+        for n in 1, 2, 3, 4:
+            try:
+                out, data = out + data[:n].decode(), data[n:]
+                break
+            except UnicodeDecodeError:
+                if n == 4 or n > len(data):
+                    out, data = out + '\ufffd', data[1:]
+                    break
+    return out
+
+
+PIECES = [
+    ["'s", "'S", "'\u017f", "'t", "'T", "'re", "'rE", "'VE", "'ve", "'m", "'ll", "'Ll", "'L", "'d", "'", "'x", "''s", "\u2019s"],
+    [' ', ' ', '  ', '   ', '\t', '\n', '\n', '\r', '\r\n', '\n\n', '\xa0', '\u3000', '\u2028', '\x85', '\x0b', '\x1c', '\x1f', '\u200b', '\ufeff'],
+    list('0123456789') + ['12', '345', '\u0663', '\u00b2', '\u00bd', '\u2167', '\u3007', '\U0001d7d8'],
+    ['a', 'b', 'ab', 'aba', 'the', ' the', 'The', 'hello', '\xe9', '\xdf', '\u0436', '\u4e2d\u6587', '\u3042', '\ud55c', '\u05d0',
+     '\u0915\u093f', 'e\u0301', '\u01c5', '\xaa', '\u02b0', '\U00010400', '\U00020000'],
+    list('.,;:!?-=_*/\\(){}[]<>|@#$%^&~"`+') + ['...', '----', '\u2014', '\u20ac', '\u2122', '\U0001f600', '\U0001f468\u200d\U0001f469',
+                                                '\U0001f1e9\U0001f1ea', '\ufffd', '\x00', '\x7f', '\ue000', '\U0010ffff'],
+    ['<|end|>', '<|end', '|>', '<tool>', '<tool', '<tool>>', 'xyz', 'xy', '<s>', '</s>', '<0x41>', '\u2581', ' \u2581']]
+
+
+def make_texts(rng, usable, count):
+    texts = ['', 'a', ' ', '\n', "'", 'a' * 40, ' ' * 30 + 'x', '\n \n  a', '  \r\n\r\n  b', "I'LL we'\u017fee they'REed 'tis", '1234567 89']
+    for _ in range(count):
+        weights = [rng.random() ** 2 for _ in range(7)]
+        texts.append(''.join(chr(rng.choice(usable)) if k == 6 else rng.choice(PIECES[k])
+                             for k in rng.choices(range(7), weights, k=rng.choice((1, 2, 4, 8, 16, 40)))))
+    sample = [chr(code) for plane in range(17) for code in rng.sample([c for c in usable if c >> 16 == plane] or [32], 40 if plane < 3 else 1)]
+    texts += [''.join('%sa %s \'%s1' % (c, c, c) for c in sample[i:i + 20]) for i in range(0, len(sample), 20)]
+    return [text.encode() for text in texts]
+
+
+def broken_texts(rng, texts):
+    bad = [b'\xff', b'\xc0\xaf', b'\xe2\x82', b'\xed\xa0\x80', b'\xf4\x90\x80\x80', b'\xf0\x9f', b'\x80', b'a\xc3', b"'\xc5", b' \xe2\x96']
+    for text in rng.sample(texts, 40):
+        i = rng.randrange(len(text) + 1)
+        yield text[:i] + rng.choice(bad) + text[i:]
+    yield from bad
+
+
+def train(rng, texts, count):
+    """Byte-level merges as a trainer finds them, some pairs for tokens that have one, all in an order of their own."""
+    words = [in_alphabet(word.encode()) for text in texts for word in split('gpt2', replaced(text))]
+    rows, tokens, merges = [list(word) for word in rng.sample(words, 1500)], set(INVERSE.values()), []
+    for _ in range(count):
+        counts = {}
+        for row in rows:
+            for pair in zip(row, row[1:]):
+                counts[pair] = counts.get(pair, 0) + 1
+        pair = rng.choice(sorted(counts, key=lambda p: (-counts[p], p))[:5])
+        merges.append(pair)
+        tokens.add(pair[0] + pair[1])
+        for n, row in enumerate(rows):
+            i = 0
+            while i + 1 < len(row):
+                if (row[i], row[i + 1]) == pair:
+                    row[i:i + 2] = [pair[0] + pair[1]]
+                i += 1
+    more = [(t[:i], t[i:]) for t in sorted(tokens) for i in range(1, len(t)) if t[:i] in tokens and t[i:] in tokens]
+    for pair in more:
+        if pair not in merges and rng.random() < 0.7:
+            merges.insert(rng.randrange(len(merges) + 1), pair)
+    return sorted(tokens, key=lambda _: rng.random()), merges
+
+
+LLAMA3_REGEX, GPT2_REGEX = sorted(bytelevel.REGEXES, key=bytelevel.REGEXES.get)
+
+
+def byte_level(**changes):
+    return {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True, 'use_regex': True, **changes}
+
+
+def sequence(name, *steps):
+    return {'type': 'Sequence', name: list(steps)}
+
+
+def added(id, content, special=True, **changes):
+    return {'id': id, 'content': content, 'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False,
+            'special': special, **changes}
+
+
+def template(token, id):
+    return {'type': 'TemplateProcessing', 'single': [{'SpecialToken': {'id': token, 'type_id': 0}}, {'Sequence': {'id': 'A', 'type_id': 0}}],
+            'pair': [], 'special_tokens': {token: {'id': token, 'ids': [id], 'tokens': [token]}}}
+
+
+def spec_of(tokens, merges, **changes):
+    """A tokenizer.json without a pre-tokenizer."""
+    model = {'type': 'BPE', 'dropout': None, 'unk_token': None, 'continuing_subword_prefix': None, 'end_of_word_suffix': None,
+             'fuse_unk': False, 'byte_fallback': False, 'vocab': {token: id for id, token in enumerate(tokens)}, 'merges': merges}
+    return {'version': '1.0', 'truncation': None, 'padding': None, 'added_tokens': [], 'normalizer': None, 'pre_tokenizer': None,
+            'post_processor': None, 'decoder': byte_level(), 'model': model, **changes}
+
+
+def llama3_spec(tokens, merges):
+    n = len(tokens)
+    spec = spec_of(tokens, [list(pair) for pair in merges], pre_tokenizer=sequence(
+        'pretokenizers', {'type': 'Split', 'pattern': {'Regex': LLAMA3_REGEX}, 'behavior': 'Isolated', 'invert': False},
+        byte_level(use_regex=False)), post_processor=sequence('processors', byte_level(), template('<|begin|>', n)))
+    new = n
+    for content in '<|begin|>', '<|end|>', '<|eot_id|>', '<tool>', '<tool', 'xyz', '\u4e2d', '|':
+        id = tokens.index(content) if content in tokens else new
+        new += id == new
+        spec['added_tokens'].append(added(id, content, len(content) > 6))
+    spec['model']['ignore_merges'] = True
+    return spec
+
+
+def gpt2_spec(tokens, merges, pattern=None, prefix=False):
+    spec = spec_of(['<|endoftext|>'] + tokens, [' '.join(pair) for pair in merges], pre_tokenizer=byte_level(add_prefix_space=prefix))
+    if pattern == 'digits':
+        spec['pre_tokenizer'] = sequence('pretokenizers', {'type': 'Digits', 'individual_digits': True}, byte_level())
+    spec['added_tokens'] = [added(0, '<|endoftext|>')]
+    if prefix:
+        spec['added_tokens'] += [added(len(tokens) + 1, '<tool>', False, normalized=True)]
+    spec['model'].update(continuing_subword_prefix='', end_of_word_suffix='')
+    return spec
+
+
+# ---- export and compare ----------------------------------------------------------------------------------------------------------
+
+def export(spec, name='tokenizer'):
+    """The tokenizer that comes out of a spec, and the file that it was written to."""
+    path = os.path.join(folder, name)
+    if 'model' in spec:
+        with open(path + '.json', 'w') as file:
+            json.dump(spec, file)
+        spec = bytelevel.read_tokenizer_json(path + '.json')
+    with open(path + '.bin', 'wb') as file:
+        tokenizers.write_tokenizer(file, spec)
+    return spec, path + '.bin', len(spec['tokens'])
+
+
+def encode(path, size, texts):
+    return [list(map(int, line.split())) for line in run('encode', path, size, inputs=texts).decode().split('\n')[:-1]]
+
+
+def decode(path, size, lists):
+    data, texts, at = run('decode', path, size, inputs=[struct.pack('<%di' % len(ids), *ids) for ids in lists]), [], 0
+    while at < len(data):
+        length, = struct.unpack_from('<I', data, at)
+        texts.append(data[at + 4:at + 4 + length])
+        at += 4 + length
+    return texts
+
+
+def compare(name, spec, reference, texts, same_text=lambda text: text):
+    _, path, size = export(spec)
+    ids = encode(path, size, texts)
+    wanted = [reference(replaced(text)) for text in texts]
+    wrong = [i for i in range(len(texts)) if i >= len(ids) or ids[i] != wanted[i]]
+    check(not wrong, '%s: ids of %d of %d texts' % (name, len(wrong), len(texts)), *[(texts[i][:60], ids[i:i + 1], wanted[i]) for i in wrong[:2]])
+    back, wanted = decode(path, size, ids), [same_text(replaced(text)).encode('utf-8', 'surrogateescape') for text in texts]
+    wrong = [i for i in range(len(texts)) if i >= len(back) or back[i] != wanted[i]]
+    check(not wrong, '%s: %d texts decoded again' % (name, len(wrong)), *[(texts[i][:60], back[i:i + 1]) for i in wrong[:2]])
+
+
+def refused(name, spec, *words):
+    """Exports that must fail with one line that has these words."""
+    try:
+        export(spec)
+    except Problem as problem:
+        text = str(problem)
+        check('\n' not in text and all(word in text for word in words), 'refused: %s, but not with %s' % (name, words), text)
+    else:
+        check(False, 'refused: ' + name)
+
+
+def test_classes():
+    """Returns the code points that this Python and the tables agree about."""
+    classes = run('classes').decode()
+    names, newer = ('other', 'letter', 'number', 'space'), tuple(map(int, unicodedata.unidata_version.split('.'))) > (16, 0, 0)
+    wrong, usable = [], []
+    for code, digit in enumerate(classes):
+        assigned = unicodedata.category(chr(code)) not in ('Cn', 'Cs')
+        if names[int(digit)] == kind_of(chr(code)):
+            usable += [code] if assigned else []
+        elif assigned and not (newer and digit == '0'):  # what Unicode 17 or later has assigned, the tables do not know
+            wrong.append(hex(code))
+    check(len(classes) == 0x110000 and not wrong, 'classes of code points, Unicode %s here' % unicodedata.unidata_version, wrong[:9])
+    check(classes.count('1') == 141028 and classes.count('2') == 1911 and classes.count('3') == 25, 'numbers of letters, numbers, spaces')
+    return usable
+
+
+def test_families(rng, texts, tokens, merges):
+    spec = llama3_spec(tokens, merges)
+    compare('llama 3', spec, Reference(spec, 'llama3').encode, texts)
+    exported, path, size = export(spec)
+    check(exported['bos_id'] == len(tokens) and exported['eos_ids'] == [len(tokens) + 2], 'llama 3: bos and eos', exported['bos_id'])
+    names = ['<|begin|>', '<|eot_id|>', '<|end', '<tool>', 'a', '']
+    ids = run('special', path, size, *names).decode().split()
+    check(ids == [str(len(tokens)), str(len(tokens) + 2), '-1', '-1', '-1', '-1'], 'control tokens by their spelling', ids)
+    forged = [id for ids in encode(path, size, [b'<|begin|><|end|> <|eot_id|>', b'<|end|>' * 9]) for id in ids]
+    check(not set(forged) & {len(tokens), len(tokens) + 1, len(tokens) + 2}, 'texts cannot have control tokens')
+
+    spec['model']['ignore_merges'] = False
+    spec['added_tokens'] = spec['added_tokens'][:3]
+    compare('llama 3 without ignore_merges', spec, Reference(spec, 'llama3').encode, texts)
+    for name, pattern, prefix in ('gpt-2', 'gpt2', False), ('smollm', 'digits', False), ('gpt-2 with a space in front', 'gpt2', True):
+        spec = gpt2_spec(tokens, merges, pattern, prefix)
+        compare(name, spec, Reference(spec, pattern).encode, texts[:300],
+                (lambda text: '<tool>'.join(' ' * (part[:1] not in ('', ' ')) + part for part in text.split('<tool>'))) if prefix else str)
+    spec['pre_tokenizer'] = sequence('pretokenizers', {
+        'type': 'Split', 'pattern': {'Regex': GPT2_REGEX}, 'behavior': 'Removed', 'invert': True}, byte_level(use_regex=False))
+    compare("gpt-2's pattern in a Split", spec, Reference(spec, 'gpt2').encode, texts[:100])
+
+    # Bytes that are in no token are left out, and what is beside them grows together.
+    gone = {in_alphabet(bytes([byte])) for byte in (0x61, 0x20, 0xC3)}
+    spec = gpt2_spec([t for t in tokens if not gone & set(t)], [pair for pair in merges if not gone & set(''.join(pair))])
+    compare('bytes without tokens', spec, Reference(spec, 'gpt2').encode, texts[:200],
+            lambda text: text.encode().translate(None, b'a \xc3').decode('utf-8', 'surrogateescape'))
+
+    # The words that matter, spelled out.
+    for pattern, text, words in (
+            ('llama3', "we'LL it'\u017fo 'Tis x's", "we|'LL| it|'\u017f|o| '|Tis| x|'s"), ('gpt2', "we'LL it's", "we|'|LL| it|'s"),
+            ('llama3', '1234567', '123|456|7'), ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'),
+            ('llama3', ' \n \n  a', ' \n \n| | a'), ('llama3', '.\n\n x', '.\n\n| x'), ('llama3', '\ta\n\tb', '\ta|\n|\tb')):
+        check('|'.join(split(pattern, text)) == words, 'the reference itself: %s %r' % (pattern, text), list(split(pattern, text)))
+
+
+def test_tiktoken(rng, texts, tokens):
+    """Ranks are those of the joined token here, which is not the same as a list of pairs."""
+    spelled = [bytelevel.bytes_of(token) for token in tokens] + [b'aba', b'ab', b'ba'] * (in_alphabet(b'aba') not in tokens)
+    spelled = sorted(dict.fromkeys(spelled), key=lambda t: (len(t) > 1, rng.random()))
+    ranks = {token: rank for rank, token in enumerate(spelled)}
+    path = os.path.join(folder, 'tiktoken.model')
+
+    def write(*lines):
+        with open(path, 'wb') as file:
+            file.write(b''.join(base64.b64encode(token) + b' %d\n' % rank for token, rank in ranks.items()) + b''.join(lines))
+
+    def encode_ranks(text):
+        ids = []
+        for word in split('llama3', text):
+            word = word.encode()
+            symbols = [word] if word in ranks else merged([bytes([byte]) for byte in word], lambda a, b: ranks.get(a + b))
+            ids += [ranks[symbol] for symbol in symbols]
+        return ids
+
+    write()
+    exported = bytelevel.read_tiktoken(path, len(ranks))
+    compare('tiktoken', exported, encode_ranks, texts)
+    n = len(ranks)
+    check(exported['bos_id'] == n and exported['eos_ids'] == [n + 1, n + 8, n + 9] and len(exported['tokens']) == n + 256, 'tiktoken: bos, eos')
+    names = '<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>', '<|python_tag|>', '<|reserved_special_token_245|>'
+    ids = run('special', export(exported)[1], n + 256, *names).decode().split()
+    check(ids == [str(n + i) for i in (6, 7, 9, 10, 255)], "tiktoken: Llama 3's control tokens", ids)
+    for name, line, word in (('rank', b'YWFhYWFhYQ== 7\n', 'line'), ('base64', b'Y 1\n', 'line'), ('columns', b'YQ==\n', 'line'),
+                             ('count', b'YWFhYWFhYWFhYWFh %d\n' % n, 'tokens'), ('repeated', b'YQ== %d\n' % n, 'line')):
+        write(line)
+        try:
+            bytelevel.read_tiktoken(path, n)
+            check(False, 'tiktoken: bad ' + name)
+        except Problem as problem:
+            check(word in str(problem), 'tiktoken: bad ' + name, problem)
+
+    # Same tokens, both rules: with (a, ba) before (ab, a), the pair on the right goes first.
+    tokens = [in_alphabet(bytes([byte])) for byte in range(256)] + ['ab', 'ba', 'aba', 'xa', 'xab']
+    spec = llama3_spec(tokens, [('a', 'b'), ('b', 'a'), ('a', 'ba'), ('ab', 'a')])
+    spec['added_tokens'] = spec['added_tokens'][:3]
+    compare('pairs have their own ranks', spec, Reference(spec, 'llama3').encode, [b'abaab', b'ababab', b'aababa', b'abaaba'])
+
+
+def llama2_spec(rng, texts):
+    """Merges of characters such as Hugging Face makes of a sentencepiece model: all pairs of a token, token by token."""
+    chars = sorted({c for text in texts for c in replaced(text) if c.isalnum() and c < '\u0500' or c in ".,!?'-"} | {'\u2581'})
+    words = [('\u2581' + replaced(text).replace(' ', '\u2581')) for text in texts[:200]]
+    tokens = chars[:]
+    for _ in range(120):
+        word = rng.choice(words)
+        i = rng.randrange(len(word))
+        piece = word[i:i + rng.choice((2, 2, 2, 3, 4))]
+        if all(c in chars for c in piece):
+            tokens += [piece[:n] for n in range(2, len(piece) + 1)]
+    tokens += ['\u2581' * n for n in (2, 3, 4, 8)]
+    order = list(dict.fromkeys(t for t in sorted(tokens, key=lambda t: (len(t), rng.random()))))
+    vocab = ['<unk>', '<s>', '</s>'] + ['<0x%02X>' % byte for byte in range(256)] + order
+    ids = {token: id for id, token in enumerate(vocab)}
+    merges = [(t[:i], t[i:]) for t in order if len(t) > 1
+              for i in sorted(range(1, len(t)), key=lambda i: (ids.get(t[:i], 0), ids.get(t[i:], 0))) if t[:i] in ids and t[i:] in ids]
+    spec = spec_of(vocab, [' '.join(pair) for pair in merges], post_processor=template('<s>', 1), normalizer=sequence(
+        'normalizers', {'type': 'Prepend', 'prepend': '\u2581'}, {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'}),
+        decoder=sequence('decoders', {'type': 'Replace', 'pattern': {'String': '\u2581'}, 'content': ' '}, {'type': 'ByteFallback'},
+                         {'type': 'Fuse'}, {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0}))
+    spec['model'].update(unk_token='<unk>', fuse_unk=True, byte_fallback=True)
+    spec['added_tokens'] = [added(id, vocab[id]) for id in range(3)]
+    return spec
+
+
+def test_llama2(rng, texts):
+    spec = llama2_spec(rng, texts)
+    vocab, ranks = spec['model']['vocab'], {tuple(m.split(' ')): i for i, m in enumerate(spec['model']['merges'])}
+
+    def encode_characters(text, always=True):
+        if not text:
+            return []
+        text = text.replace(' ', '\u2581')
+        text = '\u2581' * (always or text[0] != '\u2581') + text
+        symbols = [s for c in text for s in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
+        return [vocab[s] for s in merged(symbols, lambda a, b: ranks.get((a, b)))]
+
+    compare('llama 2', spec, encode_characters, texts[:250], lambda text: text.replace('\u2581', ' '))
+    first = copy.deepcopy(spec)
+    first['normalizer'], first['pre_tokenizer'] = None, {'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'first', 'split': False}
+    compare('llama 2 with Metaspace', first, lambda text: encode_characters(text, False), texts[:250],
+            lambda text: text.replace('\u2581', ' ')[text[:1] in (' ', '\u2581'):])
+    check(export(first)[0]['flags'] == 7 and export(spec)[0]['flags'] == 3, 'llama 2: flags')
+
+    def changed(change):
+        other = copy.deepcopy(spec)
+        change(other['model']['merges'], other)
+        return other
+
+    refused('merges out of order', changed(lambda m, s: m.append(m.pop(next(i for i, x in enumerate(m) if x == '\u2581 \u2581\u2581')))), 'merges')
+    refused('a merge is missing', changed(lambda m, s: m.remove('\u2581 \u2581')), 'merges')
+    refused('a merge of bytes', changed(lambda m, s: (s['model']['vocab'].update({'<0x41><0x42>': len(vocab)}), m.append('<0x41> <0x42>'))), 'merges')
+    refused('user-defined', changed(lambda m, s: s['added_tokens'].append(added(len(vocab), 'xyz', False))), 'added_tokens[3].special')
+    refused('Prepend alone', changed(lambda m, s: s.update(normalizer={'type': 'Prepend', 'prepend': '\u2581'})), 'pre_tokenizer')
+    refused('NFKC', changed(lambda m, s: s['normalizer']['normalizers'].append({'type': 'NFKC'})), 'normalizer.normalizers[2].type', 'NFKC')
+    refused('no Strip', changed(lambda m, s: s['decoder']['decoders'].pop()), 'decoder')
+    refused('no byte tokens', changed(lambda m, s: s['model'].update(byte_fallback=False)), 'model.byte_fallback')
+    refused('no unknown token', changed(lambda m, s: s['model'].update(unk_token=None)), 'model.unk_token')
+    refused('Metaspace that splits', {**first, 'pre_tokenizer': {**first['pre_tokenizer'], 'split': True}}, 'pre_tokenizer.split')
+    # x+y = y+z, and the right pair is first: fine, as long as the three never stand side by side.
+    tiny = copy.deepcopy(spec)
+    tiny['model']['vocab'] = {t: i for i, t in enumerate(list(vocab)[:259] + ['\u2581', 'a', 'b', 'ab', 'ba', 'aba'])}
+    tiny['model']['merges'] = ['a b', 'b a', 'a ba', 'ab a']
+    check(export(tiny)[0]['flags'] == 3, 'right to left, but never side by side')
+    order = {'ab': 0, 'abc': 1}
+    check(bytelevel.comes_up({('a', 'b'): 0}, order, ('ab', 'c', 'ab'), 'abc'), 'symbols that come up')
+    check(not bytelevel.comes_up({('a', 'b'): 0}, order, ('a', 'b', 'c'), 'abc'), 'symbols that do not come up')
+
+
+def test_refusals(tokens, merges):
+    base = llama3_spec(tokens, merges)
+
+    def at(path, value):
+        spec = copy.deepcopy(base)
+        *steps, last = path
+        part = spec
+        for step in steps:
+            part = part[step]
+        part[last] = value
+        return spec
+
+    pre = 'pre_tokenizer', 'pretokenizers'
+    for path, value, *words in (
+            (('normalizer',), {'type': 'NFC'}, 'normalizer', 'NFC'), (('normalizer',), {'type': 'Lowercase'}, 'normalizer', 'Lowercase'),
+            (('model', 'type'), 'Unigram', 'model.type'), (('model', 'type'), 'WordPiece', 'model.type'),
+            (('model', 'dropout'), 0.1, 'model.dropout'), (('model', 'continuing_subword_prefix'), '##', 'continuing_subword_prefix'),
+            (('model', 'end_of_word_suffix'), '</w>', 'end_of_word_suffix'), (('model', 'byte_fallback'), True, 'byte_fallback'),
+            (('model', 'new_thing'), 1, 'model.new_thing'), (('model', 'ignore_merges'), 'yes', 'ignore_merges'),
+            (('model', 'vocab'), {'a': 1}, 'model.vocab'), (('model', 'merges'), [['a', 'nothing']], 'model.merges[0]'),
+            (('model', 'merges'), ['a b c'], 'model.merges[0]'), (('new_thing',), {}, 'new_thing'), (('version',), '2.0', 'version'),
+            (('decoder',), None, 'decoder.type'), (('decoder', 'type'), 'WordPiece', 'decoder.type'),
+            ((*pre, 0, 'pattern', 'Regex'), r'\s+', 'pretokenizers[0].pattern.Regex'), ((*pre, 0, 'pattern'), {'String': ' '}, 'Regex'),
+            ((*pre, 0, 'behavior'), 'MergedWithNext', 'behavior'), ((*pre, 0, 'behavior'), 'Removed', 'behavior'),
+            ((*pre, 0, 'type'), 'Punctuation', 'type'), ((*pre, 1, 'use_regex'), True, 'type'),
+            ((*pre, 1, 'add_prefix_space'), True, 'add_prefix_space'), ((*pre, 1, 'type'), 'Metaspace', 'type'),
+            (('pre_tokenizer',), byte_level(use_regex=False), 'use_regex'), (('pre_tokenizer',), None, 'pre_tokenizer'),
+            (('pre_tokenizer',), sequence('pretokenizers', {'type': 'Digits', 'individual_digits': False}, byte_level()), 'individual_digits'),
+            (('added_tokens', 3, 'lstrip'), True, 'added_tokens[3].lstrip'), (('added_tokens', 3, 'rstrip'), True, 'added_tokens[3].rstrip'),
+            (('added_tokens', 3, 'single_word'), True, 'added_tokens[3].single_word'), (('added_tokens', 3, 'id'), 5, 'added_tokens[3].id'),
+            (('added_tokens', 3, 'content'), '', 'added_tokens[3].content'), (('added_tokens', 3, 'normalized'), True, 'overlap'),
+            (('added_tokens', 3, 'new_thing'), 1, 'added_tokens[3].new_thing'), (('added_tokens', 3, 'content'), ' ', 'another token'),
+            (('added_tokens', 3, 'content'), 'x' * 1025, '1025 bytes'), (('added_tokens', 3, 'content'), '\ud800', 'not text'),
+            (('post_processor',), {'type': 'RobertaProcessing', 'sep': ['</s>', 2], 'cls': ['<s>', 0]}, 'post_processor.type'),
+            (('post_processor', 'processors', 1, 'single'), [], 'single'),
+            (('post_processor', 'processors', 1, 'special_tokens', '<|begin|>', 'ids'), [1, 2], 'ids')):
+        refused('.'.join(map(str, path)), at(path, value), *words)
+    spec = copy.deepcopy(base)
+    spec['added_tokens'].insert(0, added(spec['model']['vocab']['a'], 'a'))
+    refused('a special token that texts have', spec, 'added_tokens[0].special')
+    spec = gpt2_spec([t for t in tokens if 'b' not in t], [])
+    spec['model']['unk_token'] = '<|endoftext|>'
+    refused('unknown bytes', spec, 'model.unk_token')
+
+
+def test_gguf(texts, tokens, merges):
+    spec = llama3_spec(tokens, merges)
+    spec['added_tokens'] = spec['added_tokens'][:3]
+    values = {'model': 'gpt2', 'pre': 'llama-bpe', 'tokens': [t.encode() for t in tokens] + [t['content'].encode() for t in spec['added_tokens']],
+              'token_type': [1] * len(tokens) + [3] * len(spec['added_tokens']), 'merges': [' '.join(pair).encode() for pair in merges],
+              'bos_token_id': len(tokens), 'eos_token_id': len(tokens) + 2}
+    compare('gguf', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'llama3').encode, texts[:150])
+    for key, value in ('pre', 'qwen2'), ('merges', [b'a nothing']), ('token_type', [1]), ('tokens', values['tokens'][1:]):
+        try:
+            bytelevel.read_gguf('x.gguf', {**values, key: value})
+            check(False, 'gguf: bad ' + key)
+        except Problem as problem:
+            check(key in str(problem), 'gguf: bad ' + key, problem)
+
+
+def test_damage(tokens, merges):
+    exported, path, size = export(llama3_spec(tokens, merges))
+    with open(path, 'rb') as file:
+        whole = file.read()
+    n_merges, eos = len(exported['merges']), len(exported['eos_ids'])
+    head = len(whole) - 12 * n_merges - size - 4 * eos - 32
+    types, pairs = head + 32 + 4 * eos, len(whole) - 12 * n_merges
+    left, right, _ = exported['merges'][0]
+    control = exported['bos_id']
+    cases = [('kind', head + 4, '<I', 2, 'kind'), ('kind 0', head + 4, '<I', 0, 'flags'), ('flags', head + 8, '<I', 2, 'flags'),
+             ('flags 32', head + 8, '<I', 32, 'flags'), ('bos', head + 12, '<i', size, 'bos_id'), ('unk', head + 16, '<i', 0, 'unk_id'),
+             ('n_eos', head + 20, '<I', 9, 'end tokens'), ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
+             ('split 4', head + 24, '<I', 4, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
+             ('merges', head + 28, '<I', 1 << 25, 'number of merges'), ('merges', head + 28, '<I', 1 << 24, 'size'),
+             ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'), ('type 6', types, '<B', 6, 'byte'),
+             ('type 2', types, '<B', 2, 'type 2'), ('left', pairs, '<i', size, 'merge 0'), ('left', pairs, '<i', -1, 'merge 0'),
+             ('left control', pairs, '<i', control, 'merge 0'), ('right', pairs + 4, '<i', 1 << 30, 'merge 0'),
+             ('merged', pairs + 8, '<i', left, 'merge 0'), ('merged control', pairs + 8, '<i', control, 'merge 0'),
+             ('twice', pairs + 12, '<3i', exported['merges'][0], 'merge 1')]
+    damaged = [(name, whole[:at] + struct.pack(kind, *value if isinstance(value, tuple) else (value,)) + whole[at + struct.calcsize(kind):], word)
+               for name, at, kind, value, word in cases]
+    damaged += [('cut', whole[:at], '') for at in range(head - 3, len(whole), max(1, (len(whole) - head) // 40))]
+    damaged += [('longer', whole + b'\0', 'size'), ('longer', whole + bytes(12), 'size')]
+    names = []
+    for i, (_, data, _) in enumerate(damaged):
+        names.append(os.path.join(folder, 'damaged%d.bin' % i))
+        with open(names[-1], 'wb') as file:
+            file.write(data)
+    lines = run('open', size, inputs=[name.encode() for name in names]).decode().split('\n')
+    for (name, _, word), line in zip(damaged, lines):
+        check(line != 'ok' and word in line.split(': ', 1)[-1], 'damaged: ' + name, line)
+    check(len(lines) == len(damaged) + 1, 'damaged: all were tried', len(lines))
+
+
+def test_speed(tokens, merges):
+    _, path, size = export(llama3_spec(tokens, merges))
+    for name, text in ('one long word', b'ab' * (1 << 17)), ('spaces', b' ' * (1 << 18)), ('newlines', b'\n ' * (1 << 17)), ('digits', b'1' * (1 << 18)):
+        began = os.times()
+        ids = encode(path, size, [text])
+        spent = os.times().children_user - began.children_user
+        check(ids and ids[0] and spent < 8, '%s: %.1f s' % (name, spent))
+
+
+def main():
+    global folder, program
+    rng = random.Random(6)
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, 'driver')
+        with open(program + '.c', 'w') as file:
+            file.write(DRIVER)
+        flags = ['-std=c11', '-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=undefined']
+        for flags in flags, ['-std=c11', '-O1']:  # the sanitizers where there are any
+            command = shlex.split(os.environ.get('CC', 'cc')) + flags + ['-o', program, program + '.c', *SOURCES, '-lm']
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            if done.returncode == 0:
+                break
+        check(done.returncode == 0, 'the test program compiles', done.stdout.decode(errors='replace')[:2000])
+        if done.returncode == 0:
+            usable = test_classes()
+            texts = make_texts(rng, usable, 400)
+            tokens, merges = train(rng, texts, 150)
+            texts += broken_texts(rng, texts)
+            test_families(rng, texts, tokens, merges)
+            test_tiktoken(rng, texts, tokens)
+            test_llama2(rng, texts)
+            test_refusals(tokens, merges)
+            test_gguf(texts, tokens, merges)
+            test_damage(tokens, merges)
+            test_speed(tokens, merges)
+    print('%d passed, %d failed' % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
