@@ -195,7 +195,7 @@ static void consider_pair(const MergeTable *table, MergeRoom *room, uint32_t lef
     const struct MergeSymbol *a = &room->symbols[left];
     if (a->next == n_symbols) return;
     const uint32_t *slot = find_slot(table, a->id, room->symbols[a->next].id);
-    if (slot && *slot != NONE) push_pair(&room->heap, (Pair){-(float)table->merges[*slot].rank, left, *slot});
+    if (slot && *slot != NONE) push_pair(&room->heap, (Pair){-(float)*slot, left, *slot});
 }
 
 bool merge_word(const MergeTable *table, const int32_t byte_ids[256], const char *word, size_t n, MergeRoom *room, int32_t *ids,

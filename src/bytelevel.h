@@ -12,13 +12,13 @@ enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, LAST_SPLIT = SPLIT_DIGIT
 // The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
 size_t bytelevel_word(int split, const char *text, size_t n);
 
-// Tokens `left` and `right` become `merged`.
+// Tokens `left` and `right` become `merged`. Of all pairs in a word that could be merged, the one whose merge stands first in
+// the list is, and of equals the leftmost.
 typedef struct {
     int32_t left, right, merged;
-    uint32_t rank;  // of all pairs that could be merged the lowest rank comes first, of equals the leftmost
 } Merge;
 
-enum { MAX_MERGES = 1 << 24 };  // a float holds every rank exactly
+enum { MAX_MERGES = 1 << 24 };  // a float holds every place in the list exactly
 
 typedef struct MergeTable MergeTable;
 

@@ -17,7 +17,7 @@
 
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
 enum { SENTENCEPIECE, BYTELEVEL };                                  // the trailer's kinds
-enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, EQUAL_RANKS = 16 };  // and flags
+enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8 };  // and flags
 enum { TRAILER_MAGIC = 0x31544b54 };                                // "TKT1"
 enum { MAX_EOS = 8 };
 enum { MAX_PIECE = 1024 };  // bytes; vocabularies in use stay far below, and it bounds the cost of looking at a pair
@@ -172,7 +172,7 @@ static bool read_merges(Tokenizer *t, const char *path, const uint8_t *at, size_
     Merge *merges = alloc_array(n_merges, sizeof *merges, "merges", err);
     for (size_t i = 0; merges && i < n_merges; i++, at += 12) {
         Merge *merge = &merges[i];
-        *merge = (Merge){read_i32(at), read_i32(at + 4), read_i32(at + 8), (uint32_t)i};
+        *merge = (Merge){read_i32(at), read_i32(at + 4), read_i32(at + 8)};
         const int32_t ids[] = {merge->left, merge->right, merge->merged};
         const Piece *pieces[3];
         for (int k = 0; k < 3; k++) {
@@ -188,7 +188,6 @@ static bool read_merges(Tokenizer *t, const char *path, const uint8_t *at, size_
             free(merges);
             return fail(err, "%s: merge %zu does not make what its halves spell", path, i);
         }
-        if (t->flags & EQUAL_RANKS && i > 0 && merges[i - 1].merged == merge->merged) merge->rank = merges[i - 1].rank;
     }
     Error why;
     if (!merges || (t->merges = merge_table_new(merges, n_merges, &why))) return merges != NULL;
@@ -201,7 +200,7 @@ static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, cons
     bool whole = is_trailer(at, end, (size_t)t->vocab_size, &head);
     if (!check_range(path, "kind of tokenizer", head.kind, 0, BYTELEVEL, err)) return false;
     bool bytelevel = head.kind == BYTELEVEL;
-    uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES | EQUAL_RANKS : BYTE_FALLBACK | PREFIX_UNLESS_SPACE);
+    uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES : BYTE_FALLBACK | PREFIX_UNLESS_SPACE);
     if (head.flags & ~known) return fail(err, "%s: unknown flags (found %u, expected a sum of %u)", path, head.flags, known);
     if (!check_range(path, "bos_id", head.bos_id, -1, last, err) ||
         !check_range(path, "unk_id", head.unk_id, -1, bytelevel ? -1 : last, err) ||

@@ -12,7 +12,7 @@ from .common import MAX_VOCAB, Keys, Problem, notes, read_json, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 LLAMA3, GPT2, DIGITS_GPT2 = 1, 2, 3  # the split patterns of src/bytelevel.h
-PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, EQUAL_RANKS = 1, 2, 4, 8, 16  # tokenizer.bin's flags
+PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES = 1, 2, 4, 8  # tokenizer.bin's flags
 MAX_MERGES = 1 << 24
 
 REGEXES = {
@@ -189,7 +189,8 @@ def check_spellings(path, tokens):
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
             raise Problem(path, 'token %d cannot be represented (found %r, which is another token, too)' % (id, text[:40]))
-        seen.add(text)
+        if kind != UNUSED:
+            seen.add(text)
 
 
 # ---- byte-level: the vocabulary is spelled in an alphabet of bytes ---------------------------------------------------------
@@ -207,7 +208,7 @@ def read_bytelevel(top, model, vocab, merges):
 
     # A token that is not spelled in the alphabet can only be decoded: nothing merges to it.
     tokens = [[bytes_of(text), 0.0, NORMAL] for text in sorted(vocab, key=vocab.get)]
-    merges = [(vocab[a], vocab[b], vocab[a + b]) for a, b in merges if bytes_of(a + b) is not None]
+    merges = [(vocab[a], vocab[b], vocab[a + b]) for a, b in merges if tokens[vocab[a + b]][0] is not None]
     for text, id in vocab.items():
         if tokens[id][0] is None:
             tokens[id] = [spelled(top.path, text), 0.0, UNUSED]
@@ -215,13 +216,15 @@ def read_bytelevel(top, model, vocab, merges):
     if missing and model.values.get('unk_token') is not None:
         model.refuse('unk_token', 'null, since %d bytes have no token' % missing)
     if missing:
-        notes.append('%s has no tokens for %d bytes: the library leaves them out of texts, and so does run' % (top.path, missing))
+        notes.append('%s has no tokens for %d bytes: they are left out of texts, as by the library' % (top.path, missing))
 
-    made = {merged for _, _, merged in merges}
+    made, spelt = {merged for _, _, merged in merges}, {text: id for id, (text, _, _) in enumerate(tokens)}
     for text, token in read_added_tokens(top, vocab).items():
         raw, id, special = spelled(top.path, text), token.values['id'], token.values.get('special')
         if id == len(tokens):
             tokens.append([raw, 0.0, CONTROL if special else USER_DEFINED])
+            if raw in spelt and not special:  # it is cut out of every text: what merges would make the same comes up no more
+                tokens[spelt[raw]][2] = UNUSED
             continue
         if tokens[id][0] != raw:
             token.refuse('content', 'plain ASCII, since the vocabulary has it in its alphabet of bytes')
@@ -231,6 +234,7 @@ def read_bytelevel(top, model, vocab, merges):
         tokens[id][2] = CONTROL if special else USER_DEFINED
     check_user_defined(top, prefix)
     check_spellings(top.path, tokens)
+    merges = [merge for merge in merges if all(tokens[id][2] != UNUSED for id in merge)]
     return {'kind': 1, 'tokens': tokens, 'flags': PREFIX * prefix + IGNORE_MERGES * ignore_merges, 'unk_id': -1, 'split': split,
             'merges': merges}
 
@@ -274,7 +278,7 @@ def check_user_defined(top, prefix):
     tokens = top.values.get('added_tokens') or []
     sought = [(token['content'], token.get('normalized', True)) for token in tokens if not token.get('special')]
     if len(sought) * len(tokens) > 10 ** 7:
-        raise Problem(top.path, 'has too many added_tokens (found %d, of which %d are not special)' % (len(tokens), len(sought)))
+        raise Problem(top.path, 'has too many added_tokens (found %d, %d of them not special)' % (len(tokens), len(sought)))
     for text, normalized in sought:
         if prefix and text[0] == ' ':
             raise Problem(top.path, 'added token %r has a space in front, where add_prefix_space may put one, too' % text)
@@ -343,7 +347,7 @@ def read_metaspace(top):
         flags, replaced = (PREFIX + PREFIX_UNLESS_SPACE if scheme != 'never' else 0), True
         finished(step)
     if not replaced:
-        raise Problem(top.path, 'normalizer and pre_tokenizer cannot be used (expected a ByteLevel, or that spaces become U+2581)')
+        raise Problem(top.path, 'normalizer, pre_tokenizer cannot be used (expected a ByteLevel, or that spaces become U+2581)')
     stripped = False
     for step in steps(top, 'decoder', 'decoders'):
         step.only('type', 'Replace', 'ByteFallback', 'Fuse', 'Strip', 'Metaspace')
@@ -367,14 +371,13 @@ def read_metaspace(top):
 
 def score_merges(model, vocab, merges, tokens):
     """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come first, is the
-    list of merges; refused when it is not. That takes three things to be true."""
+    list of merges; refused when it is not. Two things make it so. (In which order the merges stand that make one token does not
+    matter: only one of them ever comes up, which the merges of better tokens decide when they take the token's text.)"""
     def refuse(why, *what):
         raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)" % (why % what))
 
-    ranks, order, listed = {}, {}, {}
-    for rank, (a, b) in enumerate(merges):
-        ranks[a, b] = rank
-        listed.setdefault(a + b, []).append((a, b))
+    listed, order = set(merges), {}
+    for a, b in merges:
         # 1. The merges that make a token stand together.
         if order.setdefault(a + b, len(order)) != len(order) - 1:
             refuse('%.40r is made both before and after another token', a + b)
@@ -388,28 +391,8 @@ def score_merges(model, vocab, merges, tokens):
         # 2. Every pair of symbols (tokens that can come up, characters) that spells a token is listed.
         for i in range(1, len(text)):
             a, b = text[:i], text[i:]
-            if (a, b) not in ranks and all(len(x) == 1 or x in order for x in (a, b)):
+            if (a, b) not in listed and all(len(x) == 1 or x in order for x in (a, b)):
                 refuse('%.40r and %.40r are no merge, but make a token', a, b)
-    # 3. Where two merges x+y and y+z make the same token and can come up side by side, the left one is the first.
-    for text, pairs in listed.items():
-        by_left = {a: b for a, b in pairs}
-        for x, y in pairs:
-            z = by_left.get(y)
-            if z is not None and ranks[y, z] < ranks[x, y] and comes_up(ranks, order, (x, y, z), text):
-                refuse('%.40r before %.40r would be merged right to left', x + y, z)
-
-
-def comes_up(ranks, order, symbols, text):
-    """Whether merging these symbols' characters, up to those merges that make `text`, gives the symbols. (What is around them
-    does not matter: had anything of it been merged with a part of them, they would not be symbols.)"""
-    row = list(''.join(symbols))
-    while True:
-        pairs = [(ranks[pair], i) for i, pair in enumerate(zip(row, row[1:]))
-                 if pair in ranks and order[''.join(pair)] < order[text]]
-        if not pairs:
-            return row == list(symbols)
-        i = min(pairs)[1]
-        row[i:i + 2] = [row[i] + row[i + 1]]
 
 
 # ---- tiktoken's ranks, GGUF ----------------------------------------------------------------------------------------------
@@ -425,7 +408,7 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
         except ValueError:
             raise Problem(path, 'line %d cannot be used (found %.60r, expected a token in base64 and its rank)' % (i + 1, line))
         if token in ranks or id != len(tokens):
-            raise Problem(path, 'line %d cannot be used (found rank %d, expected %d and a new token)' % (i + 1, id, len(tokens)))
+            raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)' % (i + 1, id, len(tokens)))
         ranks[token] = id
         tokens.append([token, 0.0, NORMAL])
     if len(tokens) != n_ranks:
@@ -435,11 +418,11 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
             raise Problem(path, 'has no token for the byte %d' % byte)
     tokens += [[text.encode(), 0.0, CONTROL] for text in LLAMA3_CONTROL]
     check_spellings(path, tokens)
-    # Any two neighbours that spell a token may be merged, and the token's rank says when.
+    # Any two neighbours that spell a token may be merged, and the token's rank says when (see score_merges).
     merges = [(ranks[token[:i]], ranks[token[i:]], id) for token, id in ranks.items() for i in range(1, len(token))
               if token[:i] in ranks and token[i:] in ranks]
     ends = [n_ranks + LLAMA3_CONTROL.index(text) for text in ('<|end_of_text|>', '<|eom_id|>', '<|eot_id|>')]
-    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES + EQUAL_RANKS, 'bos_id': n_ranks, 'unk_id': -1, 'eos_ids': ends,
+    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES, 'bos_id': n_ranks, 'unk_id': -1, 'eos_ids': ends,
             'split': LLAMA3, 'merges': merges}
 
 
