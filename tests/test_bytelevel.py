@@ -227,7 +227,7 @@ PIECES = [
      '\u0915\u093f', 'e\u0301', '\u01c5', '\xaa', '\u02b0', '\U00010400', '\U00020000'],
     list('.,;:!?-=_*/\\(){}[]<>|@#$%^&~"`+') + ['...', '----', '\u2014', '\u20ac', '\u2122', '\U0001f600', '\U0001f468\u200d\U0001f469',
                                                 '\U0001f1e9\U0001f1ea', '\ufffd', '\x00', '\x7f', '\ue000', '\U0010ffff'],
-    ['<|end|>', '<|end', '|>', '<tool>', '<tool', '<tool>>', 'xyz', 'xy', '<s>', '</s>', '<0x41>', '\u2581', ' \u2581']]
+    ['<|end|>', '<|end', '|>', 'pad', ' pad', '<tool>', '<tool', '<tool>>', 'xyz', 'xy', '<s>', '</s>', '<0x41>', '\u2581', ' \u2581']]
 
 
 def make_texts(rng, usable, count):
@@ -251,8 +251,8 @@ def broken_texts(rng, texts):
 
 def train(rng, texts, count):
     """Byte-level merges as a trainer finds them, some pairs for tokens that have one, all in an order of their own."""
-    rows = [list(in_alphabet(text.replace(b'|', b'')[:60])) for text in texts[::2]]  # whole texts, so that merges would cross words if they could
-    tokens, merges = set(INVERSE.values()), []
+    rows = [list(in_alphabet(text.replace(b'|', b'').replace(b'pad', b'')[:60])) for text in texts[::2]]  # whole texts, so that merges would cross words if they could
+    tokens, merges = {*INVERSE.values(), '<|'}, [('<', '|')]
     for _ in range(count):
         counts = {}
         for row in rows:
@@ -317,7 +317,7 @@ def llama3_spec(tokens, merges):
     spec = spec_of(tokens, [list(pair) for pair in merges], pre_tokenizer=sequence(
         'pretokenizers', {'type': 'Split', 'pattern': {'Regex': LLAMA3_REGEX}, 'behavior': 'Isolated', 'invert': False},
         byte_level(use_regex=False)), post_processor=sequence('processors', byte_level(), template('<|begin|>', n)))
-    add(spec, '<|begin|>', '<|end|>', '<|eot_id|>')
+    add(spec, '<|begin|>', '<|end|>', '<|eot_id|>', 'pad')  # the last one is spelled like a word
     add(spec, '<tool>', '<tool', 'xyz', '\u4e2d', '|', special=False)
     spec['model']['ignore_merges'] = True
     return spec
@@ -415,11 +415,11 @@ def test_families(rng, texts, tokens, merges):
     names = ['<|begin|>', '<|eot_id|>', '<|end', '<tool>', 'a', '']
     ids = run('special', path, size, *names).decode().split()
     check(ids == [str(len(tokens)), str(len(tokens) + 2), '-1', '-1', '-1', '-1'], 'control tokens by their spelling', ids)
-    forged = [id for ids in encode(path, size, [b'<|begin|><|end|> <|eot_id|>', b'<|end|>' * 9]) for id in ids]
-    check(not set(forged) & {len(tokens), len(tokens) + 1, len(tokens) + 2}, 'texts cannot have control tokens')
+    forged = [id for ids in encode(path, size, [b'<|begin|><|end|> <|eot_id|>', b'<|end|>' * 9, b'pad', b' pad']) for id in ids]
+    check(not set(forged) & set(range(len(tokens), len(tokens) + 4)), 'texts cannot have control tokens')
 
     spec['model']['ignore_merges'] = False
-    spec['added_tokens'] = spec['added_tokens'][:3]
+    spec['added_tokens'] = spec['added_tokens'][:4]
     compare('llama 3 without ignore_merges', spec, Reference(spec, 'llama3').encode, texts)
     for name, pattern, prefix in ('gpt-2', 'gpt2', False), ('smollm', 'digits', False), ('gpt-2 with a space in front', 'gpt2', True):
         spec = gpt2_spec(tokens, merges, pattern, prefix)
@@ -576,10 +576,10 @@ def test_refusals(tokens, merges):
             ((*pre, 1, 'add_prefix_space'), True, 'add_prefix_space'), ((*pre, 1, 'type'), 'Metaspace', 'type'),
             (('pre_tokenizer',), byte_level(use_regex=False), 'use_regex'), (('pre_tokenizer',), None, 'pre_tokenizer'),
             (('pre_tokenizer',), sequence('pretokenizers', {'type': 'Digits', 'individual_digits': False}, byte_level()), 'individual_digits'),
-            (('added_tokens', 3, 'lstrip'), True, 'added_tokens[3].lstrip'), (('added_tokens', 3, 'rstrip'), True, 'added_tokens[3].rstrip'),
-            (('added_tokens', 3, 'single_word'), True, 'added_tokens[3].single_word'), (('added_tokens', 3, 'id'), 5, 'added_tokens[3].id'),
-            (('added_tokens', 3, 'content'), '', 'added_tokens[3].content'), (('added_tokens', 3, 'normalized'), True, 'overlap'),
-            (('added_tokens', 3, 'new_thing'), 1, 'added_tokens[3].new_thing'), (('added_tokens', 0, 'content'), '\u4e2d\u6587', 'another token'),
+            (('added_tokens', 4, 'lstrip'), True, 'added_tokens[4].lstrip'), (('added_tokens', 4, 'rstrip'), True, 'added_tokens[4].rstrip'),
+            (('added_tokens', 4, 'single_word'), True, 'added_tokens[4].single_word'), (('added_tokens', 4, 'id'), 5, 'added_tokens[4].id'),
+            (('added_tokens', 4, 'content'), '', 'added_tokens[4].content'), (('added_tokens', 4, 'normalized'), True, 'overlap'),
+            (('added_tokens', 4, 'new_thing'), 1, 'added_tokens[4].new_thing'), (('added_tokens', 0, 'content'), '\u4e2d\u6587', 'another token'),
             (('added_tokens', 0, 'content'), 'x' * 1025, '1025 bytes'), (('added_tokens', 0, 'content'), '\ud800', 'not text'),
             (('post_processor',), {'type': 'RobertaProcessing', 'sep': ['</s>', 2], 'cls': ['<s>', 0]}, 'post_processor.type'),
             (('post_processor', 'processors', 1, 'single'), [], 'single'),
@@ -615,7 +615,7 @@ def test_damage(tokens, merges):
     n_merges, eos = len(exported['merges']), len(exported['eos_ids'])
     head = len(whole) - 12 * n_merges - size - 4 * eos - 32
     types, pairs = head + 32 + 4 * eos, len(whole) - 12 * n_merges
-    left, right, _ = exported['merges'][0]
+    left, _, made = exported['merges'][0]
     control = exported['bos_id']
     cases = [('kind', head + 4, '<I', 2, 'kind'), ('kind 0', head + 4, '<I', 0, 'flags'), ('flags', head + 8, '<I', 2, 'flags'),
              ('flags 32', head + 8, '<I', 32, 'flags'), ('bos', head + 12, '<i', size, 'bos_id'), ('unk', head + 16, '<i', 0, 'unk_id'),
@@ -626,6 +626,7 @@ def test_damage(tokens, merges):
              ('type 2', types, '<B', 2, 'type 2'), ('left', pairs, '<i', size, 'merge 0'), ('left', pairs, '<i', -1, 'merge 0'),
              ('left control', pairs, '<i', control, 'merge 0'), ('right', pairs + 4, '<i', 1 << 30, 'merge 0'),
              ('merged', pairs + 8, '<i', left, 'merge 0'), ('merged control', pairs + 8, '<i', control, 'merge 0'),
+             ('merged type', types + made, '<B', 3, 'merge 0 has a bad token'), ('left type', types + left, '<B', 5, 'bad token'),
              ('twice', pairs + 12, '<3i', exported['merges'][0], 'merge 1')]
     damaged = [(name, whole[:at] + struct.pack(kind, *value if isinstance(value, tuple) else (value,)) + whole[at + struct.calcsize(kind):], word)
                for name, at, kind, value, word in cases]

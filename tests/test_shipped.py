@@ -74,8 +74,8 @@ def test_sibling():
         return skip('model-8k.bin is not there')
     settings = table(good(SIBLING, '--explain').out)[0]
     check((settings['method'], settings['factor'], settings['train_ctx']) == ('yarn', '16', '512'), 'model-8k.bin chooses yarn by itself', settings)
-    tuned, plain = perplexities(SIBLING, 4 * L, 'yarn'), perplexities(MODEL, 4 * L, 'none')
-    check(tuned['yarn'][(1024, 2048)] < plain['none'][(1024, 2048)] / 3, 'the sibling reads on where model.bin breaks', (tuned, plain))
+    tuned, plain, far = perplexities(SIBLING, 8 * L, 'yarn'), perplexities(MODEL, 8 * L, 'none'), (2048, 4096)
+    check(tuned['yarn'][far] < 0.75 * plain['none'][far], 'the sibling reads on where model.bin breaks', (tuned, plain))
     found = passkey(SIBLING, 4 * L, 'yarn', 2)
     check(found[4 * L] >= 0.7, 'the sibling finds the needle at 4 times the length', found)
     check(run(SIBLING, '-n', '1000', '-t', '0', '-i', 'The').status == 0, 'the sibling writes a long text')
