@@ -17,7 +17,7 @@
 
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
 enum { SENTENCEPIECE, BYTELEVEL };                                  // the trailer's kinds
-enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8 };  // and flags
+enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, HIDE_UNUSED = 16 };  // flags
 enum { TRAILER_MAGIC = 0x31544b54 };                                // "TKT1"
 enum { MAX_EOS = 8 };
 enum { MAX_PIECE = 1024 };  // bytes; vocabularies in use stay far below, and it bounds the cost of looking at a pair
@@ -200,7 +200,7 @@ static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, cons
     bool whole = is_trailer(at, end, (size_t)t->vocab_size, &head);
     if (!check_range(path, "kind of tokenizer", head.kind, 0, BYTELEVEL, err)) return false;
     bool bytelevel = head.kind == BYTELEVEL;
-    uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES : BYTE_FALLBACK | PREFIX_UNLESS_SPACE);
+    uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED);
     if (head.flags & ~known) return fail(err, "%s: unknown flags (found %u, expected a sum of %u)", path, head.flags, known);
     if (!check_range(path, "bos_id", head.bos_id, -1, last, err) ||
         !check_range(path, "unk_id", head.unk_id, -1, bytelevel ? -1 : last, err) ||
@@ -260,7 +260,8 @@ static bool index_piece(Tokenizer *t, const char *path, int id, Error *err) {
     if (bytelevel && piece->length == 1 && piece->type != CONTROL && piece->type != UNUSED) byte = (uint8_t)*piece->bytes;
     if (byte >= 0 && t->byte_ids[byte] < 0) t->byte_ids[byte] = id;
     if (piece->type == BYTE || piece->type == UNKNOWN || piece->length == 0) return true;
-    if (piece->type == (bytelevel ? UNUSED : CONTROL)) return true;
+    if (piece->type == UNUSED && (bytelevel || t->flags & HIDE_UNUSED)) return true;
+    if (piece->type == CONTROL && !bytelevel) return true;
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < piece->length; i++) {
         hash = hash_byte(hash, piece->bytes[i]);

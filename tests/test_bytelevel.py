@@ -514,22 +514,25 @@ def llama2_spec(rng, texts):
 
 def test_llama2(rng, texts):
     spec = llama2_spec(rng, texts)
-    vocab, ranks = spec['model']['vocab'], {tuple(m.split(' ')): i for i, m in enumerate(spec['model']['merges'])}
+    vocab = spec['model']['vocab']
 
-    def encode_characters(text, always=True):
-        if not text:
-            return []
-        text = text.replace(' ', '\u2581')
-        text = '\u2581' * (always or text[0] != '\u2581') + text
-        symbols = [s for c in text for s in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
-        return [vocab[s] for s in merged(symbols, lambda a, b: ranks.get((a, b)))]
+    def reference(spec, always=True):
+        ranks = {tuple(m.split(' ')): i for i, m in enumerate(spec['model']['merges'])}
 
-    compare('llama 2', spec, encode_characters, texts[:250], lambda text: text.replace('\u2581', ' '))
+        def encode_characters(text):
+            text = text.replace(' ', '\u2581')
+            text = '\u2581' * (text != '' and (always or text[0] != '\u2581')) + text
+            symbols = [s for c in text for s in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
+            return [vocab[s] for s in merged(symbols, lambda a, b: ranks.get((a, b)))]
+
+        return encode_characters
+
+    compare('llama 2', spec, reference(spec), texts[:250], lambda text: text.replace('\u2581', ' '))
     first = copy.deepcopy(spec)
     first['normalizer'], first['pre_tokenizer'] = None, {'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'first', 'split': False}
-    compare('llama 2 with Metaspace', first, lambda text: encode_characters(text, False), texts[:250],
+    compare('llama 2 with Metaspace', first, reference(first, False), texts[:250],
             lambda text: text.replace('\u2581', ' ')[text[:1] in (' ', '\u2581'):])
-    check(export(first)[0]['flags'] == 7 and export(spec)[0]['flags'] == 3, 'llama 2: flags')
+    check(export(first)[0]['flags'] == 23 and export(spec)[0]['flags'] == 19, 'llama 2: flags')
 
     def changed(change):
         other = copy.deepcopy(spec)
@@ -537,7 +540,12 @@ def test_llama2(rng, texts):
         return other
 
     refused('merges out of order', changed(lambda m, s: m.append(m.pop(next(i for i, x in enumerate(m) if x == '\u2581 \u2581\u2581')))), 'merges')
-    refused('a merge is missing', changed(lambda m, s: m.remove('\u2581 \u2581')), 'merges')
+    refused('a merge is missing', changed(lambda m, s: m.remove('\u2581 \u2581\u2581')), 'merges')
+    hidden = changed(lambda m, s: m.remove('\u2581 \u2581'))
+    compare('llama 2 with a token that nothing makes', hidden, reference(hidden), texts[:100] + [b'a  b   c    d', b'   '],
+            lambda text: text.replace('\u2581', ' '))
+    _, path, size = export(hidden)
+    check(decode(path, size, [[vocab['\u2581\u2581'], vocab['\u2581\u2581']]]) == [b'   '], 'a token that nothing makes is decoded')
     refused('a merge of bytes', changed(lambda m, s: (s['model']['vocab'].update({'<0x41><0x42>': len(vocab)}), m.append('<0x41> <0x42>'))), 'merges')
     refused('user-defined', changed(lambda m, s: s['added_tokens'].append(added(len(vocab), 'xyz', False))), 'added_tokens[3].special')
     refused('Prepend alone', changed(lambda m, s: s.update(normalizer={'type': 'Prepend', 'prepend': '\u2581'})), 'pre_tokenizer')

@@ -12,7 +12,7 @@ from .common import MAX_VOCAB, Keys, Problem, notes, read_json, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 LLAMA3, GPT2, DIGITS_GPT2 = 1, 2, 3  # the split patterns of src/bytelevel.h
-PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES = 1, 2, 4, 8  # tokenizer.bin's flags
+PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED = 1, 2, 4, 8, 16  # tokenizer.bin's flags
 MAX_MERGES = 1 << 24
 
 REGEXES = {
@@ -321,7 +321,7 @@ def read_characters(top, model, vocab, merges, unknown):
             raise Problem(top.path, 'token %r cannot be represented (it has a space: in texts that is U+2581)' % token[0][:40])
         token[0] = token[0].replace(b'\xe2\x96\x81', b' ')
     check_spellings(top.path, tokens)
-    return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK, 'unk_id': vocab[unknown]}
+    return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK + HIDE_UNUSED, 'unk_id': vocab[unknown]}
 
 
 def read_metaspace(top):
@@ -388,6 +388,9 @@ def score_merges(model, vocab, merges, tokens):
         if tokens[id][2] != NORMAL:
             continue
         tokens[id][1] = -float(order.get(text, len(order)))
+        if len(text) > 1 and text not in order:  # (old converters forgot the merges of the token whose score was 0)
+            tokens[id][2] = UNUSED
+            continue
         # 2. Every pair of symbols (tokens that can come up, characters) that spells a token is listed.
         for i in range(1, len(text)):
             a, b = text[:i], text[i:]

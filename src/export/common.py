@@ -5,7 +5,7 @@ import os
 from contextlib import contextmanager
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
-TEXT_LIMIT = 16 << 20     # bytes that a JSON text or a tokenizer.model may have
+TEXT_LIMIT = 64 << 20     # bytes that a JSON text or a tokenizer.model may have: Llama 3.1's tokenizer.json has 17 MB
 NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
 
 # What run accepts.
