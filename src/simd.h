@@ -25,6 +25,11 @@ enum { LANES = 4, TILE_VECS = 4 };
 enum { LANES = 4, TILE_VECS = 2 };
 #endif
 
+enum { TILE_ROWS = 6 };  // of a register tile
+
+// Loops over the registers of a tile must vanish: what is indexed by a variable lies in memory.
+#define UNROLL _Pragma("GCC unroll 8")
+
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));    // whole numbers, and what comparing gives
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));   // bits
@@ -73,6 +78,13 @@ static inline float max_lanes(vf x) {
         for (int i = 0; i < half; i++) lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
     return lanes[0];
 #endif
+}
+
+enum { AHEAD = 4096 };  // bytes that are asked for before they are needed
+
+// Asks for memory that will be read soon. It may lie past the end: that is only a hint.
+static inline void ask_for(const void *p) {
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
 }
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
