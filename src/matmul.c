@@ -138,55 +138,55 @@ static void quantize(const float *x, int cols, WeightType type, const Int8Vector
 
 // ---- few vectors ----------------------------------------------------------------------------------------------------
 
-// One group of a q8 row, or one pack of a q4 row, times a vector's group; `starts` takes the offset off. Scaled.
-static inline __attribute__((always_inline)) vf group_dot(const uint8_t *w, WeightType type, const int8_t *x, const vi *starts, vf scale, vf other_scale) {
-    vf sum = {0};
-    UNROLL for (int i = 0; i < VECS; i++) {
-        vi product = dot4(starts[i], load_weights(w, type, i), load_bytes(x + 4 * LANES * i));
-        sum += to_float(product) * (i < (VECS + 1) / 2 ? scale : other_scale);
-    }
-    return sum;
+// sum += vector i of a group of a q8 row, or of a pack of a q4 row, times a vector's group; `starts` takes the offset off.
+static inline vf add_dot(vf sum, const uint8_t *w, WeightType type, const int8_t *x, const vi *starts, int i, vf scale) {
+    return sum + to_float(dot4(starts[i], load_weights(w, type, i), load_bytes(x + 4 * LANES * i))) * scale;
 }
 
 // One q8 row times one vector, two groups at a time so that their sums do not wait for one another.
 static float q8_row_dot(const Matrix *m, int row, const int8_t *x, const float *xs, const vi *starts) {
-    size_t groups = groups_of(m->cols), g = 0, from = (size_t)row * groups;
+    size_t groups = groups_of(m->cols), from = (size_t)row * groups;
     const uint8_t *w = (const uint8_t *)m->data + (size_t)row * (size_t)m->cols;
-    vf even = {0}, odd = {0};
-    for (; g + 2 <= groups; g += 2) {
-        vf scale0 = splat(q8_scale(m, from + g) * xs[g]), scale1 = splat(q8_scale(m, from + g + 1) * xs[g + 1]);
-        ask_for(w + g * Q8_GROUP);
-        ask_for(w + (g + 1) * Q8_GROUP);
-        even += group_dot(w + g * Q8_GROUP, WEIGHT_Q8, x + g * Q8_GROUP, starts + g * VECS, scale0, scale0);
-        odd += group_dot(w + (g + 1) * Q8_GROUP, WEIGHT_Q8, x + (g + 1) * Q8_GROUP, starts + (g + 1) * VECS, scale1, scale1);
-    }
-    for (; g < groups; g++) {
-        vf scale = splat(q8_scale(m, from + g) * xs[g]);
-        even += group_dot(w + g * Q8_GROUP, WEIGHT_Q8, x + g * Q8_GROUP, starts + g * VECS, scale, scale);
-    }
-    return sum_lanes(even + odd);
+    vf sum[2] = {{0}};
+    for (size_t g = 0; g < groups; g += 2)
+        UNROLL for (size_t h = 0; h < 2; h++) {
+            if (g + h == groups) break;
+            vf scale = splat(q8_scale(m, from + g + h) * xs[g + h]);
+            ask_for(w + (g + h) * Q8_GROUP);
+            UNROLL for (int i = 0; i < VECS; i++) sum[h] = add_dot(sum[h], w + (g + h) * Q8_GROUP, WEIGHT_Q8, x + (g + h) * Q8_GROUP, starts + (g + h) * VECS, i, scale);
+        }
+    return sum_lanes(sum[0] + sum[1]);
 }
 
-// The same for q4. The scales of LANES / 2 packs, two for each, are widened at a time.
+// The same for q4. A pack has two scales; those of LANES / 2 packs are made ready at a time.
 static float q4_row_dot(const Matrix *m, int row, const int8_t *x, const float *xs, const vi *starts) {
+    enum { PACKS = LANES / 2 };
     size_t packs = groups_of(m->cols);
     const uint8_t *w = q4_pack(m, row, 0), *scales = (const uint8_t *)m->scales + 4 * (size_t)row * packs;
-    vf sum = {0};
-    for (size_t first = 0; first < packs; first += LANES / 2) {
-        size_t n = packs - first < LANES / 2 ? packs - first : LANES / 2;
-        uint16_t halfs[LANES] = {0};
-        memcpy(halfs, scales + 4 * first, 4 * n);
-        float wide[LANES];
-        store(wide, load_f16(halfs));
-        for (size_t k = 0; k < n; k++) {
+    vf sum[2] = {{0}};
+    for (size_t first = 0; first < packs; first += PACKS) {
+        size_t n = packs - first < PACKS ? packs - first : PACKS;
+        uint16_t last[LANES] = {0};
+        float last_xs[PACKS] = {0};
+        const void *halfs = scales + 4 * first;
+        ask_for(halfs);
+        const float *some_xs = xs + first;
+        if (n < PACKS) {
+            halfs = memcpy(last, halfs, 4 * n);
+            some_xs = memcpy(last_xs, some_xs, n * sizeof *xs);
+        }
+        vf pairs = load_f16(halfs) * load_twice(some_xs);
+        UNROLL for (size_t k = 0; k < PACKS; k++) {
             size_t g = first + k;
-            vf scale = splat(wide[2 * k] * xs[g]), other = splat(wide[2 * k + 1] * xs[g]);
-            if (VECS == 1) scale = upper_half(scale, other);  // one vector holds both halves of a pack
-            ask_for(w + g * (Q4_PACK / 2));
-            sum += group_dot(w + g * (Q4_PACK / 2), WEIGHT_Q4, x + g * Q8_GROUP, starts + g * VECS, scale, other);
+            if (k == n) break;
+            if (k % 2 == 0) ask_for(w + g * (Q4_PACK / 2));
+            UNROLL for (int i = 0; i < VECS; i++) {
+                vf scale = spread(pairs, (int)k, i);
+                sum[k % 2] = add_dot(sum[k % 2], w + g * (Q4_PACK / 2), WEIGHT_Q4, x + g * Q8_GROUP, starts + g * VECS, i, scale);
+            }
         }
     }
-    return sum_lanes(sum);
+    return sum_lanes(sum[0] + sum[1]);
 }
 
 static inline __attribute__((always_inline)) float dot_of_type(WeightType type, const char *w, const float *x, int n) {

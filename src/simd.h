@@ -46,13 +46,26 @@ static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
 
-// a with b's upper half.
-static inline vf upper_half(vf a, vf b) {
+// x0, x0, x1, x1, ...: LANES / 2 numbers, each twice.
+static inline vf load_twice(const float *x) {
 #ifdef SIMD_AVX512
-    return (vf)_mm512_mask_mov_ps((__m512)a, 0xff00, (__m512)b);
+    const __m512i order = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    return (vf)_mm512_permutexvar_ps(order, _mm512_castps256_ps512(_mm256_loadu_ps(x)));
 #else
-    for (int i = LANES / 2; i < LANES; i++) a[i] = b[i];
-    return a;
+    vf twice;
+    for (int i = 0; i < LANES; i++) twice[i] = x[i / 2];
+    return twice;
+#endif
+}
+
+// Vector i of the 16 lanes that have number 2k of `pairs` in the first 8 and 2k + 1 in the others.
+static inline vf spread(vf pairs, int k, int i) {
+    const int a = 2 * k, b = 2 * k + 1;
+#ifdef SIMD_AVX512
+    (void)i;
+    return (vf)_mm512_permutexvar_ps(_mm512_set_epi32(b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a), (__m512)pairs);
+#else
+    return splat(pairs[i * LANES < 8 ? a : b]);
 #endif
 }
 
@@ -80,11 +93,12 @@ static inline float max_lanes(vf x) {
 #endif
 }
 
-enum { AHEAD = 4096 };  // bytes that are asked for before they are needed
-
-// Asks for memory that will be read soon. It may lie past the end: that is only a hint.
+// Asks for memory that will be read soon: far ahead into the second-level cache, near ahead into the first. It may lie
+// past the end: that is only a hint.
 static inline void ask_for(const void *p) {
-    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
+    enum { FAR_AHEAD = 8192, NEAR_AHEAD = 1024 };
+    __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
+    __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
 }
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------

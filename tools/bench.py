@@ -212,7 +212,7 @@ class LlamaBench:
 
     def __init__(self, options, program, extra):
         self.options, self.program, self.extra = options, program, extra
-        self.at_depth = '-gp' in output_of([program, '--help'], 1, both=True)
+        self.at_depth = ' -gp ' in output_of([program, '--help'], 1, both=True)
 
     def speed(self, model, kind, phase, n):
         if phase == 'decode' and n and not self.at_depth:
