@@ -2,6 +2,7 @@
 # make debug    with the address and undefined-behaviour sanitizers
 # make test     runs the tests
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make clean    removes what was built
 
 CC ?= cc
@@ -46,10 +47,28 @@ figures: run
 clean:
 	rm -rf build run
 
+# tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small files justify.
+FUZZERS = model tokenizer text options
+FUZZ_CC ?= clang
+FUZZ_FLAGS = -O1 -g -march=native -DLIBFUZZER -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all
+FUZZ_RUN = -timeout=10 -malloc_limit_mb=256 -artifact_prefix=build/fuzz/
+
+fuzz: build/fuzz/fuzz
+	$(PYTHON) tests/fuzz/seeds.py build/fuzz/corpus
+	@for target in $(FUZZERS); do \
+		cp $< build/fuzz/$$target; \
+		set -- build/fuzz/$$target $(FUZZ_RUN) build/fuzz/corpus/$$target tests/fuzz/regressions/$$target; \
+		if [ '$(FUZZ_SECONDS)' ]; then "$$@" -max_total_time=$(FUZZ_SECONDS) || exit 1; else echo "$$@"; fi; \
+	done
+
+build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FLAGS) $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
+
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: debug test figures clean help FORCE
+.PHONY: debug test figures fuzz clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)
