@@ -15,7 +15,7 @@ PYTHON ?= python3
 
 # The language and the warnings are not a matter of taste; optimization, architecture and compiler are.
 # Products and sums may be fused (fma) on every compiler alike.
-FLAGS = -std=c11 -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=fast
+FLAGS = -std=c11 -Wall -Wextra -Werror -Wvla -Wno-unknown-pragmas -ffp-contract=fast
 
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)

@@ -226,8 +226,8 @@ static bool put_model(Writer *w, const Model *m, Error *err) {
 
 bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_TENSOR_CLASSES], Error *err) {
     size_t length = strlen(out_path);
-    char *temporary = malloc(length + 32);
-    if (!temporary) return fail(err, "%s: no memory for a file name", out_path);
+    char *temporary = alloc_array(length + 32, 1, "a file name", err);
+    if (!temporary) return false;
     snprintf(temporary, length + 32, "%s.tmp.%ld", out_path, (long)getpid());
     Writer w = {.file = fopen(temporary, "wbx"), .type = type};
     bool ok = w.file != NULL;

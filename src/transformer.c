@@ -279,10 +279,11 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     for (int i = 0; i < n_rows; i++)
         rmsnorm(s->normed + (size_t)i * dim, s->x + (size_t)(row + i) * dim, s->model->final_norm, m->dim, m->norm_eps);
     matmul(&(Product){&s->model->classifier, s->logits, (size_t)m->vocab_size}, 1, s->normed, n_rows, s->workspace);
-    if (!all_finite(s->logits, (size_t)n_rows * (size_t)m->vocab_size)) {
-        fail(err, "NaN or infinity among the logits at position %d or shortly behind: the final norm or the classifier holds it, or leads to it",
-             s->position - s->n_kept + row);
-        return NULL;
-    }
+    for (int i = 0; i < n_rows; i++)
+        if (!all_finite(s->logits + (size_t)i * (size_t)m->vocab_size, (size_t)m->vocab_size)) {
+            fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to it",
+                 s->position - s->n_kept + row + i);
+            return NULL;
+        }
     return s->logits;
 }
