@@ -573,7 +573,9 @@ static int context_of(const Options *o, const Program *p) {
 
 static bool run_quantize(const Options *o, const Program *p, Error *err) {
     QuantizeError errors[N_TENSOR_CLASSES];
-    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, errors, err)) return false;
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, &interrupted, errors, err)) return false;
     printf("# errors as shares of the mean absolute weight of the class\ntensors\tworst\tmean\n");
     for (int i = 0; i < N_TENSOR_CLASSES; i++)
         if (errors[i].mean > 0) printf("%s\t%.6f\t%.6f\n", errors[i].name, errors[i].worst, errors[i].mean);
@@ -613,10 +615,11 @@ int main(int argc, char **argv) {
     if (!understood || !check_options(&options, &err)) return finish(false, &err), EXIT_USAGE;
     if (options.threads || !getenv("OMP_NUM_THREADS")) set_thread_count(options.threads ? options.threads : physical_cores());
     signal(SIGBUS, on_bus_error);
+    signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing like others
     Program program = {.end_of_turn = -1};
     bool passed = true, ok = run_job(&options, &program, &passed, &err);
     int status = finish(ok, &err);
     close_program(&program);
-    if (ok && interrupted) return EXIT_INTERRUPTED;
+    if (interrupted) return EXIT_INTERRUPTED;
     return passed ? status : EXIT_FAILURE;
 }

@@ -454,7 +454,7 @@ def test_large():
     run = case.run_fresh(case.folder, case.out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20)))
     size = os.path.getsize(case.out) if os.path.exists(case.out) else 0
     check('%d MB in 100 MB of memory' % (at >> 20), run.returncode == 0 and 0 <= size - at < 4096, run.stderr)
-    for number in signal.SIGINT, signal.SIGTERM:
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2', str(int(number))],
                              stderr=subprocess.PIPE,
                              universal_newlines=True)
