@@ -145,7 +145,7 @@ static bool parse_word(const char *option, const char *text, const char *const *
     return fail(err, "%s: '%.60s' is not known (expected %s)", option, text, all);
 }
 
-// Sets one option. `value` is NULL for options without an argument.
+// Sets one option. `value` is empty for options without an argument.
 static bool set_option(Options *o, const char *name, const char *value, Error *err) {
     static const char *const modes[] = {"generate", "chat"};
     const struct {
@@ -201,8 +201,8 @@ static bool parse_options(int argc, char **argv, Options *o, Error *err) {
             if (option_texts[j].name && strcmp(name, option_texts[j].name) == 0) text = &option_texts[j];
         if (!text) return fail(err, "there is no option '%.100s' (see --help)", argv[i]);
         if (equals && !text->argument) return fail(err, "%s takes no value", name);
-        const char *value = equals ? equals + 1 : NULL;
-        if (text->argument && !value && !(value = argv[++i])) return fail(err, "%s needs a value (%s)", name, text->argument);
+        const char *value = equals ? equals + 1 : text->argument ? argv[++i] : "";
+        if (!value) return fail(err, "%s needs a value (%s)", name, text->argument);
         if (strcmp(name, "--quantize") == 0) {
             if (!argv[i + 1]) return fail(err, "--quantize needs two values (q8 or q4, and OUT)");
             o->quantize_type = value;

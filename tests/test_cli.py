@@ -131,6 +131,8 @@ def test_memory_is_refused():
     result = run(m, '-n', 10000, '-i', 'x', preexec_fn=little_memory)
     check(result.status == 1 and '10000' in result.err.splitlines()[-1] and 'MB' in result.err and not result.raw,
           'a context that the limits of the process forbid', result)
+    result = run(m, '-n', 100, '-f', '/dev/zero', preexec_fn=little_memory)
+    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: /dev/zero: no memory for its text'), 'a prompt without an end', result)
 
 
 # ---- what comes out -------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fuzz'))
-from common import ROOT, check, fuzzer, in_work, main, read, run, skip
+from common import check, fuzzer, in_work, main, read, run, skip
 from seeds import write_seeds
 
 DAMAGED = {'model': 2500, 'tokenizer': 2500, 'text': 2500, 'options': 20000}
@@ -18,8 +18,8 @@ def test_replay():
         return skip('the fuzzers\' seeds (the compiler has no sanitizers)')
     write_seeds(in_work('seeds'))
     for target, n in DAMAGED.items():
-        folders = [os.path.join(in_work('seeds'), target), os.path.join(ROOT, 'tests', 'fuzz', 'regressions', target)]
-        files = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))]
+        folder = os.path.join(in_work('seeds'), target)
+        files = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
         crash = in_work('crash')
         result = run(target, n, crash, *files, program=program)
         found = read(crash)[:200] if os.path.exists(crash) else b''

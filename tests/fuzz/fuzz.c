@@ -8,6 +8,7 @@
 #include "run.c"
 #undef main
 
+#include <fcntl.h>
 #include <math.h>
 
 #include "src/bytelevel.h"
@@ -48,7 +49,8 @@ static bool try_model(const char *path, Error *err) {
     RopePlan plan;
     Error why;
     if (!model_open(path, &model, err)) return false;
-    size_t cache, last = model.file.data[model.file.size - 1];
+    size_t cache;
+    int last = model.file.data[model.file.size - 1];
     bool ok = settings_resolve(&settings_nothing_said, &model, (RopeConfig){0}, 40, &plan, &why);
     SessionConfig config = {.rope = plan.rope, .window = last / 4 % 8, .sinks = last / 32, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
     Session *s = ok && session_bytes(&model, &config, &cache) < 100 << 20 ? session_new(&model, &config, &why) : NULL;
@@ -138,12 +140,12 @@ static void put_token(File *f, float score, const char *spelling, size_t n) {
 enum { N_CONTROL = 3, N_PIECES = 14 };
 
 // A tokenizer of either kind: three control tokens (or what stands for them), 256 bytes, and these pieces, the first merged first.
-static int make_tokenizer(File *f, bool bytelevel, uint32_t flags, uint32_t split) {
+static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split) {
     static const char *const controls[2][N_CONTROL] = {{"<unk>", "<s>", "</s>"}, {"<|start_header_id|>", "<|eot_id|>", "<s>"}};
     static const char *const pieces[N_PIECES] = {"aa", "aaaa", "th", "the", " t", " the", "11", "\n\n", "\xC3\xA9", "  ", " ", "[u]", "\xC3", "a["};
     static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1}, {'t', 'h', 2}, {2, 'e', 3}, {' ', 't', 4}, {' ', 3, 5}, {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
     enum { N_MERGES = sizeof halves / sizeof *halves };
-    f->size = 0;
+    File file = {.size = 0}, *f = &file;
     put_u32(f, 0);
     for (int i = 0; i < N_CONTROL; i++) put_token(f, 0, controls[bytelevel][i], strlen(controls[bytelevel][i]));
     for (int b = 0; b < 256; b++) {
@@ -163,21 +165,23 @@ static int make_tokenizer(File *f, bool bytelevel, uint32_t flags, uint32_t spli
     }
     for (int i = 0; i < N_MERGES && bytelevel; i++)
         for (int k = 0; k < 3; k++) put_u32(f, N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
-    return N_CONTROL + 256 + N_PIECES;
+    Error err;
+    input = file.bytes, input_size = file.size;
+    Tokenizer *t = tokenizer_open(input_path, N_CONTROL + 256 + N_PIECES, &err);
+    promise(t != NULL, err.text);
+    return t;
 }
 
 // A text behind two bytes that choose the tokenizer: through the encoder and back, through a chat, through the stream of characters, and
 // as token ids.
 static void fuzz_text(const uint8_t *data, size_t size) {
     if (size < 2) return;
-    File file;
+    static Tokenizer *made[2][24][LAST_SPLIT];
     Error err;
     bool bytelevel = data[0] & 1;
-    uint32_t flags = data[0] >> 1 & (bytelevel ? 9 : 23);
-    int vocab_size = make_tokenizer(&file, bytelevel, flags, 1 + data[1] % LAST_SPLIT), n_turn;
-    input = file.bytes, input_size = file.size;
-    Tokenizer *t = tokenizer_open(input_path, vocab_size, &err);
-    promise(t != NULL, err.text);
+    uint32_t flags = data[0] >> 1 & (bytelevel ? 9 : 23), split = data[1] % LAST_SPLIT;
+    Tokenizer **one = &made[bytelevel][flags][split], *t = *one ? *one : (*one = make_tokenizer(bytelevel, flags, 1 + split));
+    int n_turn;
     size_t n = size - 2, n_once, n_twice, n_ids;
     char *text = malloc(n + 1), *once = NULL, *twice = NULL, *out = malloc(n + 4);
     if (!text || !out) abort();
@@ -193,7 +197,6 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     size_t all = half + rest + utf8_flush(&stream, out);
     promise(stream.drop_bad ? all <= n : all == n, "the stream loses no byte");
     free(text), free(once), free(twice), free(out);
-    tokenizer_free(t);
 }
 
 // A command line, one argument in a line, up to where the model would be read.
@@ -272,10 +275,8 @@ static const char *crash_path;
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static void keep_input(void) {
-    FILE *file = tried ? fopen(crash_path, "wb") : NULL;
-    if (!file) return;
-    fwrite(tried, 1, n_tried, file);
-    fclose(file);
+    int file = tried ? open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (file >= 0 && write(file, tried, n_tried) < 0) fputs("fuzz: the input could not be kept\n", stderr);
 }
 
 static void on_abort(int signal_number) {

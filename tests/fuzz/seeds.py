@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fuzzers' seeds: a few small inputs of every kind for each target.
+"""The fuzzers' seeds: a few small inputs of every kind for each target, and what was found before (regressions/TARGET-NAME).
 
     python3 tests/fuzz/seeds.py FOLDER     writes them to FOLDER/TARGET/NAME
 """
@@ -14,6 +14,7 @@ from common import WORK, config, in_work, random_weights, read, write, write_tok
 from test_hostile import SMALL, models
 from test_legacy import write_legacy
 
+REGRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'regressions')
 TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ', "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
          b'\xff\xc3 \xe2\x96 \xf0\x9f\x98 \0 a\xc3[\xc3\xa9', 'the the ' * 20]
 COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text', 'm.bin --ppl f -n 1024 --rope none,yarn:factor=4,8,16:ramp=turns,dynamic --samples 3 --ids',
@@ -55,6 +56,8 @@ def seeds():
             yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17)[kind], 5 * i + kind & 255]) + (text if isinstance(text, bytes) else text.encode())
     for i, command in enumerate(COMMANDS):
         yield 'options', str(i), command.replace(' ', '\n').encode()
+    for name in sorted(os.listdir(REGRESSIONS)):
+        yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 
 
 def write_seeds(folder):
