@@ -4,14 +4,12 @@ and the position, whatever the weights' type and whatever was asked for. Nothing
 
 import struct
 
-from common import (BF16, F16, F32, Q4, Q8, check, config, good, in_work, main, random_ids, random_weights, read, run, shapes, skip, write, write_model,
+from common import (BF16, F16, F32, Q4, Q8, check, config, good, in_work, main, random_ids, random_weights, read, run, shapes, write, write_model,
                     write_tokenizer)
 from test_cli import LETTERS, VOCAB, alphabet, token
 
 NAN, INF = float('nan'), float('inf')
 TYPES = {'float32': (F32, 0), 'float16': (F16, 0), 'bfloat16': (BF16, 0), 'q8': (Q8, 64), 'q8 by 5': (Q8, 5), 'q4': (Q4, 32)}
-INT8_TYPES = 'q8', 'q4'  # whose products round the activations to int8
-INT8_KEEPS_NAN = False   # true once max_abs in src/kernels.c, which finds the scale, no longer passes NaN over
 SHAPE = dict(dim=40, hidden_dim=70, n_layers=3, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=VOCAB, seq_len=2000, train_ctx=2000)
 
 
@@ -64,10 +62,6 @@ def refused(result, what, where, position):
     check(result.status == 1 and last.startswith('run: ') and where in last and exact in last, what, '%r, expected %r' % (result, exact))
 
 
-def skip_int8(what):
-    skip('%s: rounding to int8 loses it (max_abs in src/kernels.c)' % what)
-
-
 def test_weights():
     """In every tensor of a layer in the middle, and in those outside of the layers; every type, every cache."""
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, VOCAB, 3))))
@@ -82,12 +76,8 @@ def test_weights():
             for value in (NAN, INF):
                 model = spoiled('spoiled.bin', c, data, tensor, value, 1 if where == 'embedding' else 0)  # the row of BOS
                 for kv in ('f32', 'f16', 'q8'):
-                    what = '%s in %s of %s, %s cache' % (value, tensor, name, kv)
-                    if not INT8_KEEPS_NAN and layer and (kv == 'q8' or name in INT8_TYPES):
-                        continue
-                    refused(run(model, '--ppl', ids, '--ids', '-n', 20, '--kv', kv), what, where, 0)
-    if not INT8_KEEPS_NAN:
-        skip_int8('NaN in a model of %s, or with a q8 cache' % ' or '.join(INT8_TYPES))
+                    result = run(model, '--ppl', ids, '--ids', '-n', 20, '--kv', kv)
+                    refused(result, '%s in %s of %s, %s cache' % (value, tensor, name, kv), where, 0)
 
 
 # ---- one token alone is bad: the position where it stands is the one that is named -----------------------------------

@@ -22,6 +22,9 @@ COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text', 'm.bin --ppl f -n 1024 -
             'm.bin --quantize q4 out.bin', 'm.bin --rope-json --rope llama3 --low-freq-factor 1 --high-freq-factor 4 --factor 8',
             'm.bin -m chat -y s --kv q8 --window 64 --sinks 4 --ignore-eos -z z', 'm.bin --rope dynamic-ntk-by-parts --beta-fast 32 --beta-slow 1 --ramp dims',
             'm.bin --rope longrope --attn-factor 1.2 -p 0.9 -f - --threads 2', 'm.bin --ppl f --rope window,linear:window=5:sinks=2 --per-token', '--help']
+# A name that has just no room, one that has just enough, and a method more than a list may have.
+COMMANDS += ['m.bin --ppl f --rope yarn:factor=' + '0' * n + '2:ramp=dims' * 11 for n in range(34, 39)]
+COMMANDS += ['m.bin --ppl f --rope ' + 'none,' * n + 'none' for n in (255, 256)]
 
 
 def tokenizers():
@@ -30,6 +33,10 @@ def tokenizers():
     n = write_tokenizer(in_work('seed'), pieces)
     plain = struct.pack('<i', n) + read(in_work('seed'))[4:]
     yield 'llama2c', plain
+    for cut in range(1, 12):
+        yield 'cut-%d' % cut, plain[:-cut]
+    n = write_tokenizer(in_work('seed'), ['a', 'b a'])  # a space without a token, and no place to cut a text at
+    yield 'no-space', struct.pack('<i', n) + read(in_work('seed'))[4:]
     types = bytes([2, 3, 3] + [6] * 256 + [1, 1, 1, 1, 4, 1, 5])
     for flags in 3, 18, 7, 0:
         yield 'sentencepiece-%d' % flags, plain + struct.pack('<3I2iIi', 0x31544b54, 0, flags, 1, 0, 1, 2) + types
