@@ -20,7 +20,7 @@
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
 
 enum {
-    TASK_ROWS = 96,      // queries times heads that go through a block together, about
+    TASK_ROWS = 128,     // queries times heads that go through a block together, about
     STRETCH = 16,       // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     IN_PLACE_ROWS = 12,  // up to this many rows multiply keys and values where they lie; more widen them once
@@ -201,12 +201,6 @@ static TaskScratch task_scratch(const AttentionScratch *s) {
 
 static const Number number_of[N_KV_TYPES] = {[KV_F16] = NUMBER_F16, [KV_F32] = NUMBER_F32, [KV_Q8] = NUMBER_I8};
 
-// Keys or values of a block as they are multiplied: where they lie in the cache, or as float32 in memory.
-typedef struct {
-    const void *data;
-    Number type;
-} Operand;
-
 static void widen(KvType type, float *out, const void *x, size_t n) {
     if (type == KV_F32)
         memcpy(out, x, n * sizeof *out);
@@ -216,27 +210,38 @@ static void widen(KvType type, float *out, const void *x, size_t n) {
         i8_to_f32(out, x, n);
 }
 
-// A block's keys (head_dim, KV_BLOCK), rotated; in units of their scales when the cache is q8.
-static Operand load_keys(const KvCache *c, const uint8_t *block, int first, const AttentionView *view, bool in_place, float *out) {
-    if (!view->key_cosines && (in_place || c->type == KV_F32)) return (Operand){block, number_of[c->type]};
-    widen(c->type, out, block, (size_t)c->head_dim * KV_BLOCK);
-    for (int i = 0; view->key_cosines && i < c->head_dim / 2; i++) {
-        size_t at = (size_t)i * view->key_stride + (size_t)first;
-        rotate_lanes(out + 2 * i * KV_BLOCK, out + (2 * i + 1) * KV_BLOCK, view->key_cosines + at, view->key_sines + at, KV_BLOCK);
+// scores (rows, KV_BLOCK) = q . the keys of a block, in units of their scales when the cache is q8. Few rows multiply keys
+// where they lie, and rotate them on the way; for many they are widened and rotated once, into `wide`.
+static void multiply_keys(const KvCache *c, const uint8_t *block, int first, const AttentionView *view, int rows, const float *q, float *wide, float *scores) {
+    size_t d = (size_t)c->head_dim;
+    const float *cosines = view->key_cosines ? view->key_cosines + first : NULL, *sines = view->key_cosines ? view->key_sines + first : NULL;
+    memset(scores, 0, (size_t)rows * KV_BLOCK * sizeof *scores);
+    if (rows <= IN_PLACE_ROWS && cosines) {
+        gemm_rotated(rows, c->head_dim / 2, q, d, block, number_of[c->type], cosines, sines, view->key_stride, scores, KV_BLOCK);
+    } else if (rows <= IN_PLACE_ROWS || (c->type == KV_F32 && !cosines)) {
+        gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, block, number_of[c->type], KV_BLOCK, scores, KV_BLOCK);
+    } else {
+        widen(c->type, wide, block, d * KV_BLOCK);
+        for (size_t i = 0; cosines && i < d / 2; i++)
+            rotate_lanes(wide + 2 * i * KV_BLOCK, wide + (2 * i + 1) * KV_BLOCK, cosines + i * view->key_stride, sines + i * view->key_stride, KV_BLOCK);
+        gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, wide, NUMBER_F32, KV_BLOCK, scores, KV_BLOCK);
     }
-    return (Operand){out, NUMBER_F32};
 }
 
-// A block's first `count` values (count, width); the columns past head_dim are zeros.
-static Operand load_values(const KvCache *c, const uint8_t *values, int count, int width, bool in_place, float *out) {
+// sums (rows, width) += scores . the first `count` values of a block. Values are widened for many rows, and when head_dim is
+// no multiple of 16: the columns past it are zeros.
+static void multiply_values(const KvCache *c, const uint8_t *values, int count, int rows, const float *scores, float *wide, float *sums, int width) {
     size_t d = (size_t)c->head_dim;
-    if (c->head_dim == width && (in_place || c->type == KV_F32)) return (Operand){values, number_of[c->type]};
-    for (size_t p = 0; p < (size_t)count; p++) {
-        float *row = out + p * (size_t)width;
-        widen(c->type, row, values + p * d * element_bytes(c->type), d);
-        for (size_t i = d; i < (size_t)width; i++) row[i] = 0;
+    Number type = number_of[c->type];
+    if (c->head_dim != width || (rows > IN_PLACE_ROWS && c->type != KV_F32)) {
+        for (size_t p = 0; p < (size_t)count; p++) {
+            widen(c->type, wide + p * (size_t)width, values + p * d * element_bytes(c->type), d);
+            for (size_t i = d; i < (size_t)width; i++) wide[p * (size_t)width + i] = 0;
+        }
+        values = (const uint8_t *)wide;
+        type = NUMBER_F32;
     }
-    return (Operand){out, NUMBER_F32};
+    gemm_accumulate(rows, width, count, scores, KV_BLOCK, values, type, (size_t)width, sums, (size_t)width);
 }
 
 // The first position that a query at `position` sees, the sinks apart.
@@ -272,9 +277,7 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
         if (start >= first + t1) break;
         if (end <= window_start(view, first + t0) && start >= view->sinks) continue;
         uint8_t *block = block_of(c, layer, kv_head, b);
-        Operand keys = load_keys(c, block, start, view, rows <= IN_PLACE_ROWS, t.keys);
-        memset(t.scores, 0, (size_t)rows * KV_BLOCK * sizeof *t.scores);
-        gemm_accumulate(rows, KV_BLOCK, d, t.q, (size_t)d, keys.data, keys.type, KV_BLOCK, t.scores, KV_BLOCK);
+        multiply_keys(c, block, start, view, rows, t.q, t.keys, t.scores);
         for (int r = 0; r < rows; r++) {
             float *scores = t.scores + r * KV_BLOCK;
             for (int j = 0; c->type == KV_Q8 && j < KV_BLOCK; j++) scores[j] *= scales_of(c, block)[j];
@@ -292,8 +295,7 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
                 totals[r] += exp_and_sum(scores, KV_BLOCK, maxima[r]);
             for (int j = 0; c->type == KV_Q8 && j < KV_BLOCK; j++) scores[j] *= scales_of(c, block)[KV_BLOCK + j];
         }
-        Operand values = load_values(c, values_of(c, block), end - start, width, rows <= IN_PLACE_ROWS, t.values);
-        gemm_accumulate(rows, width, end - start, t.scores, KV_BLOCK, values.data, values.type, (size_t)width, sums, (size_t)width);
+        multiply_values(c, values_of(c, block), end - start, rows, t.scores, t.values, sums, width);
     }
 }
 

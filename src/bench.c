@@ -28,16 +28,33 @@ static double median(double *values, int n) {
 
 // ---- yardsticks -----------------------------------------------------------------------------------------------------
 
-// Seconds in which all threads read the whole mapped file once: what the memory gives, or the cache when the file fits.
-static double read_once(const MappedFile *file, uint64_t *sum) {
-    double start = now_seconds();
-    const uint64_t *words = (const uint64_t *)(const void *)file->data;
-    size_t n = file->size / 8;
+// Reads memory once, on all threads.
+static uint64_t read_once(const void *memory, size_t bytes) {
+    const uint64_t *words = memory;
+    size_t n = bytes / 8;
     uint64_t total = 0;
 #pragma omp parallel for schedule(static) reduction(+ : total)
     for (size_t i = 0; i < n; i++) total += words[i];
-    *sum += total;
-    return now_seconds() - start;
+    return total;
+}
+
+// Bytes per second at which all threads read the mapped file and `more` bytes besides: what the memory gives, or the cache
+// when all of it fits. 0 with the reason on failure.
+static double reading_speed(const MappedFile *file, size_t more, Error *err) {
+    double seconds[MOST_RUNS], spent = 0;
+    volatile uint64_t sum = 0;  // keeps the reading from being optimized away
+    int n = -1;                 // the first time the file may come from the disk
+    void *memory = alloc_array(more, 1, "a stretch of memory to read", err);
+    if (!memory) return 0;
+    while (n < FEWEST_RUNS || (n < MOST_RUNS && spent < ENOUGH_SECONDS)) {
+        double start = now_seconds(), took;
+        sum = sum + read_once(file->data, file->size) + read_once(memory, more);
+        took = now_seconds() - start;
+        if (n >= 0) seconds[n] = took, spent += took;
+        n++;
+    }
+    free(memory);
+    return (double)(file->size + more) / median(seconds, n);
 }
 
 // Seconds of a float32 product of `size` vectors with a (size, size) matrix.
@@ -49,28 +66,20 @@ static double multiply_once(int size, const Matrix *w, const float *x, float *y,
     return now_seconds() - start;
 }
 
-static bool yardsticks(const Model *model, double *bytes_per_s, double *flops, Error *err) {
-    double seconds[MOST_RUNS], spent = 0;
-    uint64_t sum = 0;
-    int n = 0;
-    read_once(&model->file, &sum);  // the first time it may come from the disk
-    while (n < FEWEST_RUNS || (n < MOST_RUNS && spent < ENOUGH_SECONDS)) spent += seconds[n++] = read_once(&model->file, &sum);
-    *bytes_per_s = (double)model->file.size / median(seconds, n);
-    if (sum == 1) fprintf(stderr, "\n");  // keeps the reading from being optimized away
-
-    enum { SIZE = 1024 };
+// Floating-point operations per second of a float32 matrix product. 0 with the reason on failure.
+static double multiplying_speed(Error *err) {
+    enum { SIZE = 1024, RUNS = 5 };
+    double seconds[RUNS];
     size_t count = (size_t)SIZE * SIZE;
     float *memory = alloc_array(3 * count, sizeof *memory, "a matrix product", err);
     Workspace *workspace = memory ? workspace_new(SIZE, SIZE, err) : NULL;
-    if (workspace) {
-        for (size_t i = 0; i < 2 * count; i++) memory[i] = (float)(i % 7) - 3;
-        const Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
-        for (n = 0; n < FEWEST_RUNS + 2; n++) seconds[n] = multiply_once(SIZE, &w, memory + count, memory + 2 * count, workspace);
-        *flops = 2 * (double)count * SIZE / median(seconds, n);
-    }
+    for (size_t i = 0; workspace && i < 2 * count; i++) memory[i] = (float)(i % 7) - 3;
+    const Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
+    for (int i = 0; workspace && i < RUNS; i++) seconds[i] = multiply_once(SIZE, &w, memory + count, memory + 2 * count, workspace);
+    double flops = workspace ? 2 * (double)count * SIZE / median(seconds, RUNS) : 0;
     workspace_free(workspace);
     free(memory);
-    return workspace != NULL;
+    return flops;
 }
 
 // ---- phases ---------------------------------------------------------------------------------------------------------
@@ -78,10 +87,10 @@ static bool yardsticks(const Model *model, double *bytes_per_s, double *flops, E
 typedef struct {
     const Model *model;
     Session *session;
+    const RopePlan *plan;
     const int32_t *tokens;
     KvType kv;
     double weight_bytes;  // of the weights that every token needs
-    double read_bytes_per_s;
 } Bench;
 
 // All of the file but the embedding, of which a token needs one row, unless it is the classifier too.
@@ -91,8 +100,11 @@ static double weight_bytes(const Model *m) {
     return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
 }
 
+// Of as many positions, or of those that a window shows.
 static double cache_bytes(const Bench *b, double positions) {
     const ModelConfig *c = &b->model->config;
+    double seen = b->plan->window > 0 ? (double)b->plan->window + b->plan->sinks : positions;
+    if (seen < positions) positions = seen;
     return (double)kv_cache_bytes(b->kv, c->n_layers, c->n_kv_heads, c->head_dim, KV_BLOCK) / KV_BLOCK * positions;
 }
 
@@ -141,15 +153,16 @@ static bool bench_decode(const Bench *b, int depth, Error *err) {
     }
     double typical = median(seconds, runs), speed = bytes / typical;
     print_row("decode", depth, DECODED, typical, bytes);
-    fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %% of the %.2f GB/s at which the threads read the file\n", depth, speed * 1e-9,
-            100 * speed / b->read_bytes_per_s, b->read_bytes_per_s * 1e-9);
+    double limit = reading_speed(&b->model->file, (size_t)cache_bytes(b, depth), err);
+    if (limit == 0) return false;
+    fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %% of the %.2f GB/s at which the threads read as much memory\n", depth, speed * 1e-9,
+            100 * speed / limit, limit * 1e-9);
     return true;
 }
 
 bool bench(const Model *model, const RopePlan *plan, KvType kv, int depth, const char *heading, Error *err) {
     int prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
-    double flops;
-    Bench b = {.model = model, .kv = kv, .weight_bytes = weight_bytes(model)};
+    Bench b = {.model = model, .plan = plan, .kv = kv, .weight_bytes = weight_bytes(model)};
     int32_t *tokens = alloc_array((size_t)context, sizeof *tokens, "tokens", err);
     if (!tokens || !(b.session = open_session(model, plan, kv, context, true, err))) {
         free(tokens);
@@ -161,9 +174,10 @@ bool bench(const Model *model, const RopePlan *plan, KvType kv, int depth, const
         tokens[i] = (int32_t)((state >> 33) % (uint64_t)model->config.vocab_size);
     }
     b.tokens = tokens;
-    bool ok = yardsticks(model, &b.read_bytes_per_s, &flops, err);
+    double reading = reading_speed(&model->file, 0, err), multiplying = reading > 0 ? multiplying_speed(err) : 0;
+    bool ok = multiplying > 0;
     if (ok) {
-        printf("%s# threads\t%d\n# read_gbytes_per_s\t%.3f\n# float32_gflops\t%.1f\n", heading, thread_count(), b.read_bytes_per_s * 1e-9, flops * 1e-9);
+        printf("%s# threads\t%d\n# read_gbytes_per_s\t%.3f\n# float32_gflops\t%.1f\n", heading, thread_count(), reading * 1e-9, multiplying * 1e-9);
         printf("phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s\n");
     }
     ok = ok && bench_decode(&b, 0, err) && bench_prefill(&b, prompt, err);

@@ -12,7 +12,7 @@ enum { BENCH_DEPTH = 8192 };  // the deep measurements' depth, unless asked othe
 // run as `#` lines (how fast all threads read the model file, and a float32 matrix product), and a row per phase: phase
 // depth tokens seconds tokens_per_s gbytes_per_s. gbytes_per_s counts the bytes that the phase cannot do without: the
 // weights and the key-value cache, once for each token that is decoded, or once for a prompt. On standard error: the share
-// of the reading speed that decoding reaches. False with the reason on failure.
+// that decoding reaches of the speed at which the threads read as many bytes. False with the reason on failure.
 bool bench(const Model *model, const RopePlan *plan, KvType kv, int depth, const char *heading, Error *err);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#if defined __AVX2__ || defined __AVX512F__ || defined __F16C__
+#if defined __SSE2__
 #include <immintrin.h>
 #elif defined __ARM_NEON && defined __aarch64__
 #include <arm_neon.h>
@@ -24,6 +24,11 @@ enum { LANES = 4, TILE_VECS = 4 };
 #else
 enum { LANES = 4, TILE_VECS = 2 };
 #endif
+
+enum { TILE_ROWS = 6 };  // of a register tile
+
+// Loops over the registers of a tile must vanish: what is indexed by a variable lies in memory.
+#define UNROLL _Pragma("GCC unroll 8")
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));    // whole numbers, and what comparing gives
@@ -73,6 +78,13 @@ static inline float max_lanes(vf x) {
         for (int i = 0; i < half; i++) lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
     return lanes[0];
 #endif
+}
+
+enum { AHEAD = 4096 };  // bytes that are asked for before they are needed
+
+// Asks for memory that will be read soon. It may lie past the end: that is only a hint.
+static inline void ask_for(const void *p) {
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
 }
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
@@ -149,6 +161,10 @@ static inline vi dot4(vi sum, vb weights, vb x) {
     // |w| times x with w's sign: pairs stay below 2^15, for x is never -128.
     __m256i w = (__m256i)weights, pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8((__m256i)x, w));
     return sum + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined __SSE2__
+    __m128i w = (__m128i)weights, a = (__m128i)x;
+    __m128i even = _mm_madd_epi16(_mm_srai_epi16(_mm_slli_epi16(w, 8), 8), _mm_srai_epi16(_mm_slli_epi16(a, 8), 8));
+    return sum + (vi)even + (vi)_mm_madd_epi16(_mm_srai_epi16(w, 8), _mm_srai_epi16(a, 8));
 #elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON

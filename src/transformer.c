@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels.h"
+
 struct Session {
     const Model *model;
     SessionConfig config;

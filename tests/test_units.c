@@ -3,6 +3,7 @@
 
 #include "rope.h"
 #include "src/kernels.h"
+#include "src/matmul.h"
 
 static Error err;
 
