@@ -2,6 +2,8 @@
 # make debug    with the address and undefined-behaviour sanitizers
 # make test     runs the tests
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
+# make lint     reads the code with what is there of gcc's analyzer, clang-tidy and cppcheck
 # make clean    removes what was built
 
 CC ?= cc
@@ -14,7 +16,7 @@ PYTHON ?= python3
 
 # The language and the warnings are not a matter of taste; optimization, architecture and compiler are.
 # Products and sums may be fused (fma) on every compiler alike.
-FLAGS = -std=c11 -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=fast
+FLAGS = -std=c11 -Wall -Wextra -Werror -Wvla -Wno-unknown-pragmas -ffp-contract=fast
 
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)
@@ -46,10 +48,46 @@ figures: run
 clean:
 	rm -rf build run
 
+# tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small files justify.
+FUZZERS = model tokenizer text options
+FUZZ_CC ?= clang
+FUZZ_FLAGS = -O1 -g -march=native -DLIBFUZZER -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all
+FUZZ_RUN = -timeout=10 -malloc_limit_mb=256 -artifact_prefix=build/fuzz/
+
+fuzz: build/fuzz/fuzz
+	$(PYTHON) tests/fuzz/seeds.py build/fuzz/corpus
+	@for target in $(FUZZERS); do \
+		cp $< build/fuzz/$$target; \
+		set -- build/fuzz/$$target $(FUZZ_RUN) build/fuzz/corpus/$$target; \
+		if [ '$(FUZZ_SECONDS)' ]; then "$$@" -max_total_time=$(FUZZ_SECONDS) || exit 1; else echo "$$@"; fi; \
+	done
+
+build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FLAGS) $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
+
+# gcc's analyzer follows every path, but takes the vectors of kernels.c for numbers. clang's own is left out: it loses sight of what one
+# function has made sure of for another. Of clang-tidy's checks, these are matters of taste (parameters that could be swapped, names that
+# the standard reserves and the C library wants defined, results of printf, which ferror tells at the end) or take bytes for strings, and
+# products of ints that are known to be small for an overflow (test_hostile.py). cppcheck's take the address of a result for a use of it.
+LINT_GCC ?= gcc
+TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
+-cert-dcl51-cpp,-cert-err33-c,-cert-err34-c,-bugprone-not-null-terminated-result,-bugprone-implicit-widening-of-multiplication-result
+
+lint:
+	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
+	if found $(LINT_GCC); then for file in $(filter-out src/kernels.c,$(SOURCES)); do \
+		$(LINT_GCC) $(FLAGS) -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
+	if found clang-tidy; then clang-tidy --quiet --warnings-as-errors='*' --checks='-*,$(TIDY)' $(SOURCES) -- \
+		-std=c11 -march=native 2> /dev/null || status=1; fi; \
+	if found cppcheck; then cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
+		--suppress=uninitvar --suppress=ctuuninitvar $(SOURCES) || status=1; fi; \
+	exit $$status
+
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: debug test figures clean help FORCE
+.PHONY: debug test figures fuzz lint clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

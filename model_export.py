@@ -127,7 +127,8 @@ def main(arguments):
     if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context:
         say('wrong usage (expected SOURCE OUT.bin, or --tokenizer FILE OUT.bin; see --help)')
         return 2
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, signal.default_int_handler)
     try:
         if '--tokenizer' in options:
             export_tokenizer(*names)

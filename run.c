@@ -147,7 +147,7 @@ static bool parse_word(const char *option, const char *text, const char *const *
     return fail(err, "%s: '%.60s' is not known (expected %s)", option, text, all);
 }
 
-// Sets one option. `value` is NULL for options without an argument.
+// Sets one option. `value` is empty for options without an argument.
 static bool set_option(Options *o, const char *name, const char *value, Error *err) {
     static const char *const modes[] = {"generate", "chat"};
     const struct {
@@ -203,8 +203,8 @@ static bool parse_options(int argc, char **argv, Options *o, Error *err) {
             if (option_texts[j].name && strcmp(name, option_texts[j].name) == 0) text = &option_texts[j];
         if (!text) return fail(err, "there is no option '%.100s' (see --help)", argv[i]);
         if (equals && !text->argument) return fail(err, "%s takes no value", name);
-        const char *value = equals ? equals + 1 : NULL;
-        if (text->argument && !value && !(value = argv[++i])) return fail(err, "%s needs a value (%s)", name, text->argument);
+        const char *value = equals ? equals + 1 : text->argument ? argv[++i] : "";
+        if (!value) return fail(err, "%s needs a value (%s)", name, text->argument);
         if (strcmp(name, "--quantize") == 0) {
             if (!argv[i + 1]) return fail(err, "--quantize needs two values (q8 or q4, and OUT)");
             o->quantize_type = value;
@@ -582,7 +582,9 @@ static int context_of(const Options *o, const Program *p) {
 
 static bool run_quantize(const Options *o, const Program *p, Error *err) {
     QuantizeError errors[N_TENSOR_CLASSES];
-    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, errors, err)) return false;
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, &interrupted, errors, err)) return false;
     printf("# errors as shares of the mean absolute weight of the class\ntensors\tworst\tmean\n");
     for (int i = 0; i < N_TENSOR_CLASSES; i++)
         if (errors[i].mean > 0) printf("%s\t%.6f\t%.6f\n", errors[i].name, errors[i].worst, errors[i].mean);
@@ -623,10 +625,11 @@ int main(int argc, char **argv) {
     if (!understood || !check_options(&options, &err)) return finish(false, &err), EXIT_USAGE;
     if (options.threads || !getenv("OMP_NUM_THREADS")) set_thread_count(options.threads ? options.threads : physical_cores());
     signal(SIGBUS, on_bus_error);
+    signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing like others
     Program program = {.end_of_turn = -1};
     bool passed = true, ok = run_job(&options, &program, &passed, &err);
     int status = finish(ok, &err);
     close_program(&program);
-    if (ok && interrupted) return EXIT_INTERRUPTED;
+    if (interrupted) return EXIT_INTERRUPTED;
     return passed ? status : EXIT_FAILURE;
 }

@@ -16,9 +16,8 @@ typedef struct {
 
 static void add(Turn *t, const int32_t *ids, size_t n) {
     if (t->failed || n == 0) return;
-    int32_t *grown = realloc(t->ids, (t->n + n) * sizeof *grown);
-    if (!grown || t->n + n > INT_MAX) {
-        if (grown) t->ids = grown;
+    int32_t *grown = t->n + n <= INT_MAX ? realloc(t->ids, (t->n + n) * sizeof *grown) : NULL;
+    if (!grown) {
         t->failed = !fail(t->err, "no memory for a turn of %zu tokens", t->n + n);
         return;
     }
@@ -48,9 +47,9 @@ int chat_end_of_turn(const Tokenizer *tokenizer) {
 // Llama 2: <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s><s>[INST] user [/INST] ...
 static void add_llama2(Turn *t, const char *system_prompt, const char *user) {
     size_t room = strlen(system_prompt) + strlen(user) + 64;
-    char *text = malloc(room);
+    char *text = alloc_array(room, 1, "a turn", t->err);
     if (!text) {
-        t->failed = !fail(t->err, "no memory for a turn");
+        t->failed = true;
         return;
     }
     if (system_prompt[0])
@@ -72,9 +71,9 @@ static void add_llama3_message(Turn *t, const char *role, const char *text) {
     add_id(t, tokenizer_special(t->tokenizer, "<|start_header_id|>"));
     add_text(t, role, strlen(role));
     add_id(t, tokenizer_special(t->tokenizer, "<|end_header_id|>"));
-    char *body = malloc(length + 2);
+    char *body = alloc_array(length + 2, 1, "a turn", t->err);
     if (!body) {
-        t->failed = !fail(t->err, "no memory for a turn");
+        t->failed = true;
         return;
     }
     memcpy(body, "\n\n", 2);

@@ -184,7 +184,7 @@ static bool build(Haystack *h, const Tokenizer *tokenizer, int sentences, double
         int bos = tokenizer_bos(tokenizer), with_bos = bos >= 0;
         if (with_bos) h->ids[0] = bos;
         memcpy(h->ids + with_bos, ids, n * sizeof *ids);
-        h->n_ids = (int)n + with_bos;
+        h->n_ids = (n < 1 << 30 ? (int)n : 1 << 30) + with_bos;  // what is longer fits in no context
     }
     free(ids);
     return h->ids != NULL;

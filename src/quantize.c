@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
     FILE *file;
+    const volatile sig_atomic_t *stop;
     size_t offset;
     bool failed;
     int reason;  // errno of the first failure
@@ -31,6 +32,7 @@ static const char *const class_names[N_TENSOR_CLASSES] = {"embedding", "attentio
 enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER };
 
 static void put(Writer *w, const void *data, size_t n) {
+    if (*w->stop && !w->failed) w->failed = true, w->reason = EINTR;
     if (n > 0 && !w->failed && fwrite(data, 1, n, w->file) != n) w->failed = true, w->reason = errno;
     w->offset += n;
 }
@@ -226,12 +228,13 @@ static bool put_model(Writer *w, const Model *m, Error *err) {
     return true;
 }
 
-bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_TENSOR_CLASSES], Error *err) {
+bool model_quantize(const Model *m, WeightType type, const char *out_path, const volatile sig_atomic_t *stop, QuantizeError errors[N_TENSOR_CLASSES],
+                    Error *err) {
     size_t length = strlen(out_path);
-    char *temporary = malloc(length + 32);
-    if (!temporary) return fail(err, "%s: no memory for a file name", out_path);
+    char *temporary = alloc_array(length + 32, 1, "a file name", err);
+    if (!temporary) return false;
     snprintf(temporary, length + 32, "%s.tmp.%ld", out_path, (long)getpid());
-    Writer w = {.file = fopen(temporary, "wbx"), .type = type};
+    Writer w = {.file = fopen(temporary, "wbx"), .stop = stop, .type = type};
     bool ok = w.file != NULL;
     if (!ok) fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
     if (ok) {

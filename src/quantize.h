@@ -2,6 +2,8 @@
 #ifndef QUANTIZE_H
 #define QUANTIZE_H
 
+#include <signal.h>
+
 #include "model.h"
 
 // What rounding did to one class of tensors: differences between weights before and after, as shares of the class's mean
@@ -15,7 +17,9 @@ enum { N_TENSOR_CLASSES = 4 };  // embedding, attention, feed-forward, classifie
 
 // Writes a version 3 copy with every matrix quantized to `type` (q8 or q4), on all threads, to a temporary name that is
 // renamed when all is written; the bytes do not depend on the number of threads. Norms stay float32. errors[] is filled, a
-// class that the model does not have (a shared classifier) with zeros. False with the reason, and nothing left behind, on failure.
-bool model_quantize(const Model *model, WeightType type, const char *out_path, QuantizeError errors[N_TENSOR_CLASSES], Error *err);
+// class that the model does not have (a shared classifier) with zeros. False with the reason, and nothing left behind, on failure
+// and when *stop becomes true, which a signal may do.
+bool model_quantize(const Model *model, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
+                    QuantizeError errors[N_TENSOR_CLASSES], Error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "sampler.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -65,8 +66,10 @@ static int from_nucleus(const Sampler *s, const float *probabilities, float shar
 
 int sampler_next(Sampler *s, float *x) {
     int n = s->vocab_size;
-    if (s->temperature == 0) return likeliest(x, n);
-    scale_by(x, 1 / s->temperature, (size_t)n);
+    float sharpness = 1 / s->temperature;
+    // Also when the temperature is so low, or a logit so high, that float's range ends: that is the limit that they come near.
+    if (!isfinite(sharpness * max_of(x, n))) return likeliest(x, n);
+    scale_by(x, sharpness, (size_t)n);
     float total = exp_and_sum(x, n, max_of(x, n)), share = random_share(&s->state), reach = 0;
     scale_by(x, 1 / total, (size_t)n);
     if (s->top_p > 0 && s->top_p < 1 && n > 1) return from_nucleus(s, x, share);

@@ -13,14 +13,15 @@ const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = 
 
 // ---- numbers --------------------------------------------------------------------------------------------------------
 
-static bool begins_like_number(const char *text) {
-    return (*text >= '0' && *text <= '9') || *text == '-' || *text == '+' || *text == '.';
+// Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
+static bool is_decimal(const char *text) {
+    return *text && text[strspn(text, "0123456789.eE+-")] == '\0';
 }
 
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err) {
     char *end;
     double x = strtod(text, &end);
-    if (!begins_like_number(text) || *end || !isfinite(x) || x < low || x > high)
+    if (!is_decimal(text) || *end || !isfinite(x) || x < low || x > high)
         return fail(err, "%s: '%.60s' is not a number from %g to %g", name, text, low, high);
     *out = x;
     return true;
@@ -30,7 +31,7 @@ bool parse_int(const char *name, const char *text, long low, long high, int *out
     char *end;
     errno = 0;
     long x = strtol(text, &end, 10);
-    if (!begins_like_number(text) || *end || errno == ERANGE || x < low || x > high)
+    if (!is_decimal(text) || *end || errno == ERANGE || x < low || x > high)
         return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
     *out = (int)x;
     return true;
@@ -117,8 +118,8 @@ static bool parse_setting(List *list, int first, const char **at, Error *err) {
     snprintf(key, sizeof key, "%.*s", (int)key_length, p);
     p += key_length;
     int n_before = list->n - first;
-    RopeSettings *before = malloc((size_t)n_before * sizeof *before);
-    if (!before) return fail(err, "no memory for a list of methods");
+    RopeSettings *before = alloc_array((size_t)n_before, sizeof *before, "a list of methods", err);
+    if (!before) return false;
     memcpy(before, list->items + first, (size_t)n_before * sizeof *before);
     list->n = first;
     bool ok = true;
@@ -180,8 +181,8 @@ static bool append_all(List *list, const RopeSettings *base, bool has_longrope_l
 }
 
 RopeSettings *settings_parse_list(const char *text, const RopeSettings *base, bool has_longrope_lists, int *n, Error *err) {
-    List list = {.items = malloc(MAX_METHODS * sizeof *list.items)};
-    bool ok = list.items || fail(err, "no memory for a list of methods");
+    List list = {.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err)};
+    bool ok = list.items != NULL;
     const char *p = text;
     while (ok) {
         size_t length = strcspn(p, ":,");

@@ -287,10 +287,11 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const Input input = {s->x + (size_t)row * dim, n_rows, s->model->final_norm, m->norm_eps};
 #pragma omp parallel num_threads(thread_count()) if ((size_t)n_rows * dim * (size_t)m->vocab_size >= WORTH_A_TEAM)
     matmul(&product, 1, &input, s->workspace);
-    if (!all_finite(s->logits, (size_t)n_rows * (size_t)m->vocab_size)) {
-        fail(err, "NaN or infinity among the logits at position %d or shortly behind: the final norm or the classifier holds it, or leads to it",
-             s->position - s->n_kept + row);
-        return NULL;
-    }
+    for (int i = 0; i < n_rows; i++)
+        if (!all_finite(s->logits + (size_t)i * (size_t)m->vocab_size, (size_t)m->vocab_size)) {
+            fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to it",
+                 s->position - s->n_kept + row + i);
+            return NULL;
+        }
     return s->logits;
 }

@@ -16,6 +16,9 @@ typedef struct {
 // Control characters in it (a hostile file's names) become '?', so that an error stays one line.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold; longer products go through mul_size.
+_Static_assert(sizeof(size_t) >= 8, "a 64-bit machine: models are mapped whole, and so are their sizes");
+
 // *out = a * b, or a + b. False when the true result does not fit in size_t.
 bool mul_size(size_t a, size_t b, size_t *out);
 bool add_size(size_t a, size_t b, size_t *out);

@@ -77,7 +77,7 @@ class Result:
 
 def run(*arguments, stdin=b'', program=RUN, timeout=120, **options):
     """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more."""
-    environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive', ASAN_OPTIONS='detect_leaks=1', LC_ALL='C')
+    environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive', ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     try:
         done = subprocess.run([program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
                               stderr=subprocess.PIPE, timeout=timeout, env=environment, **options)
@@ -149,7 +149,7 @@ def compiler(commands, what):
     return not failed
 
 
-def compiled(source, kind):
+def compiled(source, kind, *more_flags):
     """The path of a program made from run.c or a test in C, or None when the compiler has no sanitizers. Kept in build/tests.
     kind: 'same' as ./run itself, 'portable' for any processor of this family, 'sanitized' against bad memory and undefined behaviour."""
     built_with = os.path.join(ROOT, 'build', 'flags')
@@ -172,10 +172,15 @@ def compiled(source, kind):
     program = os.path.join(folder, os.path.basename(source)[:-2])
     if not compiler(commands, '%s, %s' % (source, kind)):
         return None
-    if stale(program, objects + headers + [os.path.join(ROOT, source)]):
-        if not compiler([flags + [os.path.join(ROOT, source), *objects, '-o', program, '-lm']], '%s, %s' % (source, kind)):
+    if stale(program, objects + headers + [os.path.join(ROOT, source), os.path.join(ROOT, 'run.c')]):
+        if not compiler([flags + [os.path.join(ROOT, source), *objects, *more_flags, '-o', program, '-lm']], '%s, %s' % (source, kind)):
             return None
     return program
+
+
+def fuzzer():
+    """tests/fuzz/fuzz.c without libFuzzer, with the sanitizers."""
+    return compiled('tests/fuzz/fuzz.c', 'sanitized', '-Wl,--wrap=map_file,--wrap=unmap_file')
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

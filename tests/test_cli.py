@@ -33,14 +33,19 @@ def chain_model(name, nexts, seq_len=200, **changes):
     return in_work(name)
 
 
-def alphabet(**options):
-    """a is followed by b, and so on to z and the end."""
+def alphabet(more={}, **options):
+    """a is followed by b, and so on to z and the end; `more` tells what else follows what."""
     nexts = {token(a): token(b) for a, b in zip(LETTERS[1:], LETTERS[2:])}
-    nexts.update({token(' '): token('a'), BOS: token('q'), EOS: token('c'), token('z'): EOS})
+    nexts.update({token(' '): token('a'), BOS: token('q'), EOS: token('c'), token('z'): EOS, **more})
     return chain_model('alphabet.bin', nexts, **options)
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------
+
+# What is not a number to any option, or too large for all of them.
+NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e', 'e5', '1e', '1e+', '1.2.3', '1,5', '5,', '1_000', '\u0665', '-1', '-1e5', 'nan', 'NAN',
+              'nan(1)', 'inf', '-inf', 'Infinity', '0x10', '0X1', '0x1p4', '0b1', '1f', '1e999', '-1e999', '1e19', '99999999999999999999', '9' * 400]
+
 
 def test_usage_errors():
     m = tiny_model('tiny.bin')
@@ -54,10 +59,15 @@ def test_usage_errors():
         result = run(m, option)
         one_line(result, 2, 'an option %s' % option[:20], option[:20])
     numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor --low-freq-factor --high-freq-factor '
-               '--window --sinks --samples --trials --min-accuracy').split()
+               '--window --sinks --samples --trials --min-accuracy --head-dim').split()
     for option in numbers:
-        for value in ('x', '', '5x', '5 ', ' 5', '--', 'nan', 'inf', '-inf', '1e999', '1,5', '-1', '99999999999999999999999'):
+        for value in NO_NUMBERS:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
+            if option.startswith('--'):
+                one_line(run(m, option + '=' + value), 2, '%s=%r' % (option, value), option)
+    for key in ('factor theta train-ctx beta-fast beta-slow attn-factor low-freq-factor high-freq-factor window sinks').split():
+        for value in NO_NUMBERS:
+            one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
     for option, *values in (('-p', '1.5'), ('-t', '-0.1'), ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'), ('--factor', '0.5', '0'),
                             ('--theta', '1', '0'), ('--train-ctx', '0'), ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'),
                             ('--trials', '0'), ('--min-accuracy', '1.1'), ('--kv', 'f64', 'F16', ''), ('-m', 'talk', ''), ('--ramp', 'dim', ''),
@@ -121,6 +131,8 @@ def test_memory_is_refused():
     result = run(m, '-n', 10000, '-i', 'x', preexec_fn=little_memory)
     check(result.status == 1 and '10000' in result.err.splitlines()[-1] and 'MB' in result.err and not result.raw,
           'a context that the limits of the process forbid', result)
+    result = run(m, '-n', 100, '-f', '/dev/zero', preexec_fn=little_memory)
+    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: /dev/zero: no memory for its text'), 'a prompt without an end', result)
 
 
 # ---- what comes out -------------------------------------------------------------------------------------------------

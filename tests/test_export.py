@@ -281,7 +281,10 @@ def test_refused_settings():
         ('truncate of another kind', {block: dict(YARN, truncate='no')}, 'truncate'),
         ('original null', {block: {**YARN, ORIGINAL: None}}, ORIGINAL),
         ('original null beside', {ORIGINAL: None, block: YARN}, ORIGINAL),
-        ('original 0', {block: {**YARN, ORIGINAL: 0}}, ORIGINAL),
+        ('original 0', {block: {**YARN, ORIGINAL: 0}}, ORIGINAL), ('longrope, original 1', {block: {**LONG, ORIGINAL: 1}}, ORIGINAL),
+        ('longrope, original 1 beside', {ORIGINAL: 1, block: LONG}, ORIGINAL),
+        ('longrope of one position', {'max_position_embeddings': 1, block: changed(LONG, **{ORIGINAL: ...})}, 'max_position_embeddings'),
+        ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'), ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'),
         ('original a fraction', {block: {**YARN, ORIGINAL: 64.5}}, ORIGINAL),
         ('longrope list too short', {block: dict(LONG, short_factor=[1.0, 1.0])}, 'short_factor'),
         ('longrope list missing', {block: changed(LONG, long_factor=...)}, 'long_factor'),
@@ -328,6 +331,11 @@ def test_refused_weights():
         ('half a header', good[:8 + length // 2], 'header'), ('no data', good[:8 + length], 'cut short'),
         ('one byte short', good[:-1], 'cut short'), ('one byte long', good + b'\0', 'too long'),
         ('header of 1 GB', struct.pack('<Q', 1 << 30) + good[8:], 'header'), ('header of 2^64-1', b'\xff' * 8 + good[8:], 'header'),
+        ('header deep', with_header('[' * 100000, data), 'JSON'), ('header deep in an entry', with_header('{"a": ' * 100000, data), 'JSON'),
+        ('header with a huge number', with_header('{"a": {"data_offsets": [0, %s]}}' % ('9' * 1000000), data), 'a: '),
+        ('header with NaN', with_header(json.dumps({**header, q: dict(header[q], data_offsets=[float('nan'), end])}), data), q),
+        ('header with infinity', with_header(json.dumps({**header, q: dict(header[q], shape=[float('inf')])}), data), q),
+        ('header with a surrogate', with_header(json.dumps({**header, '\ud800': header[q]}), data), 'ud800'),
         ('header not JSON', struct.pack('<Q', 8) + b'{"a": 1,' + data, 'JSON'), ('header a list', with_header('[]', data), 'JSON'),
         ('header empty', with_header('{}', b''), 'embed_tokens'),
         ('entry a number', with_header(json.dumps({**header, q: 5}), data), q),
@@ -349,6 +357,10 @@ def test_refused_weights():
     ]
     for name, content, key in files:
         refused('safetensors ' + name, Case(LLAMA, content), key)
+    case = Case(LLAMA, struct.pack('<Q', 1 << 30) + b'{')
+    with open(os.path.join(case.folder, 'model.safetensors'), 'r+b') as file:
+        file.truncate((1 << 30) + 100)
+    refused('safetensors header of 1 GB that is there, a hole on disk', case, 'header')
     for name in (q, 'model.norm.weight', 'lm_head.weight', 'model.embed_tokens.weight'):
         refused('no ' + name, Case(LLAMA, {n: t for n, t in tensors.items() if n != name}), name)
     for extra in ('model.layers.0.self_attn.q_proj.bias', 'model.layers.0.self_attn.q_norm.weight', 'model.layers.2.mlp.up_proj.weight',
@@ -368,6 +380,13 @@ def test_refused_weights():
     for name, content, key in (('no weight_map', '{}', 'weight_map'), ('weight_map a list', '{"weight_map": []}', 'weight_map'),
                                ('a shard elsewhere', '{"weight_map": {"a": "../x.safetensors"}}', 'weight_map'),
                                ('a shard of another kind', '{"weight_map": {"a": 5}}', 'weight_map'),
+                               ('an absolute shard', '{"weight_map": {"a": "/etc/passwd"}}', 'weight_map'),
+                               ('the folder above', '{"weight_map": {"a": ".."}}', 'is not a file'),
+                               ('this folder', '{"weight_map": {"a": "."}}', 'is not a file'), ('no name', '{"weight_map": {"a": ""}}', 'weight_map'),
+                               ('a name with a zero', '{"weight_map": {"a": "x\\u0000y"}}', 'no such file'),
+                               ('a name that is no text', '{"weight_map": {"a": "\\ud800"}}', 'no such file'), ('deep', '[' * 100000, index),
+                               ('the index as its own shard', '{"weight_map": {"a": "%s"}}' % index, index),
+                               ('twice', '{"weight_map": {"a": "x", "a": "x"}}', "'a' appears twice"),
                                ('empty', '{"weight_map": {}}', 'embed_tokens')):
         case = Case(LLAMA)
         case.put(index, content)
@@ -454,7 +473,7 @@ def test_large():
     run = case.run_fresh(case.folder, case.out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20)))
     size = os.path.getsize(case.out) if os.path.exists(case.out) else 0
     check('%d MB in 100 MB of memory' % (at >> 20), run.returncode == 0 and 0 <= size - at < 4096, run.stderr)
-    for number in signal.SIGINT, signal.SIGTERM:
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2', str(int(number))],
                              stderr=subprocess.PIPE,
                              universal_newlines=True)

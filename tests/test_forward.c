@@ -156,36 +156,7 @@ static void test_threads(void) {
     free(one);
 }
 
-// Opens each file of standard input's list and, when that is possible, reads a little with it.
-static int open_files(void) {
-    char path[4096];
-    while (fgets(path, sizeof path, stdin)) {
-        Error err;
-        path[strcspn(path, "\n")] = '\0';
-        if (!model_open(path, &model, &err)) {
-            printf("%s\t%s\n", path, err.text);
-            fflush(stdout);
-            continue;
-        }
-        size_t cache;
-        bool ok = settings_resolve(&settings_nothing_said, &model, (RopeConfig){0}, 40, &plan, &err);
-        SessionConfig config = {.rope = plan.rope, .window = plan.window, .context = 40};
-        Session *s = ok && session_bytes(&model, &config, &cache) < 100 << 20 ? session_new(&model, &config, &err) : NULL;
-        if (s) {
-            int32_t some[40];
-            for (int i = 0; i < 40; i++) some[i] = i * 7 % model.config.vocab_size;
-            ok = session_read(s, some, 38, 38, 1, &err) && session_read(s, some, 2, 40, 1, &err) && session_logits(s, 0, 1, &err);
-        }
-        session_free(s);
-        model_close(&model);
-        printf("%s\tok\n", path);
-        fflush(stdout);
-    }
-    return 0;
-}
-
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "open") == 0) return open_files();
     if (argc != 9) return 2;
     Error err;
     label = argv[8];

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Files made to do harm: cut anywhere, with impossible headers, with thousands of random ones, each opened (and, when it opens, read with) by
-programs built with the address and undefined-behaviour sanitizers. test_forward.c's `open` takes thousands at a time."""
+programs built with the address and undefined-behaviour sanitizers. tests/fuzz/fuzz.c's `open` takes thousands at a time."""
 
 import os
 import random
 import struct
 import subprocess
 
-from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, header, in_work, main, one_line, random_weights, read, run, shapes, skip,
+from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip,
                     write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32, train_ctx=32)
@@ -31,7 +31,7 @@ def models():
 
 def opened(files, what):
     """Opens (label, bytes) pairs in one sanitized process. {label: 'ok' or the reason}."""
-    program = compiled('tests/test_forward.c', 'sanitized')
+    program = fuzzer()
     if not program:
         skip(what + ' (the compiler has no sanitizers)')
         return {}

@@ -2,9 +2,13 @@
 """Smaller weights: float16, bfloat16 and q8 against float32 of the same model, and the files that --quantize writes."""
 
 import os
+import resource
+import signal
 import struct
+import subprocess
+import time
 
-from common import (BF16, F16, FIELDS, Q4, Q8, SHARED, check, config, decode_q4, good, in_work, main, one_line, perplexity, random_ids,
+from common import (BF16, F16, FIELDS, Q4, Q8, RUN, SHARED, check, config, decode_q4, good, header, in_work, main, one_line, perplexity, random_ids,
                     random_weights, read, run, shapes, skip, table, write, write_model)
 
 SHAPE = dict(dim=70, hidden_dim=150, n_heads=5, n_kv_heads=1, head_dim=14, vocab_size=90)
@@ -145,9 +149,7 @@ def test_places_that_cannot_be_written():
     check(sorted(os.listdir(folder)) == before, '--quantize leaves nothing behind', os.listdir(folder))
 
     def small_files():
-        import resource
-        import signal
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
     one_line(run(model, '--quantize', 'q8', os.path.join(folder, 'full.bin'), preexec_fn=small_files), 1, '--quantize on a full disk', 'full.bin')
     check(sorted(os.listdir(folder)) == before, '--quantize on a full disk leaves nothing behind', os.listdir(folder))
@@ -155,6 +157,23 @@ def test_places_that_cannot_be_written():
     result = run(model, '--quantize', 'q8', model)
     check(result.status == 0 and len(read(model)) < len(original) or result.status == 1 and read(model) == original, '--quantize onto its own source',
           result)
+
+
+def test_interrupted():
+    """A signal while a large model (a hole on disk) is written: one line, status 130, and nothing left behind."""
+    c = config(dim=4096, hidden_dim=8192, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=3)
+    model, folder = write(in_work('large.bin'), header(c)), in_work('interrupted')
+    os.truncate(model, 256 + sum(-(-4 * max(rows, 1) * columns // 64) * 64 for _, rows, columns in shapes(c)))
+    os.mkdir(folder)
+    for number in signal.SIGINT, signal.SIGTERM:
+        process = subprocess.Popen([RUN, model, '--quantize', 'q4', os.path.join(folder, 'out.bin')], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not os.listdir(folder) and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        check(process.returncode == 130 and err.startswith(b'run: ') and err.count(b'\n') == 1 and not out and not os.listdir(folder),
+              '--quantize interrupted by signal %d' % number, '%s %r %s' % (process.returncode, err, os.listdir(folder)))
+    os.remove(model)
 
 
 def test_trained_model():

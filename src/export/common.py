@@ -10,7 +10,7 @@ NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
 
 # What run accepts.
 MAX_WIDTH, MAX_LAYERS, MAX_HEADS, MAX_HEAD_DIM = 1 << 20, 1 << 16, 1 << 14, 1 << 10
-MAX_VOCAB, MAX_SEQ, MAX_EOS = 1 << 24, 1 << 30, 8
+MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS = 1 << 24, 1 << 30, 8, 1
 
 notes = []      # what to tell the user when all went well
 inputs = set()  # the files that are read, not to be overwritten
@@ -52,9 +52,9 @@ class Keys:
         return self.get(key, lambda v: type(v) is int and low <= v <= high,
                         'a whole number from %d to %d' % (low, high), default, null)
 
-    def number(self, key, default=REFUSED, null=REFUSED, above=0.0, zero=False):
-        return self.get(key, lambda v: is_number(v, above) or zero and type(v) in (int, float) and v == 0,
-                        'a number above %g, at most %g' % (above, NUMBER_LIMIT), default, null)
+    def number(self, key, default=REFUSED, null=REFUSED, above=0.0, zero=False, high=NUMBER_LIMIT):
+        return self.get(key, lambda v: is_number(v, above) and v <= high or zero and type(v) in (int, float) and v == 0,
+                        'a number above %g, at most %g' % (above, high), default, null)
 
     def flag(self, key, default=REFUSED, null=REFUSED):
         return self.get(key, lambda v: type(v) is bool, 'true or false', default, null)

@@ -2,7 +2,7 @@
 
 import os
 
-from .common import (MAX_EOS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, REFUSED, Keys,
+from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, REFUSED, Keys,
                      is_number, notes, read_json)
 
 ARCHITECTURES = {'llama': 'LlamaForCausalLM', 'mistral': 'MistralForCausalLM'}
@@ -50,7 +50,7 @@ def read_config(folder):
         'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'vocab_size': vocab_size,
         'seq_len': seq_len, 'tied': config.flag('tie_word_embeddings', False),
         'sliding_window': config.integer('sliding_window', MAX_SEQ, 4096, 0) if mistral else 0,
-        'norm_eps': config.number('rms_norm_eps', 1e-6),
+        'norm_eps': config.number('rms_norm_eps', 1e-6, high=MAX_EPS),
         'bos_id': config.integer('bos_token_id', vocab_size - 1, 1, -1, 0), 'eos_ids': eos_ids,
         **read_rope(config, head_dim, seq_len)}
 
@@ -85,7 +85,10 @@ def read_rope(config, head_dim, seq_len):
             'train_ctx': seq_len, 'truncate': 1}
     if kind in ('yarn', 'longrope', 'llama3'):  # the others count from max_position_embeddings, whatever else is said
         key = 'original_max_position_embeddings'
-        rope['train_ctx'] = config.integer(key, MAX_SEQ, block.integer(key, MAX_SEQ, seq_len))
+        low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
+        rope['train_ctx'] = config.integer(key, MAX_SEQ, block.integer(key, MAX_SEQ, seq_len, low=low), low=low)
+        if rope['train_ctx'] < low:
+            config.refuse('max_position_embeddings', '%d or more' % low)
     if kind in ('linear', 'dynamic', 'llama3'):
         rope['factor'] = block.number('factor')
     if kind in ('yarn', 'longrope'):

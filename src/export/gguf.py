@@ -7,7 +7,7 @@ are moved as they lie.
 import struct
 from math import log, pi, prod
 
-from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, is_number,
+from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, is_number,
                      notes, size_of)
 from .tensors import Checkpoint, Tensor
 
@@ -59,7 +59,7 @@ def read_gguf(path):
              'head_dim': head_dim, 'vocab_size': embedding.shape[0], 'seq_len': seq_len,
              'tied': NAMES['classifier'] not in tensors,
              'sliding_window': keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0),
-             'norm_eps': keys.number('attention.layer_norm_rms_epsilon'),
+             'norm_eps': keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS),
              'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
              'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
              'group_size': 32 if embedding.dtype == 'Q8_0' else 0, **read_rope(path, keys, tensors, head_dim, seq_len)}
@@ -94,6 +94,8 @@ def read_rope(path, keys, tensors, head_dim, seq_len):
                           'factor %g (expected them alone)' % (kind, factor))
         if divisors[0]:
             return divided(rope, divisors[0], head_dim, seq_len)
+        if original < 2:
+            keys.refuse('rope.scaling.original_context_length', '2 or more')
         return {**rope, 'rope_method': 6, 'factor': seq_len / original, 'train_ctx': original,
                 'attention_factor': attention, 'short_factor': divisors[1], 'long_factor': divisors[2]}
     if kind == 'longrope':

@@ -3,7 +3,7 @@
 import os
 import re
 
-from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Problem, notes, read_json
+from .common import MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Problem, notes, read_json
 from .tensors import Checkpoint, Joined, same_bytes
 from .torch_files import read_torch
 
@@ -32,7 +32,7 @@ def read_meta(folder, context=None):
     if n_heads % n_kv_heads:
         params.refuse('n_kv_heads', 'a divisor of n_heads, %d' % n_heads)
     model = {'dim': dim, 'n_layers': params.integer('n_layers', MAX_LAYERS), 'n_heads': n_heads,
-             'n_kv_heads': n_kv_heads, 'head_dim': dim // n_heads, 'norm_eps': params.number('norm_eps'),
+             'n_kv_heads': n_kv_heads, 'head_dim': dim // n_heads, 'norm_eps': params.number('norm_eps', high=MAX_EPS),
              'sliding_window': 0}
 
     tensors = read_shards(folder, params, dim)

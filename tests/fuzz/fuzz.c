@@ -1,0 +1,379 @@
+// Hostile input for all that reads files, texts and options. Each target takes bytes, does with them what the program would, and stops
+// at a broken promise; the sanitizers stop at bad memory. `make fuzz` builds the targets for libFuzzer (it defines LIBFUZZER; a program's
+// name says which target it is), and tests/test_fuzz.py builds the same without it:
+//
+//   fuzz TARGET N CRASH FILE...   gives a target each file, then N damaged copies of them, always the same; what stops it is left in CRASH
+//   fuzz open                     names of model files in, one line for each: the name, a tab, "ok" or the error
+#define main run_main
+#include "run.c"
+#undef main
+
+#include <fcntl.h>
+#include <math.h>
+
+#include "src/bytelevel.h"
+
+// A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
+static const uint8_t *input;
+static size_t input_size;
+static const char *const input_path = "input";
+
+bool __wrap_map_file(const char *path, MappedFile *file, Error *err);
+bool __wrap_map_file(const char *path, MappedFile *file, Error *err) {
+    void *copy;
+    *file = (MappedFile){0};
+    if (input_size == 0) return fail(err, "%s: the file is empty", path);
+    if (posix_memalign(&copy, 64, input_size) != 0) abort();
+    *file = (MappedFile){memcpy(copy, input, input_size), input_size};
+    return true;
+}
+
+void __wrap_unmap_file(MappedFile *file);
+void __wrap_unmap_file(MappedFile *file) {
+    free((void *)file->data);
+    *file = (MappedFile){0};
+}
+
+static void promise(bool kept, const char *what) {
+    if (kept) return;
+    fprintf(stderr, "fuzz: a broken promise: %s\n", what);
+    abort();
+}
+
+// ---- targets --------------------------------------------------------------------------------------------------------
+
+// A model file: when it opens, a prompt and a token are read with it. Its last byte chooses the cache and the window. The reason why
+// it does not open goes to *err.
+static bool try_model(const char *path, Error *err) {
+    Model model;
+    RopePlan plan;
+    Error why;
+    if (!model_open(path, &model, err)) return false;
+    size_t cache;
+    int last = model.file.data[model.file.size - 1];
+    bool ok = settings_resolve(&settings_nothing_said, &model, (RopeConfig){0}, 40, &plan, &why);
+    SessionConfig config = {.rope = plan.rope, .window = last / 4 % 8, .sinks = last / 32, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
+    Session *s = ok && session_bytes(&model, &config, &cache) < 100 << 20 ? session_new(&model, &config, &why) : NULL;
+    int32_t ids[40];
+    for (int i = 0; i < 40; i++) ids[i] = i * 7 % model.config.vocab_size;
+    const float *logits = s && session_read(s, ids, 38, 38, 1, &why) && session_read(s, ids, 2, 40, 1, &why) ? session_logits(s, 0, 1, &why) : NULL;
+    for (int i = 0; logits && i < model.config.vocab_size; i++) promise(isfinite(logits[i]), "logits are numbers");
+    session_free(s);
+    model_close(&model);
+    return true;
+}
+
+static void fuzz_model(const uint8_t *data, size_t size) {
+    Error err;
+    (void)data, (void)size;
+    if (!try_model(input_path, &err)) promise(strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n'), "a reason names the file, in one line");
+}
+
+// The text of some ids, in memory that the caller frees.
+static char *decode(const Tokenizer *t, const int32_t *ids, size_t n, size_t *length) {
+    size_t room = 1, n_piece;
+    for (size_t i = 0; i < n; i++) tokenizer_decode(t, i ? ids[i - 1] : -1, ids[i], &n_piece), room += n_piece;
+    char *text = malloc(room);
+    if (!text) abort();
+    *length = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *piece = tokenizer_decode(t, i ? ids[i - 1] : -1, ids[i], &n_piece);
+        memcpy(text + *length, piece, n_piece);
+        *length += n_piece;
+    }
+    return text;
+}
+
+// A text goes there and back: what comes back is in *out, when it could be encoded.
+static bool round_trip(const Tokenizer *t, const char *text, size_t n, char **out, size_t *n_out) {
+    Error err;
+    size_t n_ids;
+    int32_t *ids = tokenizer_encode(t, text, n, &n_ids, &err);
+    for (size_t i = 0; ids && i < n_ids; i++) promise(ids[i] >= 0 && ids[i] < tokenizer_vocab_size(t), "ids are in the vocabulary");
+    if (ids) *out = decode(t, ids, n_ids, n_out);
+    free(ids);
+    return ids != NULL;
+}
+
+// A tokenizer file, whose first four bytes (the longest token, which nobody needs) are taken for the model's vocabulary.
+static void fuzz_tokenizer(const uint8_t *data, size_t size) {
+    static const char text[] = " a  b <s><0x41>\n\xE2\x96\x81 aaaa the\xFF\xF0\x9F\x98\x80 \0 end";
+    Error err;
+    int32_t vocab_size = 0;
+    char *back;
+    size_t n;
+    if (size >= 4) memcpy(&vocab_size, data, 4);
+    Tokenizer *t = tokenizer_open(input_path, vocab_size, &err);
+    if (!t) {
+        promise(strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n'), "a reason names the file, in one line");
+        return;
+    }
+    if (round_trip(t, text, sizeof text - 1, &back, &n)) free(back);
+    for (int id = -2; id <= vocab_size; id++) {
+        const char *piece = tokenizer_decode(t, tokenizer_bos(t), id, &n);
+        if (round_trip(t, piece, n, &back, &n)) free(back);
+    }
+    tokenizer_free(t);
+}
+
+// A tokenizer file in the making.
+typedef struct {
+    uint8_t bytes[8192];
+    size_t size;
+} File;
+
+static void put(File *f, const void *bytes, size_t n) {
+    memcpy(f->bytes + f->size, bytes, n);
+    f->size += n;
+}
+
+static void put_u32(File *f, uint32_t x) {
+    put(f, &x, 4);
+}
+
+static void put_token(File *f, float score, const char *spelling, size_t n) {
+    put(f, &score, 4);
+    put_u32(f, (uint32_t)n);
+    put(f, spelling, n);
+}
+
+enum { N_CONTROL = 3, N_PIECES = 14 };
+
+// A tokenizer of either kind: three control tokens (or what stands for them), 256 bytes, and these pieces, the first merged first.
+static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split) {
+    static const char *const controls[2][N_CONTROL] = {{"<unk>", "<s>", "</s>"}, {"<|start_header_id|>", "<|eot_id|>", "<s>"}};
+    static const char *const pieces[N_PIECES] = {"aa", "aaaa", "th", "the", " t", " the", "11", "\n\n", "\xC3\xA9", "  ", " ", "[u]", "\xC3", "a["};
+    static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1}, {'t', 'h', 2}, {2, 'e', 3}, {' ', 't', 4}, {' ', 3, 5}, {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
+    enum { N_MERGES = sizeof halves / sizeof *halves };
+    File file = {.size = 0}, *f = &file;
+    put_u32(f, 0);
+    for (int i = 0; i < N_CONTROL; i++) put_token(f, 0, controls[bytelevel][i], strlen(controls[bytelevel][i]));
+    for (int b = 0; b < 256; b++) {
+        char spelling[8], byte = (char)b;
+        snprintf(spelling, sizeof spelling, "<0x%02X>", b);
+        put_token(f, 0, bytelevel ? &byte : spelling, bytelevel ? 1 : 6);
+    }
+    for (int i = 0; i < N_PIECES; i++) put_token(f, -(float)i, pieces[i], strlen(pieces[i]));
+    const uint32_t head[] = {0x31544b54, bytelevel, flags, bytelevel ? UINT32_MAX : 1, bytelevel ? UINT32_MAX : 0, 1, split, N_MERGES};
+    put(f, head, bytelevel ? sizeof head : sizeof head - 8);
+    put_u32(f, bytelevel ? 1 : 2);
+    for (int i = 0; i < N_CONTROL + 256 + N_PIECES; i++) {
+        const char *piece = i < N_CONTROL + 256 ? "" : pieces[i - N_CONTROL - 256];
+        bool unused = strcmp(piece, "aaaa") == 0 && !bytelevel;
+        uint8_t type = i < N_CONTROL ? (i == 0 && !bytelevel ? 2 : 3) : i < N_CONTROL + 256 ? (bytelevel ? 1 : 6) : *piece == '[' ? 4 : unused ? 5 : 1;
+        put(f, &type, 1);
+    }
+    for (int i = 0; i < N_MERGES && bytelevel; i++)
+        for (int k = 0; k < 3; k++) put_u32(f, N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
+    Error err;
+    input = file.bytes, input_size = file.size;
+    Tokenizer *t = tokenizer_open(input_path, N_CONTROL + 256 + N_PIECES, &err);
+    promise(t != NULL, err.text);
+    return t;
+}
+
+// A text behind two bytes that choose the tokenizer: through the encoder and back, through a chat, through the stream of characters, and
+// as token ids.
+static void fuzz_text(const uint8_t *data, size_t size) {
+    if (size < 2) return;
+    static Tokenizer *made[2][24][LAST_SPLIT];
+    Error err;
+    bool bytelevel = data[0] & 1;
+    uint32_t flags = data[0] >> 1 & (bytelevel ? 9 : 23), split = data[1] % LAST_SPLIT;
+    Tokenizer **one = &made[bytelevel][flags][split], *t = *one ? *one : (*one = make_tokenizer(bytelevel, flags, 1 + split));
+    int n_turn;
+    size_t n = size - 2, n_once, n_twice, n_ids;
+    char *text = malloc(n + 1), *once = NULL, *twice = NULL, *out = malloc(n + 4);
+    if (!text || !out) abort();
+    memcpy(text, data + 2, n);
+    text[n] = '\0';
+    promise(round_trip(t, text, n, &once, &n_once) && round_trip(t, once, n_once, &twice, &n_twice), "a text has ids");
+    // Flag 2 is byte fallback, and with flag 4 a text loses a space each time.
+    if (bytelevel || (flags & 6) == 2) promise(n_once == n_twice && memcmp(once, twice, n_once) == 0, "what was decoded once comes back as it is");
+    free(chat_turn(t, data[1] & 4, text, once[0] ? text : "x", -1, &n_turn, &err));
+    free(parse_ids(input_path, text, n, &n_ids, &err));
+    Utf8Stream stream = {.drop_bad = data[1] & 8};
+    size_t half = utf8_push(&stream, text, n / 2, out), rest = utf8_push(&stream, text + n / 2, n - n / 2, out);
+    size_t all = half + rest + utf8_flush(&stream, out);
+    promise(stream.drop_bad ? all <= n : all == n, "the stream loses no byte");
+    free(text), free(once), free(twice), free(out);
+}
+
+// A command line, one argument in a line, up to where the model would be read.
+static void fuzz_options(const uint8_t *data, size_t size) {
+    static const double divisors[4] = {1, 1.5, 2, 3};
+    char *text = malloc(size + 1), *argv[64] = {"run"};
+    int argc = 1;
+    if (!text) abort();
+    memcpy(text, data, size);
+    text[size] = '\0';
+    for (char *at = text; at && argc < 63; argc++) {
+        argv[argc] = at;
+        if ((at = strchr(at, '\n'))) *at++ = '\0';
+    }
+    Options o;
+    Error err;
+    Program p = {.model.rope = {.head_dim = 8, .theta = 1e4, .train_ctx = 512, .truncate = true, .short_factors = divisors, .long_factors = divisors}};
+    p.model.config.seq_len = 1024;
+    bool ok = parse_options(argc, argv, &o, &err) && check_options(&o, &err);
+    p.context = ok ? context_of(&o, &p) : 0;
+    if (ok && make_plans(&o, &p, &err)) {
+        for (int i = 0; i < p.n_plans; i++)
+            for (int k = 0; k < 3; k++) {
+                RopeFreqs f;
+                rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
+                for (int j = 0; j < f.n_pairs; j++) promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0 && isfinite(f.ramp[j]), "frequencies are numbers");
+                promise(isfinite(f.scale) && isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
+            }
+    } else {
+        promise(err.text[0] && !strchr(err.text, '\n'), "a reason is one line");
+    }
+    free(p.plans);
+    free(text);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const uint8_t *data, size_t size);
+} targets[] = {{"model", fuzz_model}, {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text}, {"options", fuzz_options}};
+
+static void (*target)(const uint8_t *data, size_t size);
+
+static bool find_target(const char *name) {
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (strcmp(name, targets[i].name) == 0) target = targets[i].run;
+    return target != NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    input = data, input_size = size;
+    target(data, size);
+    return 0;
+}
+
+#ifdef LIBFUZZER
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    const char *slash = strrchr((*argv)[0], '/');
+    (void)argc;
+    if (find_target(slash ? slash + 1 : (*argv)[0])) return 0;
+    fprintf(stderr, "fuzz: the program's name is no target\n");
+    exit(2);
+}
+
+#else
+
+// ---- without libFuzzer ----------------------------------------------------------------------------------------------
+
+static const uint8_t *tried;
+static size_t n_tried;
+static const char *crash_path;
+
+// What the sanitizers do before they end the program. They may not be there.
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static void keep_input(void) {
+    int file = tried ? open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (file >= 0 && write(file, tried, n_tried) < 0) fputs("fuzz: the input could not be kept\n", stderr);
+}
+
+static void on_abort(int signal_number) {
+    (void)signal_number;
+    keep_input();
+    _exit(1);
+}
+
+static uint32_t random_below(uint32_t n) {
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return (uint32_t)(state >> 32) % n;
+}
+
+enum { MOST_FILES = 1024, MOST_BYTES = 1 << 16 };
+
+// Damages `bytes` in one place: a bit, a byte, a number, a stretch that goes, comes twice or is another file's. The new size.
+static size_t damage(uint8_t *bytes, size_t n, const uint8_t *other, size_t n_other) {
+    static const uint32_t numbers[] = {0, 1, 2, 3, 7, 8, 63, 64, 65, 255, 1 << 16, 1 << 20, 1 << 24, 0x7f800000, 0x7fc00000, 0x7fffffff, 0x80000000, 0xffffffff};
+    static const char letters[] = "0129-+.,:=eE aus\n<\xff";
+    uint32_t near = random_below(2) && n > 300 ? 300 : (uint32_t)n, at = near ? random_below(near) : 0;
+    size_t length = 1 + random_below(random_below(4) ? 8 : 200);
+    switch (n > 4 ? random_below(7) : 5) {
+    case 0: bytes[at] ^= (uint8_t)(1 << random_below(8)); return n;
+    case 1: bytes[at] = (uint8_t)random_below(256); return n;
+    case 2: bytes[at] = (uint8_t)letters[random_below(sizeof letters - 1)]; return n;
+    case 3: memcpy(bytes + (at < n - 4 ? at / 4 * 4 : 0), &numbers[random_below(sizeof numbers / sizeof *numbers)], 4); return n;
+    case 4:  // a stretch goes
+        if (at + length > n) length = n - at;
+        memmove(bytes + at, bytes + at + length, n - at - length);
+        return n - length;
+    case 5:  // a stretch of another file comes in
+        if (n_other == 0) return n;
+        if (length > n_other) length = n_other;
+        if (n + length > MOST_BYTES) return n;
+        memmove(bytes + at + length, bytes + at, n - at);
+        memcpy(bytes + at, other + random_below((uint32_t)(n_other - length + 1)), length);
+        return n + length;
+    default:  // a stretch stands there twice
+        if (at + length > n) length = n - at;
+        if (n + length > MOST_BYTES) return n;
+        memmove(bytes + at + length, bytes + at, n - at);
+        return n + length;
+    }
+}
+
+// Memory of exactly the input's size, as libFuzzer gives it.
+static void try_input(const uint8_t *bytes, size_t n) {
+    uint8_t *copy = malloc(n ? n : 1);
+    if (!copy) abort();
+    tried = memcpy(copy, bytes, n), n_tried = n;
+    LLVMFuzzerTestOneInput(copy, n);
+    tried = NULL;
+    free(copy);
+}
+
+// Files of their own choice, so their real size matters and not what they hold: see tests/test_hostile.py.
+static int open_files(void) {
+    char path[4096];
+    while (fgets(path, sizeof path, stdin)) {
+        Error err;
+        path[strcspn(path, "\n")] = '\0';
+        char *bytes = read_file(path, &input_size, &err);
+        input = (const uint8_t *)bytes;
+        printf("%s\t%s\n", path, bytes && try_model(path, &err) ? "ok" : err.text);
+        fflush(stdout);
+        free(bytes);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "open") == 0) return open_files();
+    if (argc < 5 || argc - 4 > MOST_FILES || !find_target(argv[1])) return fprintf(stderr, "usage: fuzz TARGET N CRASH FILE..., or fuzz open\n"), 2;
+    crash_path = argv[3];
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(keep_input);
+    signal(SIGABRT, on_abort);
+    static char *files[MOST_FILES];
+    static size_t sizes[MOST_FILES];
+    uint32_t n_files = (uint32_t)argc - 4;
+    for (uint32_t i = 0; i < n_files; i++) {
+        Error err;
+        if (!(files[i] = read_file(argv[i + 4], &sizes[i], &err))) return fprintf(stderr, "fuzz: %s\n", err.text), 2;
+        try_input((const uint8_t *)files[i], sizes[i]);
+    }
+    static uint8_t bytes[MOST_BYTES];
+    long tries = atol(argv[2]);
+    for (long i = 0; i < tries; i++) {
+        uint32_t one = (uint32_t)i % n_files, other = random_below(n_files), times = 1 + random_below(3);
+        size_t n = sizes[one] < MOST_BYTES ? sizes[one] : MOST_BYTES;
+        memcpy(bytes, files[one], n);
+        while (times-- > 0) n = damage(bytes, n, (const uint8_t *)files[other], sizes[other]);
+        try_input(bytes, n);
+    }
+    for (uint32_t i = 0; i < n_files; i++) free(files[i]);
+    printf("%ld inputs of %s\n", tries + (long)n_files, argv[1]);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Replays what the fuzzers of `make fuzz` begin with (the seeds) and what they have found (tests/fuzz/regressions), and a few thousand damaged
+copies of both, always the same ones, under the address and undefined-behaviour sanitizers. No allocation may be large: the files are not."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fuzz'))
+from common import check, fuzzer, in_work, main, read, run, skip
+from seeds import write_seeds
+
+DAMAGED = {'model': 2500, 'tokenizer': 2500, 'text': 2500, 'options': 20000}
+
+
+def test_replay():
+    program = fuzzer()
+    if not program:
+        return skip('the fuzzers\' seeds (the compiler has no sanitizers)')
+    write_seeds(in_work('seeds'))
+    for target, n in DAMAGED.items():
+        folder = os.path.join(in_work('seeds'), target)
+        files = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+        crash = in_work('crash')
+        result = run(target, n, crash, *files, program=program)
+        found = read(crash)[:200] if os.path.exists(crash) else b''
+        check(result.status == 0 and result.out == '%d inputs of %s\n' % (len(files) + n, target), 'hostile input for ' + target,
+              '%s; %r; the input: %r' % (result, result.err[:150], found))
+
+
+if __name__ == '__main__':
+    main(globals())
