@@ -13,11 +13,12 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.environ.get('ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the tree whose ./run is tested
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
+RUNNER = shlex.split(os.environ.get('RUNNER', ''))  # what programs are run by: RUNNER=qemu-aarch64 for another processor's
 
 # ---- counting -------------------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ def run(*arguments, stdin=b'', program=RUN, timeout=120, **options):
     """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive', ASAN_OPTIONS='detect_leaks=1', LC_ALL='C')
     try:
-        done = subprocess.run([program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
+        done = subprocess.run([*RUNNER, program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
                               stderr=subprocess.PIPE, timeout=timeout, env=environment, **options)
     except subprocess.TimeoutExpired:
         return Result(-1000, b'', b'it did not end within %d s' % timeout)
