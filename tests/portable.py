@@ -25,7 +25,7 @@ VARIANTS = {
     'gcc-O0': ("CC=gcc CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
     'gcc-Os': ("CC=gcc CFLAGS='-Os -march=native' OPENMP=-fopenmp", ''),
     'gcc-fortified': ("CC=gcc CFLAGS='-O2 -march=native -D_FORTIFY_SOURCE=3' OPENMP=-fopenmp", ''),
-    'gcc-32bit': ("CC='gcc -m32' ARCH='-msse2 -mfpmath=sse' OPENMP=", ''),
+    'gcc-32bit': ("CC='gcc -m32 -idirafter /usr/include/x86_64-linux-gnu' ARCH='-msse2 -mfpmath=sse' OPENMP=", ''),
     'clang-avx512': ('CC=clang ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
     'clang-avx2': ('CC=clang ARCH=-march=x86-64-v3 OPENMP=-fopenmp', ''),
     'clang-sse2': ('CC=clang ARCH=-march=x86-64 OPENMP=-fopenmp', ''),
@@ -49,7 +49,7 @@ def missing(words, runner):
     need = NEEDS.get(told.get('ARCH'), '')
     if os.path.exists('/proc/cpuinfo') and need not in open('/proc/cpuinfo').read():
         return 'this processor has no ' + need
-    source = write(in_work('probe.c'), '#include <math.h>\n#include <stdlib.h>\nint main(int n, char **words) { return atoi(words[0]) + (int)sin(n); }\n')
+    source = write(in_work('probe.c'), '#include <errno.h>\n#include <math.h>\n#include <stdlib.h>\nint main(int n, char **words) { return atoi(words[0]) + (int)sin(n); }\n')
     flags = shlex.split(told.get('ARCH', '')) + [told['OPENMP']] * (told['OPENMP'] != '')
     if subprocess.run([*cc, *flags, source, '-o', in_work('probe'), '-lm'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).returncode:
         return 'no library for %s' % ' '.join(cc + flags)
