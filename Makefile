@@ -1,6 +1,8 @@
 # make          builds ./run for this machine
 # make debug    with the address and undefined-behaviour sanitizers
 # make test     runs the tests
+# make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
+# make valgrind  the one of these under valgrind
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
 # make clean    removes what was built
 
@@ -37,6 +39,12 @@ build/flags: FORCE
 debug:
 	$(MAKE) run CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
 
+check-portable: run
+	$(PYTHON) tests/portable.py
+
+valgrind: run
+	$(PYTHON) tests/portable.py valgrind
+
 test: run
 	@CC='$(CC)' $(PYTHON) tests/run_tests.py
 
@@ -49,7 +57,7 @@ clean:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: debug test figures clean help FORCE
+.PHONY: debug check-portable valgrind test figures clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Runs test_units.c three times: with the objects of ./run, compiled for any processor of this family (so that the portable
-loops are tested where others would be taken), and under the sanitizers."""
+"""Runs test_units.c twice: with the objects of ./run, and under the sanitizers. portable.py does the former for other builds."""
 
 from common import RUNNER, add_counts, compiled, main, run, skip
 
@@ -9,15 +8,11 @@ def passes(kind, *arguments):
     program = compiled('tests/test_units.c', kind)
     if not program:
         return skip('units under the sanitizers (the compiler has none)')
-    add_counts(run(*arguments, program=program, timeout=800), 'units, ' + kind)
+    add_counts(run(*arguments, program=program), 'units, ' + kind)
 
 
 def test_same():
     passes('same', *['quick'] * bool(RUNNER))  # an emulated processor takes its time
-
-
-def test_portable():
-    passes('portable', 'quick')
 
 
 def test_sanitized():
