@@ -40,7 +40,8 @@ def wait_until(process, condition):
         with open('/proc/%d/status' % process.pid) as file:
             status = dict(line.split(':', 1) for line in file)
         caught = int(status.get('SigCgt', '0'), 16) >> (signal.SIGINT - 1) & 1
-        if {'caught': caught, 'waiting': caught and status['State'].split()[0] == 'S', 'uncaught': not caught}[condition] or process.poll() is not None:
+        true = {'caught': caught, 'waiting': caught and status['State'].split()[0] == 'S', 'uncaught': not caught}
+        if true[condition] or process.poll() is not None:
             return
         time.sleep(0.001)
 
