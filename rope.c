@@ -241,8 +241,9 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
 void rope_table(const RopeFreqs *f, int position, int count, float *cosines, float *sines, size_t position_stride,
                 size_t pair_stride) {
     enum { STEP = 64 };
-    double step_cos[STEP], step_sin[STEP];
+#pragma omp for schedule(static)
     for (int i = 0; i < f->n_pairs; i++) {
+        double step_cos[STEP], step_sin[STEP];
         int n_steps = count < STEP ? count : STEP;
         for (int k = 0; k < n_steps; k++) {
             step_cos[k] = f->attention_factor * cos(k * f->inv_freq[i]);
@@ -251,12 +252,16 @@ void rope_table(const RopeFreqs *f, int position, int count, float *cosines, flo
         for (int p = 0; p < count; p += STEP) {
             double angle = (position + p) * f->inv_freq[i];
             double base_cos = cos(angle), base_sin = sin(angle);
-            float *c = cosines + (size_t)p * position_stride + (size_t)i * pair_stride;
-            float *s = sines + (size_t)p * position_stride + (size_t)i * pair_stride;
+            float block_cos[STEP], block_sin[STEP];
             int n = count - p < STEP ? count - p : STEP;
             for (int k = 0; k < n; k++) {
-                c[k * position_stride] = (float)(base_cos * step_cos[k] - base_sin * step_sin[k]);
-                s[k * position_stride] = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
+                block_cos[k] = (float)(base_cos * step_cos[k] - base_sin * step_sin[k]);
+                block_sin[k] = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
+            }
+            for (int k = 0; k < n; k++) {
+                size_t at = (size_t)(p + k) * position_stride + (size_t)i * pair_stride;
+                cosines[at] = block_cos[k];
+                sines[at] = block_sin[k];
             }
         }
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rope.h"
+#include "src/bench.h"
 #include "src/chat.h"
 #include "src/explain.h"
 #include "src/measure.h"
@@ -62,7 +63,7 @@ typedef struct {
     const char *ppl_file;
     bool ids, per_token;
     int samples;
-    bool passkey, explain, plot, rope_json;
+    bool passkey, explain, plot, rope_json, bench;
     int trials;
     double min_accuracy;
     const char *quantize_type, *quantize_path;
@@ -112,6 +113,7 @@ static const OptionText option_texts[] = {
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal"},
     {"--head-dim", "D", "--explain and --rope-json without a model: give --theta and --train-ctx too"},
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM"},
+    {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]"},
     {"--quantize", "TYPE OUT", "write a copy of the model with q8 or q4 weights, and print what rounding did"},
     {"--help", NULL, "this text"},
     {"--version", NULL, "the version"},
@@ -162,7 +164,7 @@ static bool set_option(Options *o, const char *name, const char *value, Error *e
         const char *name;
         bool *field;
     } flags[] = {{"--ignore-eos", &o->ignore_eos}, {"--ids", &o->ids}, {"--per-token", &o->per_token}, {"--passkey", &o->passkey}, {"--explain", &o->explain},
-                 {"--plot", &o->plot}, {"--rope-json", &o->rope_json}, {"--help", &o->help}, {"--version", &o->version}};
+                 {"--plot", &o->plot}, {"--rope-json", &o->rope_json}, {"--bench", &o->bench}, {"--help", &o->help}, {"--version", &o->version}};
     const struct {
         const char *name;
         int *field;
@@ -229,8 +231,8 @@ static WeightType quantized_type(const char *name) {
 
 // Options that contradict each other or miss one another.
 static bool check_options(const Options *o, Error *err) {
-    int jobs = (o->ppl_file != NULL) + o->passkey + o->explain + o->rope_json + (o->quantize_path != NULL);
-    if (jobs > 1) return fail(err, "--ppl, --passkey, --explain, --rope-json and --quantize exclude one another");
+    int jobs = (o->ppl_file != NULL) + o->passkey + o->explain + o->rope_json + o->bench + (o->quantize_path != NULL);
+    if (jobs > 1) return fail(err, "--ppl, --passkey, --explain, --bench, --rope-json and --quantize exclude one another");
     if (!o->model_path && !((o->explain || o->rope_json) && o->head_dim)) return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
@@ -562,6 +564,12 @@ static bool run_perplexity(const Options *o, Program *p, Error *err) {
     return ok;
 }
 
+static bool run_bench(const Options *o, const Program *p, Error *err) {
+    char heading[600];
+    describe_measurement(o, p, "bench", heading, sizeof heading);
+    return bench(&p->model, &p->plans[0], o->kv, p->context, heading, err);
+}
+
 static bool run_passkey(const Options *o, Program *p, bool *passed, Error *err) {
     if (!open_tokenizer(o, p, err) || !make_plans(o, p, err)) return false;
     char heading[600];
@@ -582,6 +590,7 @@ static int context_of(const Options *o, const Program *p) {
     if (o->steps == 0) return p->model.config.seq_len;
     if (o->ppl_file || o->passkey) return measured_length(p);
     if (o->explain || o->rope_json) return p->model.config.seq_len;
+    if (o->bench) return BENCH_DEPTH;
     return 256;
 }
 
@@ -602,6 +611,7 @@ static bool run_job(const Options *o, Program *p, bool *passed, Error *err) {
     if (o->passkey) return run_passkey(o, p, passed, err);
     if (!make_plans(o, p, err)) return false;
     if (o->rope_json) return explain_json(&p->plans[0], err);
+    if (o->bench) return run_bench(o, p, err);
     if (o->explain) {
         print_advice(p);
         explain_pairs(&p->plans[0], p->context);

@@ -20,10 +20,10 @@
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
 
 enum {
-    TASK_ROWS = 48,     // queries times heads that go through a block together, about
+    TASK_ROWS = 128,     // queries times heads that go through a block together, about
     STRETCH = 16,       // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
-    WORTH_A_TEAM = 1 << 16,  // calls with fewer multiplications are done before other threads have woken
+    IN_PLACE_ROWS = 12,  // up to this many rows multiply keys and values where they lie; more widen them once
 };
 
 // ---- cache ----------------------------------------------------------------------------------------------------------
@@ -199,43 +199,49 @@ static TaskScratch task_scratch(const AttentionScratch *s) {
 
 // ---- one block ------------------------------------------------------------------------------------------------------
 
-// A block's keys as float32 (head_dim, KV_BLOCK), rotated. May point into the cache.
-static const float *load_keys(const KvCache *c, uint8_t *block, int first, const AttentionView *view, float *out) {
-    size_t n = (size_t)c->head_dim * KV_BLOCK;
-    if (c->type == KV_F32) {
-        if (!view->key_cosines) return (const float *)(void *)block;
-        memcpy(out, block, n * sizeof *out);
-    } else if (c->type == KV_F16) {
-        f16_to_f32(out, (const uint16_t *)(void *)block, n);
-    } else {
-        const float *scales = scales_of(c, block);
-        for (int i = 0; i < c->head_dim; i++)
-            for (int p = 0; p < KV_BLOCK; p++) out[i * KV_BLOCK + p] = (float)((const int8_t *)block)[i * KV_BLOCK + p] * scales[p];
-    }
-    if (view->key_cosines)
-        for (int i = 0; i < c->head_dim / 2; i++) {
-            size_t at = (size_t)i * view->key_stride + (size_t)first;
-            rotate_lanes(out + 2 * i * KV_BLOCK, out + (2 * i + 1) * KV_BLOCK, view->key_cosines + at, view->key_sines + at, KV_BLOCK);
-        }
-    return out;
+static const Number number_of[N_KV_TYPES] = {[KV_F16] = NUMBER_F16, [KV_F32] = NUMBER_F32, [KV_Q8] = NUMBER_I8};
+
+static void widen(KvType type, float *out, const void *x, size_t n) {
+    if (type == KV_F32)
+        memcpy(out, x, n * sizeof *out);
+    else if (type == KV_F16)
+        f16_to_f32(out, x, n);
+    else
+        i8_to_f32(out, x, n);
 }
 
-// A block's values as float32 (KV_BLOCK, width); the columns past head_dim are zeros. May point into the cache.
-static const float *load_values(const KvCache *c, uint8_t *block, int count, int width, float *out) {
+// scores (rows, KV_BLOCK) = q . the keys of a block, in units of their scales when the cache is q8. Few rows multiply keys
+// where they lie, and rotate them on the way; for many they are widened and rotated once, into `wide`.
+static void multiply_keys(const KvCache *c, const uint8_t *block, int first, const AttentionView *view, int rows, const float *q, float *wide, float *scores) {
     size_t d = (size_t)c->head_dim;
-    uint8_t *values = values_of(c, block);
-    if (c->type == KV_F32 && c->head_dim == width) return (const float *)(void *)values;
-    for (size_t p = 0; p < (size_t)count; p++) {
-        float *row = out + p * (size_t)width;
-        if (c->type == KV_F32)
-            memcpy(row, (const float *)(void *)values + p * d, d * sizeof *row);
-        else if (c->type == KV_F16)
-            f16_to_f32(row, (const uint16_t *)(void *)values + p * d, d);
-        else
-            i8_to_f32(row, (const int8_t *)values + p * d, scales_of(c, block)[KV_BLOCK + p], d);
-        for (size_t i = d; i < (size_t)width; i++) row[i] = 0;
+    const float *cosines = view->key_cosines ? view->key_cosines + first : NULL, *sines = view->key_cosines ? view->key_sines + first : NULL;
+    memset(scores, 0, (size_t)rows * KV_BLOCK * sizeof *scores);
+    if (rows <= IN_PLACE_ROWS && cosines) {
+        gemm_rotated(rows, c->head_dim / 2, q, d, block, number_of[c->type], cosines, sines, view->key_stride, scores, KV_BLOCK);
+    } else if (rows <= IN_PLACE_ROWS || (c->type == KV_F32 && !cosines)) {
+        gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, block, number_of[c->type], KV_BLOCK, scores, KV_BLOCK);
+    } else {
+        widen(c->type, wide, block, d * KV_BLOCK);
+        for (size_t i = 0; cosines && i < d / 2; i++)
+            rotate_lanes(wide + 2 * i * KV_BLOCK, wide + (2 * i + 1) * KV_BLOCK, cosines + i * view->key_stride, sines + i * view->key_stride, KV_BLOCK);
+        gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, wide, NUMBER_F32, KV_BLOCK, scores, KV_BLOCK);
     }
-    return out;
+}
+
+// sums (rows, width) += scores . the first `count` values of a block. Values are widened for many rows, and when head_dim is
+// no multiple of 16: the columns past it are zeros.
+static void multiply_values(const KvCache *c, const uint8_t *values, int count, int rows, const float *scores, float *wide, float *sums, int width) {
+    size_t d = (size_t)c->head_dim;
+    Number type = number_of[c->type];
+    if (c->head_dim != width || (rows > IN_PLACE_ROWS && c->type != KV_F32)) {
+        for (size_t p = 0; p < (size_t)count; p++) {
+            widen(c->type, wide + p * (size_t)width, values + p * d * element_bytes(c->type), d);
+            for (size_t i = d; i < (size_t)width; i++) wide[p * (size_t)width + i] = 0;
+        }
+        values = (const uint8_t *)wide;
+        type = NUMBER_F32;
+    }
+    gemm_accumulate(rows, width, count, scores, KV_BLOCK, values, type, (size_t)width, sums, (size_t)width);
 }
 
 // The first position that a query at `position` sees, the sinks apart.
@@ -271,11 +277,10 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
         if (start >= first + t1) break;
         if (end <= window_start(view, first + t0) && start >= view->sinks) continue;
         uint8_t *block = block_of(c, layer, kv_head, b);
-        const float *keys = load_keys(c, block, start, view, t.keys);
-        memset(t.scores, 0, (size_t)rows * KV_BLOCK * sizeof *t.scores);
-        gemm_accumulate(rows, KV_BLOCK, d, t.q, (size_t)d, keys, KV_BLOCK, t.scores, KV_BLOCK);
+        multiply_keys(c, block, start, view, rows, t.q, t.keys, t.scores);
         for (int r = 0; r < rows; r++) {
             float *scores = t.scores + r * KV_BLOCK;
+            for (int j = 0; c->type == KV_Q8 && j < KV_BLOCK; j++) scores[j] *= scales_of(c, block)[j];
             mask(scores, start, first + t0 + r / heads, view);
             float max = max_of(scores, KV_BLOCK);
             if (max > maxima[r]) {
@@ -288,9 +293,9 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
                 memset(scores, 0, KV_BLOCK * sizeof *scores);
             else
                 totals[r] += exp_and_sum(scores, KV_BLOCK, maxima[r]);
+            for (int j = 0; c->type == KV_Q8 && j < KV_BLOCK; j++) scores[j] *= scales_of(c, block)[KV_BLOCK + j];
         }
-        const float *values = load_values(c, block, end - start, width, t.values);
-        gemm_accumulate(rows, width, end - start, t.scores, KV_BLOCK, values, (size_t)width, sums, (size_t)width);
+        multiply_values(c, values_of(c, block), end - start, rows, t.scores, t.values, sums, width);
     }
 }
 
@@ -313,23 +318,20 @@ void attention(const KvCache *c, int layer, const AttentionView *view, const flo
     int heads = view->n_heads / c->n_kv_heads, n_blocks = blocks_for(first + n);
     Plan p = plan(view->n_heads, c->n_kv_heads, n, n_blocks);
     int tasks = c->n_kv_heads * p.groups * p.stretches;
-    size_t work = (size_t)n * (size_t)(first + n) * (size_t)view->n_heads * (size_t)c->head_dim;
-    (void)work;  // a compiler without OpenMP has no use for it
-#pragma omp parallel num_threads(s->n_threads) if (work >= WORTH_A_TEAM)
-    {
-        // A slot is (kv head, group, stretch). The last groups have the longest past, so they are begun first.
+    // A slot is (kv head, group, stretch). The last groups have the longest past, so they are begun first; the kv heads
+    // of a stretch follow one another, so that they find its rotations in the cache.
 #pragma omp for schedule(dynamic)
-        for (int i = 0; i < tasks; i++) {
-            int slot = tasks - 1 - i, stretch = slot % p.stretches, group = slot / p.stretches % p.groups;
-            int t0 = group * p.queries, t1 = t0 + p.queries < n ? t0 + p.queries : n, block0 = stretch * p.blocks_per_stretch;
-            int block1 = block0 + p.blocks_per_stretch < n_blocks ? block0 + p.blocks_per_stretch : n_blocks;
-            run_task(c, layer, slot / p.stretches / p.groups, view, q, first, t0, t1, block0, block1, (size_t)slot, s);
-        }
+    for (int i = 0; i < tasks; i++) {
+        int kv_head = i % c->n_kv_heads, rest = tasks / c->n_kv_heads - 1 - i / c->n_kv_heads, stretch = rest % p.stretches, group = rest / p.stretches;
+        int t0 = group * p.queries, t1 = t0 + p.queries < n ? t0 + p.queries : n, block0 = stretch * p.blocks_per_stretch;
+        int block1 = block0 + p.blocks_per_stretch < n_blocks ? block0 + p.blocks_per_stretch : n_blocks;
+        size_t slot = ((size_t)kv_head * (size_t)p.groups + (size_t)group) * (size_t)p.stretches + (size_t)stretch;
+        run_task(c, layer, kv_head, view, q, first, t0, t1, block0, block1, slot, s);
+    }
 #pragma omp for schedule(static)
-        for (int i = 0; i < n * view->n_heads; i++) {
-            int t = i / view->n_heads, head = i % view->n_heads, group = t / p.queries;
-            size_t slot = ((size_t)(head / heads) * (size_t)p.groups + (size_t)group) * (size_t)p.stretches;
-            merge(s, slot, p.stretches, t % p.queries * heads + head % heads, out + (size_t)i * (size_t)c->head_dim);
-        }
+    for (int i = 0; i < n * view->n_heads; i++) {
+        int t = i / view->n_heads, head = i % view->n_heads, group = t / p.queries;
+        size_t slot = ((size_t)(head / heads) * (size_t)p.groups + (size_t)group) * (size_t)p.stretches;
+        merge(s, slot, p.stretches, t % p.queries * heads + head % heads, out + (size_t)i * (size_t)c->head_dim);
     }
 }

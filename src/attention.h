@@ -26,7 +26,8 @@ size_t kv_cache_bytes(KvType type, int n_layers, int n_kv_heads, int head_dim, i
 bool kv_cache_init(KvCache *cache, KvType type, int n_layers, int n_kv_heads, int head_dim, int positions, Error *err);
 void kv_cache_free(KvCache *cache);
 
-// Stores the key and value of one position, head_dim elements each. Positions are written in rising order.
+// Stores the key and value of one position, head_dim elements each. Positions are written in rising order, those of one
+// block by one thread.
 void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key, const float *value);
 
 // What attention sees and how. Query t of a call stands at position first + t.
@@ -47,8 +48,8 @@ void attention_scratch_free(AttentionScratch *scratch);
 size_t attention_scratch_bytes(int n_heads, int n_kv_heads, int head_dim, int positions, int max_n);
 
 // out (n, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v for the n queries q (n, n_heads * head_dim) at positions
-// first, first + 1, ..., whose own keys and values are in the cache already. On all threads; the result does not depend
-// on how many there are.
+// first, first + 1, ..., whose own keys and values are in the cache already. A team of threads calls it together and shares
+// the work; the result does not depend on how many there are.
 void attention(const KvCache *cache, int layer, const AttentionView *view, const float *q, int first, int n, float *out,
                AttentionScratch *scratch);
 

@@ -3,7 +3,7 @@
 #define MODEL_H
 
 #include "../rope.h"
-#include "kernels.h"
+#include "matmul.h"
 #include "util.h"
 
 enum { MODEL_MAGIC = 0x616b3432, MAX_EOS = 8 };

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels.h"
+
 enum { ROWS_AT_A_TIME = 256 };
 
 // Sums over a class of tensors, for its QuantizeError.

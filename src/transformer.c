@@ -8,11 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels.h"
+
 struct Session {
     const Model *model;
     SessionConfig config;
     int position;    // positions read so far
     int n_kept;      // rows of x that session_logits can use
+    int bad_row;     // first row of a chunk that is not finite
     bool follows;    // the scale can change, so keys are cached un-rotated
     RopeFreqs freqs;
     double table_scale, table_attention;  // what the key table was made for
@@ -22,11 +25,10 @@ struct Session {
     Workspace *workspace;
     AttentionScratch *attention;
     float *x;          // (chunk, dim) residual stream
-    float *normed;     // (chunk, dim)
     float *q;          // (chunk, n_heads * head_dim)
     float *k, *v;      // (chunk, n_kv_heads * head_dim)
     float *mixed;      // (chunk, n_heads * head_dim) attention's output
-    float *gate, *up;  // (chunk, hidden_dim)
+    float *hidden;     // (chunk, hidden_dim) the feed-forward layer
     float *logits;     // (LOGIT_ROWS, vocab_size)
     float *cosines, *sines;          // (chunk, head_dim / 2) of the chunk's positions
     float *key_cosines, *key_sines;  // (head_dim / 2, context) of all positions, when `follows`
@@ -41,7 +43,10 @@ typedef struct {
     const char *what;
 } Room;
 
-enum { N_ROOMS = 13 };
+enum {
+    N_ROOMS = 11,
+    WORTH_A_TEAM = 1 << 20,  // reads with fewer multiplications are done before other threads have woken
+};
 
 static int chunk_of(const SessionConfig *c) {
     int chunk = c->chunk > 0 ? c->chunk : PREFILL_CHUNK;
@@ -58,9 +63,9 @@ static void list_rooms(Session *s, const ModelConfig *m, const SessionConfig *c,
     size_t pairs = (size_t)m->head_dim / 2, logit_rows = chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS;
     size_t key_table = rope_follows_length(&c->rope, c->context) ? pairs * padded_context(c) : 0;
     Room all[N_ROOMS] = {
-        {&s->x, chunk * (size_t)m->dim, "the residual stream"}, {&s->normed, chunk * (size_t)m->dim, "normed activations"},
+        {&s->x, chunk * (size_t)m->dim, "the residual stream"},
         {&s->q, chunk * heads, "queries"}, {&s->k, chunk * kv, "keys"}, {&s->v, chunk * kv, "values"}, {&s->mixed, chunk * heads, "attention's output"},
-        {&s->gate, chunk * (size_t)m->hidden_dim, "the feed-forward gate"}, {&s->up, chunk * (size_t)m->hidden_dim, "the feed-forward layer"},
+        {&s->hidden, chunk * (size_t)m->hidden_dim, "the feed-forward layer"},
         {&s->logits, logit_rows * (size_t)m->vocab_size, "logits"}, {&s->cosines, chunk * pairs, "the rope table"}, {&s->sines, chunk * pairs, "the rope table"},
         {&s->key_cosines, key_table, "the keys' rope table"}, {&s->key_sines, key_table, "the keys' rope table"},
     };
@@ -155,103 +160,105 @@ int session_position(const Session *s) {
 
 // ---- rope -----------------------------------------------------------------------------------------------------------
 
-// Makes the tables of this read: for the chunk's own positions, and when the scale can change for all keys so far.
+// Makes the tables of this read, by a team: for the chunk's own positions, and when the scale can change for all keys so far.
 static void prepare_rope(Session *s, int n, int length) {
-    int pairs = s->model->config.head_dim / 2;
-    rope_frequencies(&s->config.rope, length, &s->freqs);
+    int pairs = s->model->config.head_dim / 2, needed = s->position + n;
+#pragma omp single
+    {
+        rope_frequencies(&s->config.rope, length, &s->freqs);
+        bool is_long = length > s->config.rope.train_ctx;
+        if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention || is_long != s->table_is_long) s->table_count = 0;
+        s->table_scale = s->freqs.scale;
+        s->table_attention = s->freqs.attention_factor;
+        s->table_is_long = is_long;
+    }
+    int made = s->table_count;
     rope_table(&s->freqs, s->position, n, s->cosines, s->sines, (size_t)pairs, 1);
-    if (!s->follows) return;
-    bool is_long = length > s->config.rope.train_ctx;
-    if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention || is_long != s->table_is_long) s->table_count = 0;
-    s->table_scale = s->freqs.scale;
-    s->table_attention = s->freqs.attention_factor;
-    s->table_is_long = is_long;
-    int needed = s->position + n, made = s->table_count;
-    if (needed > made) rope_table(&s->freqs, made, needed - made, s->key_cosines + made, s->key_sines + made, 1, padded_context(&s->config));
-    if (needed > made) s->table_count = needed;
+    if (!s->follows || needed <= made) return;
+    rope_table(&s->freqs, made, needed - made, s->key_cosines + made, s->key_sines + made, 1, padded_context(&s->config));
+#pragma omp single
+    s->table_count = needed;
 }
 
+// n_heads heads of a row's position.
 static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
     int d = s->model->config.head_dim;
     size_t at = (size_t)row * (size_t)(d / 2);
-    for (int h = 0; h < n_heads; h++) rope_rotate(x + (size_t)(row * n_heads + h) * (size_t)d, d / 2, s->cosines + at, s->sines + at);
+    for (int h = 0; h < n_heads; h++) rope_rotate(x + (size_t)(h * d), d / 2, s->cosines + at, s->sines + at);
 }
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Normed copies of rows [first, n) of the residual stream, packed from the start of s->normed.
-static void norm_rows(Session *s, const float *weight, int first, int n) {
-    const ModelConfig *m = &s->model->config;
-    size_t dim = (size_t)m->dim;
-#pragma omp parallel for schedule(static) if (n - first > 8)
-    for (int t = first; t < n; t++) rmsnorm(s->normed + (size_t)(t - first) * dim, s->x + (size_t)t * dim, weight, m->dim, m->norm_eps);
-}
-
-// x[first, n) += W input
-static void add_product(Session *s, const Matrix *w, const float *input, int first, int n) {
-    size_t dim = (size_t)s->model->config.dim;
-    matmul(&(Product){w, s->normed, dim}, 1, input, n - first, s->workspace);
-    add_to(s->x + (size_t)first * dim, s->normed, (size_t)(n - first) * dim);
-}
-
-// One layer for the n rows of the chunk. Keys and values are made for all of them; the rest only for rows [first, n),
-// which are all but in the last layer, where only those whose logits are wanted matter.
+// One layer for the n rows of the chunk, by a team of threads. Keys and values are made for all rows; the rest only for
+// rows [first, n), which are all but in the last layer, where only those whose logits are wanted matter.
 static void run_layer(Session *s, int index, int n, int first) {
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
-    size_t heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim, hidden = (size_t)m->hidden_dim;
+    size_t dim = (size_t)m->dim, heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
+    float *x = s->x + (size_t)first * dim;
 
-    norm_rows(s, layer->attention_norm, 0, n);
-    const Product qkv[] = {{&layer->wk, s->k, kv}, {&layer->wv, s->v, kv}, {&layer->wq, s->q, heads}};
-    matmul(qkv, first < n ? 3 : 2, s->normed, n, s->workspace);
-#pragma omp parallel for schedule(static) if (n > 8)
-    for (int t = 0; t < n; t++) {
-        if (!s->follows) rotate_heads(s, s->k, t, m->n_kv_heads);
-        if (t >= first) rotate_heads(s, s->q, t, m->n_heads);
-    }
-    for (int t = 0; t < n; t++)
-        for (int h = 0; h < m->n_kv_heads; h++) {
-            size_t at = (size_t)t * kv + (size_t)h * (size_t)m->head_dim;
+    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv}, {.matrix = &layer->wv, .out = s->v, .stride = kv},
+                           {.matrix = &layer->wq, .out = s->q, .stride = heads}};
+    matmul(qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, m->norm_eps}, s->workspace);
+    int first_block = s->position / KV_BLOCK, n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
+#pragma omp for schedule(static)
+    for (int i = 0; i < m->n_kv_heads * n_blocks; i++) {
+        int block = first_block + i % n_blocks, h = i / n_blocks, group = m->n_heads / m->n_kv_heads;
+        int begin = block * KV_BLOCK - s->position, end = begin + KV_BLOCK < n ? begin + KV_BLOCK : n;
+        for (int t = begin > 0 ? begin : 0; t < end; t++) {
+            size_t at = (size_t)t * kv + (size_t)(h * m->head_dim);
+            if (!s->follows) rotate_heads(s, s->k + at, t, 1);
             kv_cache_write(&s->cache, index, h, s->position + t, s->k + at, s->v + at);
+            if (t >= first) rotate_heads(s, s->q + (size_t)t * heads + (size_t)(h * group * m->head_dim), t, group);
         }
+    }
     if (first >= n) return;
 
     AttentionView view = {.n_heads = m->n_heads, .window = s->config.window, .sinks = s->config.sinks, .key_stride = padded_context(&s->config)};
     if (s->follows) view.key_cosines = s->key_cosines, view.key_sines = s->key_sines;
     attention(&s->cache, index, &view, s->q + (size_t)first * heads, s->position + first, n - first, s->mixed, s->attention);
-    add_product(s, &layer->wo, s->mixed, first, n);
+    matmul(&(Product){.matrix = &layer->wo, .out = x, .stride = dim, .add = true}, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
 
-    norm_rows(s, layer->ffn_norm, first, n);
-    const Product gate_up[] = {{&layer->w1, s->gate, hidden}, {&layer->w3, s->up, hidden}};
-    matmul(gate_up, 2, s->normed, n - first, s->workspace);
-#pragma omp parallel for schedule(static) if (n - first > 8)
-    for (int t = 0; t < n - first; t++) swiglu(s->gate + (size_t)t * hidden, s->up + (size_t)t * hidden, hidden);
-    add_product(s, &layer->w2, s->gate, first, n);
+    const Product gated = {.matrix = &layer->w3, .gate = &layer->w1, .out = s->hidden, .stride = (size_t)m->hidden_dim};
+    matmul(&gated, 1, &(Input){x, n - first, layer->ffn_norm, m->norm_eps}, s->workspace);
+    matmul(&(Product){.matrix = &layer->w2, .out = x, .stride = dim, .add = true}, 1, &(Input){.x = s->hidden, .n = n - first}, s->workspace);
 }
 
-// Weights that are not numbers, or sums that left float32's range, end the run where they first show. Layer -1 is the embedding.
-static bool check_finite(const Session *s, int layer, int first, int n, Error *err) {
+// The first row of [first, n) that holds what is no number goes to s->bad_row. By a team.
+static void check_finite(Session *s, int first, int n) {
     size_t dim = (size_t)s->model->config.dim;
+#pragma omp for schedule(static)
     for (int t = first; t < n; t++)
         if (!all_finite(s->x + (size_t)t * dim, dim)) {
-            if (layer < 0) return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + t);
-            return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it", layer, s->position + t);
+#pragma omp critical
+            if (t < s->bad_row) s->bad_row = t;
         }
-    return true;
 }
 
-// One chunk; the last n_kept rows end up at the front of s->x.
+// One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left float32's
+// range, end the run where they first show.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
     const ModelConfig *m = &s->model->config;
-    size_t dim = (size_t)m->dim;
+    size_t dim = (size_t)m->dim, work = (size_t)n * (m->n_layers * (size_t)m->hidden_dim * dim + (size_t)(s->position + n) * dim);
+    int layer = -1, threads = work < WORTH_A_TEAM ? 1 : thread_count();
     for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, m->dim, s->x + (size_t)t * dim);
-    if (!check_finite(s, -1, 0, n, err)) return false;
-    prepare_rope(s, n, length);
-    for (int l = 0; l < m->n_layers; l++) {
-        int first = l == m->n_layers - 1 ? n - n_kept : 0;
-        run_layer(s, l, n, first);
-        if (!check_finite(s, l, first, n, err)) return false;
+    s->bad_row = n;
+    (void)threads;  // a compiler without OpenMP has no use for it
+#pragma omp parallel num_threads(threads)
+    {
+        check_finite(s, 0, n);
+        prepare_rope(s, n, length);
+        for (int l = 0; l < m->n_layers && s->bad_row == n; l++) {
+            int first = l == m->n_layers - 1 ? n - n_kept : 0;
+            run_layer(s, l, n, first);
+            check_finite(s, first, n);
+#pragma omp master
+            layer = l;
+        }
     }
+    if (s->bad_row < n && layer < 0) return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
+    if (s->bad_row < n)
+        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it", layer, s->position + s->bad_row);
     memmove(s->x, s->x + (size_t)(n - n_kept) * dim, (size_t)n_kept * dim * sizeof *s->x);
     s->n_kept = n_kept;
     s->position += n;
@@ -276,9 +283,10 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
 float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const ModelConfig *m = &s->model->config;
     size_t dim = (size_t)m->dim;
-    for (int i = 0; i < n_rows; i++)
-        rmsnorm(s->normed + (size_t)i * dim, s->x + (size_t)(row + i) * dim, s->model->final_norm, m->dim, m->norm_eps);
-    matmul(&(Product){&s->model->classifier, s->logits, (size_t)m->vocab_size}, 1, s->normed, n_rows, s->workspace);
+    const Product product = {.matrix = &s->model->classifier, .out = s->logits, .stride = (size_t)m->vocab_size};
+    const Input input = {s->x + (size_t)row * dim, n_rows, s->model->final_norm, m->norm_eps};
+#pragma omp parallel num_threads(thread_count()) if ((size_t)n_rows * dim * (size_t)m->vocab_size >= WORTH_A_TEAM)
+    matmul(&product, 1, &input, s->workspace);
     if (!all_finite(s->logits, (size_t)n_rows * (size_t)m->vocab_size)) {
         fail(err, "NaN or infinity among the logits at position %d or shortly behind: the final norm or the classifier holds it, or leads to it",
              s->position - s->n_kept + row);

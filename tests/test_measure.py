@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 
-from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity, random_ids, run, table, tiny_model, write, write_model,
+from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity, random_ids, random_weights, run, table, tiny_model, write, write_model,
                     write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl']
@@ -294,6 +294,48 @@ def test_rope_json():
     for options in (['dynamic-yarn', '--factor', 2], ['dynamic-linear', '--factor', 2], ['yarn', '--ramp', 'turns', '--factor', 2],
                     ['linear', '--attn-factor', 1.2, '--factor', 2]):
         one_line(run(*base, '--rope', *options, '--rope-json'), 1, '--rope-json of %s, which nobody else has' % options, options[0])
+
+
+BENCH = ['phase', 'depth', 'tokens', 'seconds', 'tokens_per_s', 'gbytes_per_s']
+
+
+def bytes_needed(c, kv_bytes, positions):
+    """What a token needs: every weight but the embedding's (one row of it is read), and the keys and values before it."""
+    count = sum(rows * (columns or 1) for rows, columns in [(a, b) for a, b in bench_shapes(c)])
+    return 4 * count + 2 * kv_bytes * c['n_layers'] * c['n_kv_heads'] * c['head_dim'] * positions
+
+
+def bench_shapes(c):
+    queries, keys, dim, hidden = c['n_heads'] * c['head_dim'], c['n_kv_heads'] * c['head_dim'], c['dim'], c['hidden_dim']
+    for _ in range(c['n_layers']):
+        yield from ((dim, None), (queries, dim), (keys, dim), (keys, dim), (dim, queries), (dim, None), (hidden, dim), (hidden, dim), (dim, hidden))
+    yield dim, None
+    yield c['vocab_size'], dim
+
+
+def test_bench():
+    c = config(dim=64, hidden_dim=128, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=16, vocab_size=64, seq_len=64, train_ctx=64)
+    write_model(in_work('bench.bin'), c, random_weights(c, 5))
+    for options, depth, kv_bytes in (((), 700, 2), (('--kv', 'f32', '--rope', 'dynamic-yarn'), 513, 4), (('--threads', '1', '--window', '64'), 40, 2)):
+        result = good(in_work('bench.bin'), '--bench', '-n', depth, *options)
+        comments, header, rows = table(result.out)
+        check(header == BENCH, 'the columns of --bench', header)
+        check(all(float(comments[key]) > 0 for key in ('threads', 'read_gbytes_per_s', 'float32_gflops')), 'the yardsticks of --bench', comments)
+        expected = [('decode', 0), ('prefill', 0), ('prefill', 0), ('decode', depth)] if depth > 512 else [('decode', 0), ('prefill', 0)]
+        if not check([(r['phase'], int(r['depth'])) for r in rows] == expected, 'the rows of --bench -n %d' % depth, rows):
+            continue
+        check([int(r['tokens']) for r in rows if r['phase'] == 'prefill'] == ([512, depth] if depth > 512 else [depth]), 'the prompts of --bench', rows)
+        for r in rows:
+            tokens, seconds = int(r['tokens']), float(r['seconds'])
+            positions = tokens if r['phase'] == 'prefill' else int(r['depth']) + (tokens + 1) / 2
+            positions = min(positions, 64) if '--window' in options else positions
+            total = bytes_needed(c, kv_bytes, positions) * (tokens if r['phase'] == 'decode' else 1)
+            check(seconds > 0 and abs(float(r['tokens_per_s']) * seconds / tokens - 1) < 0.02, 'tokens per second of --bench', r)
+            check(abs(float(r['gbytes_per_s']) * 1e9 * seconds / total - 1) < 0.15, 'bytes per second of --bench', (r, total))
+        check(result.err.count('% of the') == len([r for r in rows if r['phase'] == 'decode']), 'the shares of --bench', result.err)
+    one_line(run(in_work('bench.bin'), '--bench', '--passkey'), 2, '--bench beside --passkey', 'exclude one another')
+    one_line(run(in_work('bench.bin'), '--bench', '-n', '9999999999'), 2, '--bench -n too large', '-n')
+    one_line(run('--bench'), 2, '--bench without a model', 'no model file')
 
 
 if __name__ == '__main__':

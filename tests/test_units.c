@@ -3,6 +3,7 @@
 
 #include "rope.h"
 #include "src/kernels.h"
+#include "src/matmul.h"
 
 static Error err;
 
@@ -119,8 +120,8 @@ static void test_i8(void) {
         double worst = 0;
         for (int i = 0; i < n; i++) x[i] = (float)(gauss() * 3), most = fmaxf(most, fabsf(x[i]));
         float scale = f32_to_i8(q, x, (size_t)n);
-        i8_to_f32(back, q, scale, (size_t)n);
-        for (int i = 0; i < n; i++) worst = fmax(worst, fabs(back[i] - (double)x[i]));
+        i8_to_f32(back, q, (size_t)n);
+        for (int i = 0; i < n; i++) worst = fmax(worst, fabs((double)back[i] * scale - x[i]));
         check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001, "f32_to_i8 of %d: off by %g with scale %g", n, worst,
               (double)scale);
     }
@@ -133,6 +134,12 @@ static void test_i8(void) {
     double worst = 0;
     for (int i = 0; i < 70; i++) worst = fmax(worst, fabs((double)q[i] * scale - tiny[i]));
     check(worst <= 1e-37, "f32_to_i8 of tiny numbers: off by %g", worst);
+    for (int n = 1; n <= 40; n += 3)  // what is no number is not lost
+        for (int at = 0; at < n; at++) {
+            float x[40] = {0};
+            x[at] = at % 2 ? NAN : -INFINITY;
+            check(!isfinite(f32_to_i8(q, x, (size_t)n)), "f32_to_i8 of %d with %g at %d", n, (double)x[at], at);
+        }
 }
 
 // ---- loops over vectors ---------------------------------------------------------------------------------------------
@@ -170,10 +177,9 @@ static void test_vectors(void) {
               worst, total / sum - 1);
 
         memcpy(out, x, sizeof x);
-        add_to(out, y, (size_t)n);
         scale_by(out, 0.37f, (size_t)n);
-        for (int i = worst = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - ((double)x[i] + y[i]) * 0.37f));
-        check(worst < 1e-5, "add_to and scale_by of %d: off by %g", n, worst);
+        for (int i = worst = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - (double)x[i] * 0.37f));
+        check(worst < 1e-5, "scale_by of %d: off by %g", n, worst);
     }
     check(max_of(NULL, 0) == -INFINITY, "max_of nothing");
     double worst = 0;
@@ -191,25 +197,38 @@ static void test_vectors(void) {
 }
 
 static void test_gemm(void) {
+    static const char *const names[] = {[NUMBER_F16] = "float16", [NUMBER_F32] = "float32", [NUMBER_I8] = "int8"};
     for (int m = 1; m <= 14; m++)
         for (int n = 16; n <= 80; n += 16)
-            for (int k = 1; k <= 70; k += 23) {
-                size_t lda = (size_t)k + 3, ldb = (size_t)n + 5, ldc = (size_t)n + 1;
-                float *a = get((size_t)m * lda * 4), *b = get((size_t)k * ldb * 4), *c = get((size_t)m * ldc * 4);
-                double worst = 0;
-                for (size_t i = 0; i < (size_t)m * lda; i++) a[i] = (float)uniform();
-                for (size_t i = 0; i < (size_t)k * ldb; i++) b[i] = (float)uniform();
-                for (size_t i = 0; i < (size_t)m * ldc; i++) c[i] = 7;
-                gemm_accumulate(m, n, k, a, lda, b, ldb, c, ldc);
-                for (int i = 0; i < m; i++)
-                    for (int j = 0; j <= n; j++) {
-                        double sum = 7;
-                        for (int p = 0; p < k && j < n; p++) sum += (double)a[(size_t)i * lda + (size_t)p] * b[(size_t)p * ldb + (size_t)j];
-                        worst = fmax(worst, fabs(sum - c[(size_t)i * ldc + (size_t)j]));
+            for (int k = 1; k <= 70; k += 23)
+                for (int type = 0; type <= NUMBER_I8; type++) {
+                    size_t lda = (size_t)k + 3, ldb = (size_t)n + 5, ldc = (size_t)n + 1, size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
+                    float *a = get((size_t)m * lda * 4), *c = get((size_t)m * ldc * 4), *wide = get((size_t)k * ldb * 4);
+                    uint8_t *b = get((size_t)k * ldb * size);
+                    double worst = 0;
+                    for (size_t i = 0; i < (size_t)m * lda; i++) a[i] = (float)uniform();
+                    for (size_t i = 0; i < (size_t)k * ldb; i++) {
+                        float x = (float)uniform();
+                        uint16_t half;
+                        f32_to_f16(&half, &x, 1);
+                        int8_t byte = (int8_t)(x * 127);
+                        memcpy(b + i * size, type == NUMBER_F32 ? (void *)&x : type == NUMBER_F16 ? (void *)&half : (void *)&byte, size);
+                        wide[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? (float)half_value(half) : byte;
                     }
-                check(worst < 1e-5, "gemm_accumulate %d x %d x %d: off by %g", m, n, k, worst);
-                free(a), free(b), free(c);
-            }
+                    for (size_t i = 0; i < (size_t)m * ldc; i++) c[i] = 7;
+                    gemm_accumulate(m, n, k, a, lda, b, (Number)type, ldb, c, ldc);
+                    for (int i = 0; i < m; i++)
+                        for (int j = 0; j <= n; j++) {
+                            double sum = 7, most = 7;
+                            for (int p = 0; p < k && j < n; p++) {
+                                double product = (double)a[(size_t)i * lda + (size_t)p] * wide[(size_t)p * ldb + (size_t)j];
+                                sum += product, most += fabs(product);
+                            }
+                            worst = fmax(worst, fabs(sum - c[(size_t)i * ldc + (size_t)j]) / most);
+                        }
+                    check(worst < 1e-6, "gemm_accumulate %s %d x %d x %d: off by %g of the sum of magnitudes", names[type], m, n, k, worst);
+                    free(a), free(b), free(c), free(wide);
+                }
 }
 
 // ---- products -------------------------------------------------------------------------------------------------------
@@ -291,22 +310,75 @@ static void round_activations(const float *x, int n, int cols, double *rounded, 
         }
 }
 
-enum { MOST_N = 65 };
+enum { MOST_N = 65, STRIDE = 200, N_PRODUCTS = 3 };
+
+// matmul by a team of so many threads.
+static void multiply(const Product *products, int n_products, const float *x, int n, int cols, int threads) {
+    use_threads(threads);
+    Workspace *ws = workspace_new(n, cols, &err);
+    const Input input = {.x = x, .n = n};
+#pragma omp parallel num_threads(threads)
+    matmul(products, n_products, &input, ws);
+    workspace_free(ws);
+}
+
+// What a product may do beside: a norm of the input, a gate, adding to what is there. Against the same things done one by one.
+static void check_fused(const char *name, int type, int group, int rows, int cols, int n) {
+    double *weights = get((size_t)rows * (size_t)cols * 8);
+    uint8_t *memory[2];
+    Matrix up = random_matrix(type, group, rows, cols, weights, &memory[0]), gate = random_matrix(type, group, rows, cols, weights, &memory[1]);
+    float *x = get((size_t)n * (size_t)cols * 4), *normed = get((size_t)n * (size_t)cols * 4), *norm = get((size_t)cols * 4);
+    float *out = get((size_t)n * STRIDE * 4), *a = get((size_t)n * STRIDE * 4), *b = get((size_t)n * STRIDE * 4);
+    for (int i = 0; i < n * cols; i++) x[i] = (float)gauss();
+    for (int i = 0; i < cols; i++) norm[i] = (float)(1 + 0.3 * gauss());
+    for (int t = 0; t < n; t++) rmsnorm(normed + t * cols, x + t * cols, norm, cols, 1e-5f);
+    multiply(&(Product){.matrix = &up, .out = a, .stride = STRIDE}, 1, normed, n, cols, 1);
+    multiply(&(Product){.matrix = &gate, .out = b, .stride = STRIDE}, 1, normed, n, cols, 1);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        use_threads(threads);
+        Workspace *ws = workspace_new(n, cols, &err);
+        const Input input = {x, n, norm, 1e-5f};
+        const Product plain = {.matrix = &up, .out = out, .stride = STRIDE}, added = {.matrix = &up, .out = out, .stride = STRIDE, .add = true};
+        const Product gated = {.matrix = &up, .gate = &gate, .out = out, .stride = STRIDE};
+        int wrong = 0;
+        for (int i = 0; i < n * STRIDE; i++) out[i] = 3;
+#pragma omp parallel num_threads(threads)
+        matmul(&plain, 1, &input, ws);
+        for (int t = 0; t < n; t++)
+            for (int r = 0; r < STRIDE; r++) wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] : 3);
+        check(wrong == 0, "matmul %s %d x %d with %d vectors and a norm, %d threads: %d wrong", name, rows, cols, n, threads, wrong);
+#pragma omp parallel num_threads(threads)
+        matmul(&added, 1, &input, ws);
+        for (int t = wrong = 0; t < n; t++)
+            for (int r = 0; r < STRIDE; r++) wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] + a[t * STRIDE + r] : 3);
+        check(wrong == 0, "matmul %s %d x %d with %d vectors, added, %d threads: %d wrong", name, rows, cols, n, threads, wrong);
+#pragma omp parallel num_threads(threads)
+        matmul(&gated, 1, &input, ws);
+        for (int t = wrong = 0; t < n; t++)
+            for (int r = 0; r < STRIDE; r++) {
+                double g = b[t * STRIDE + r], expected = r < rows ? g / (1 + exp(-g)) * a[t * STRIDE + r] : 3;
+                wrong += !(fabs(out[t * STRIDE + r] - expected) <= 1e-6 * fabs(expected) + 1e-7);
+            }
+        check(wrong == 0, "matmul %s %d x %d with %d vectors and a gate, %d threads: %d wrong", name, rows, cols, n, threads, wrong);
+        workspace_free(ws);
+    }
+    free(weights), free(memory[0]), free(memory[1]), free(x), free(normed), free(norm), free(out), free(a), free(b);
+}
 
 static void check_products(const char *name, int type, int group, int rows, int cols) {
     static const int counts[] = {1, 2, 3, 4, 5, 6, 7, 17, 63, 64, 65};
-    const int n_rows[MAX_PRODUCTS] = {rows, 1 + rows / 2, 70};
-    Matrix matrices[MAX_PRODUCTS];
-    Product products[MAX_PRODUCTS];
-    uint8_t *memory[MAX_PRODUCTS];
-    size_t n_x = (size_t)MOST_N * (size_t)cols, stride = 200;
-    double *weights[MAX_PRODUCTS], *expected = get(MOST_N * stride * 8), *tolerance = get(MOST_N * stride * 8);
+    const int n_rows[N_PRODUCTS] = {rows, 1 + rows / 2, 70};
+    Matrix matrices[N_PRODUCTS];
+    Product products[N_PRODUCTS];
+    uint8_t *memory[N_PRODUCTS];
+    size_t n_x = (size_t)MOST_N * (size_t)cols, stride = STRIDE;
+    double *weights[N_PRODUCTS], *expected = get(MOST_N * stride * 8), *tolerance = get(MOST_N * stride * 8);
     double *seen = get(n_x * 8), *slack = get(n_x * 8);
     float *x = get(n_x * 4), *out = get(MOST_N * stride * 4), *again = get(MOST_N * stride * 4), *row = get((size_t)cols * 4);
     for (size_t i = 0; i < n_x; i++) seen[i] = x[i] = (float)gauss();
     if (cols > 64) memset(x, 0, 64 * 4), memset(seen, 0, 64 * 8);  // a group of zeros
     if ((type == WEIGHT_Q8 && group == 64) || type == WEIGHT_Q4) round_activations(x, MOST_N, cols, seen, slack);
-    for (int p = 0; p < MAX_PRODUCTS; p++) {
+    for (int p = 0; p < N_PRODUCTS; p++) {
         weights[p] = get((size_t)n_rows[p] * (size_t)cols * 8);
         matrices[p] = random_matrix(type, group, n_rows[p], cols, weights[p], &memory[p]);
     }
@@ -317,7 +389,7 @@ static void check_products(const char *name, int type, int group, int rows, int 
         for (int i = 0; i < count; i++) wrong += fabs(row[i] - weights[0][(size_t)r * (size_t)cols + (size_t)(from + i)]) > 1e-7 * fabs(row[i]);
     }
     check(wrong == 0, "matrix_row %s %d x %d: %d wrong", name, rows, cols, wrong);
-    for (int p = 0; p < MAX_PRODUCTS; p++) {
+    for (int p = 0; p < N_PRODUCTS; p++) {
         for (int t = 0; t < MOST_N; t++)
             for (int r = 0; r < n_rows[p]; r++) {
                 double sum = 0, size = 0, unsure = 0;
@@ -331,11 +403,9 @@ static void check_products(const char *name, int type, int group, int rows, int 
             }
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             int n = counts[c], threads = c % 3 == 0 ? 3 : 1;
-            use_threads(threads);
-            Workspace *ws = workspace_new(n, cols, &err);
             for (size_t i = 0; i < MOST_N * stride; i++) out[i] = again[i] = -77;
-            for (int q = 0; q < MAX_PRODUCTS; q++) products[q] = (Product){&matrices[q], q == p ? out : again, stride};
-            matmul(products, MAX_PRODUCTS, x, n, ws);
+            for (int q = 0; q < N_PRODUCTS; q++) products[q] = (Product){.matrix = &matrices[q], .out = q == p ? out : again, .stride = stride};
+            multiply(products, N_PRODUCTS, x, n, cols, threads);
             double worst = 0;
             int touched = 0;
             for (int t = 0; t < n; t++)
@@ -346,20 +416,16 @@ static void check_products(const char *name, int type, int group, int rows, int 
                 }
             check(worst <= 1 && !touched, "matmul %s %d x %d with %d vectors, product %d: %g times the tolerance, %d written outside", name,
                   n_rows[p], cols, n, p, worst, touched);
-            workspace_free(ws);
             for (int other = 1; other <= 5; other += 2) {  // the same bits for every number of threads, alone or with others
-                use_threads(other);
-                ws = workspace_new(n, cols, &err);
                 for (size_t i = 0; i < MOST_N * stride; i++) again[i] = -77;
-                matmul(&(Product){&matrices[p], again, stride}, 1, x, n, ws);
+                multiply(&(Product){.matrix = &matrices[p], .out = again, .stride = stride}, 1, x, n, cols, other);
                 check(memcmp(out, again, MOST_N * stride * 4) == 0, "matmul %s %d x %d with %d vectors: %d threads give other bits than %d", name,
                       n_rows[p], cols, n, other, threads);
-                workspace_free(ws);
                 if (cols % 3 == 0) break;
             }
         }
     }
-    for (int p = 0; p < MAX_PRODUCTS; p++) free(weights[p]), free(memory[p]);
+    for (int p = 0; p < N_PRODUCTS; p++) free(weights[p]), free(memory[p]);
     free(expected), free(tolerance), free(seen), free(slack), free(x), free(out), free(again), free(row);
 }
 
@@ -373,7 +439,10 @@ static void test_products(int quick) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
             for (size_t c = 0; c < sizeof widths / sizeof *widths; c++)
-                if ((r + c + k) % (quick ? 7 : 2) == 0) check_products(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c]);
+                if ((r + c + k) % (quick ? 7 : 2) == 0) {
+                    check_products(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c]);
+                    check_fused(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c], 1 + (int)(r + c) % 9);
+                }
 }
 
 int main(int argc, char **argv) {

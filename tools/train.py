@@ -4,8 +4,9 @@
     train.py tokenizer --corpus ../shared/corpus    # sentencepiece BPE, every book encoded once
     train.py retrieve --steps 600                   # short windows: the copying heads form
     train.py prose --start retrieve --minutes 69.45 # windows up to the trained context: it learns to write
-    train.py extend --start prose --name yarn --method yarn --minutes 15      # the 8,192-token sibling
-    train.py extend --start prose --name linear --method linear --steps N     # as many steps, for comparison
+    train.py reread --start prose --seed 2 --steps 4400   # more passes over the books, from a rate raised again
+    train.py extend --start reread --name yarn --method yarn --steps 200      # the 8,192-token sibling
+    train.py extend --start reread --name linear --method linear --steps 200  # as many steps, for comparison
     train.py eval --name yarn --lengths 512 2048 8192
     train.py export --name yarn --out hf-8k         # a Hugging Face folder, for model_export.py
 
@@ -45,6 +46,8 @@ STAGES = {
                      muon=[(1.0, 8)], answer_weight=1.0, prose_in_exercises=False),
     "prose": dict(tokens=8192, lengths=[(0.3, [128]), (0.6, [256]), (1.0, [512])], exercises=0.20, lr=2e-3, warmup=0.02,
                   cosine=True, muon=[(0.34, 8), (1.0, 4)], answer_weight=0.5, prose_in_exercises=True),
+    "reread": dict(tokens=8192, lengths=[(0.5, [256]), (1.0, [512])], exercises=0.12, lr=2e-3, warmup=0.02,
+                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True),
     "extend": dict(tokens=8192, lengths=[(1.0, [2048, 2048, 4096, 8192])], exercises=0.5, lr=4e-4, warmup=0.05,
                    cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True),
 }

@@ -1,0 +1,251 @@
+// The widest vectors that the target has, and the operations on them that C has no words for. All #ifdefs about
+// processors are here. Everything else is written once, as arithmetic on vf, the compilers' vector type: AVX-512, AVX2,
+// NEON, SSE2 and processors without any are served by the same lines.
+#ifndef SIMD_H
+#define SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+#if defined __AVX2__ || defined __AVX512F__ || defined __F16C__
+#include <immintrin.h>
+#elif defined __ARM_NEON && defined __aarch64__
+#include <arm_neon.h>
+#endif
+
+#if defined __AVX512F__ && defined __AVX512BW__
+#define SIMD_AVX512
+enum { LANES = 16, TILE_VECS = 4 };  // float32 lanes; columns of a register tile in vectors: 6 x 4 sums in 32 registers
+#elif defined __AVX2__
+#define SIMD_AVX2
+enum { LANES = 8, TILE_VECS = 2 };  // 6 x 2 sums in 16 registers
+#elif defined __ARM_NEON && defined __aarch64__
+#define SIMD_NEON
+enum { LANES = 4, TILE_VECS = 4 };
+#else
+enum { LANES = 4, TILE_VECS = 2 };
+#endif
+
+enum { TILE_ROWS = 6 };  // of a register tile
+
+// Loops over the registers of a tile must vanish: what is indexed by a variable lies in memory.
+#define UNROLL _Pragma("GCC unroll 8")
+
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));    // whole numbers, and what comparing gives
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));   // bits
+typedef uint8_t vb __attribute__((vector_size(4 * LANES)));    // four to a lane
+typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint8_t vb_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+typedef int8_t vq_mem __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+static inline vf load(const void *p) { return *(const vf_mem *)p; }
+static inline vb load_bytes(const void *p) { return *(const vb_mem *)p; }
+static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
+static inline vf splat(float x) { return x - (vf){0}; }
+static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
+static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
+
+// a with b's upper half.
+static inline vf upper_half(vf a, vf b) {
+#ifdef SIMD_AVX512
+    return (vf)_mm512_mask_mov_ps((__m512)a, 0xff00, (__m512)b);
+#else
+    for (int i = LANES / 2; i < LANES; i++) a[i] = b[i];
+    return a;
+#endif
+}
+
+static inline float sum_lanes(vf x) {
+#ifdef SIMD_AVX512
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    float lanes[LANES];
+    memcpy(lanes, &x, sizeof x);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    return lanes[0];
+#endif
+}
+
+static inline float max_lanes(vf x) {
+#ifdef SIMD_AVX512
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    float lanes[LANES];
+    memcpy(lanes, &x, sizeof x);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
+    return lanes[0];
+#endif
+}
+
+enum { AHEAD = 4096 };  // bytes that are asked for before they are needed
+
+// Asks for memory that will be read soon. It may lie past the end: that is only a hint.
+static inline void ask_for(const void *p) {
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
+}
+
+// ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
+
+static inline vf load_bf16(const void *p) {
+    return (vf)(__builtin_convertvector(*(const vh_mem *)p, vu) << 16);
+}
+
+static inline vf load_i8(const void *p) {
+#if defined SIMD_AVX512
+    return (vf)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
+#elif defined SIMD_AVX2
+    return (vf)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
+#else
+    return __builtin_convertvector(*(const vq_mem *)p, vf);
+#endif
+}
+
+static inline vf load_f16(const void *p) {
+#if defined SIMD_AVX512
+    return (vf)_mm512_cvtph_ps(_mm256_loadu_si256(p));
+#elif defined SIMD_AVX2 && defined __F16C__
+    return (vf)_mm256_cvtph_ps(_mm_loadu_si128(p));
+#elif defined SIMD_NEON
+    return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
+#else
+    // The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are apart.
+    vu h = __builtin_convertvector(*(const vh_mem *)p, vu), rest = (h & 0x7fff) << 13;
+    vu bits = (vu)select_vf((vi)(rest >= 0x0f800000), (vf)(rest | 0x7f800000), (vf)rest * 0x1p112f);
+    return (vf)((h & 0x8000) << 16 | bits);
+#endif
+}
+
+// Rounded to nearest even, infinity past 65504.
+static inline void store_f16(void *p, vf x) {
+#if defined SIMD_AVX512
+    _mm256_storeu_si256(p, _mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
+#elif defined SIMD_AVX2 && defined __F16C__
+    _mm_storeu_si128(p, _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
+#elif defined SIMD_NEON
+    vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32((float32x4_t)x)));
+#else
+    vu bits = (vu)x, sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    vu normal = (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13;
+    vu subnormal = (vu)((vf)rest + 0.5f) - 0x3f000000;  // the addition rounds to a multiple of 2^-24
+    vu half = (vu)select_vf((vi)(rest < 0x38800000), (vf)subnormal, (vf)normal);
+    half = (vu)select_vf((vi)(rest >= 0x477ff000), (vf)((vu){0} + 0x7c00), (vf)half);
+    half = (vu)select_vf((vi)(rest > 0x7f800000), (vf)((vu){0} + 0x7e00), (vf)half);
+    *(vh_mem *)p = __builtin_convertvector(sign | half, vh_mem);
+#endif
+}
+
+// ---- dot products of bytes ------------------------------------------------------------------------------------------
+
+// Instructions that multiply unsigned weights with signed activations take int8 weights as value + 128, and what that
+// adds, 128 times the activations' sum, is taken off again. The others take int8 weights as they are.
+#if defined __AVX512VNNI__ || (defined SIMD_AVX2 && defined __AVXVNNI__)
+enum { INT8_OFFSET = 128 };
+#else
+enum { INT8_OFFSET = 0 };
+#endif
+
+// Each lane: sum + its four weights times its four activations. Weights are value + INT8_OFFSET, or 0 to 15.
+static inline vi dot4(vi sum, vb weights, vb x) {
+#if defined SIMD_AVX512 && defined __AVX512VNNI__
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)x);
+#elif defined SIMD_AVX512
+    __m512i w = (__m512i)weights, a = (__m512i)x;  // even and odd bytes as 16-bit numbers
+    __m512i even = _mm512_madd_epi16(_mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
+    return sum + (vi)even + (vi)_mm512_madd_epi16(_mm512_srai_epi16(w, 8), _mm512_srai_epi16(a, 8));
+#elif defined SIMD_AVX2 && defined __AVXVNNI__
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)weights, (__m256i)x);
+#elif defined SIMD_AVX2
+    // |w| times x with w's sign: pairs stay below 2^15, for x is never -128.
+    __m256i w = (__m256i)weights, pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8((__m256i)x, w));
+    return sum + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
+    return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
+#elif defined SIMD_NEON
+    int16x8_t low = vmull_s8(vget_low_s8((int8x16_t)weights), vget_low_s8((int8x16_t)x)), high = vmull_high_s8((int8x16_t)weights, (int8x16_t)x);
+    return sum + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+#else
+    for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
+    return sum;
+#endif
+}
+
+// Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15.
+static inline vb load_nibbles(const uint8_t *pack, int i) {
+#ifdef SIMD_AVX512
+    (void)i;
+    const __m512i shifts = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
+    __m512i twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)pack));
+    return (vb)_mm512_and_si512(_mm512_srlv_epi16(twice, shifts), _mm512_set1_epi8(15));
+#else
+    enum { TO_A_HALF = 8 / LANES };
+    vb bytes = load_bytes(pack + i % TO_A_HALF * 4 * LANES);
+    return i < TO_A_HALF ? bytes & 15 : bytes >> 4;
+#endif
+}
+
+// ---- transposing ----------------------------------------------------------------------------------------------------
+
+// LANES vectors as the rows of a square of 32-bit elements, transposed in place.
+static inline void transpose(vf rows[LANES]) {
+#if defined SIMD_AVX512
+    __m512 a[16], b[16];
+    for (int i = 0; i < 16; i += 2) {  // pairs of rows, then fours: within each quarter of a register
+        a[i] = _mm512_unpacklo_ps((__m512)rows[i], (__m512)rows[i + 1]);
+        a[i + 1] = _mm512_unpackhi_ps((__m512)rows[i], (__m512)rows[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4)
+        for (int j = 0; j < 2; j++) {
+            b[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+        }
+    for (int i = 0; i < 4; i++) {  // then the quarters, as a 4 x 4 transposition of whole ones
+        __m512 even01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), odd01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
+        __m512 even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88), odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+        rows[i] = (vf)_mm512_shuffle_f32x4(even01, even23, 0x88);
+        rows[4 + i] = (vf)_mm512_shuffle_f32x4(odd01, odd23, 0x88);
+        rows[8 + i] = (vf)_mm512_shuffle_f32x4(even01, even23, 0xdd);
+        rows[12 + i] = (vf)_mm512_shuffle_f32x4(odd01, odd23, 0xdd);
+    }
+#elif defined SIMD_AVX2
+    __m256 a[8], b[8];
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_ps((__m256)rows[i], (__m256)rows[i + 1]);
+        a[i + 1] = _mm256_unpackhi_ps((__m256)rows[i], (__m256)rows[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            b[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
+        }
+    for (int i = 0; i < 4; i++) {
+        rows[i] = (vf)_mm256_permute2f128_ps(b[i], b[4 + i], 0x20);
+        rows[4 + i] = (vf)_mm256_permute2f128_ps(b[i], b[4 + i], 0x31);
+    }
+#else
+    float square[LANES][LANES];
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < LANES; j++) square[j][i] = rows[i][j];
+    for (int i = 0; i < LANES; i++) rows[i] = load(square[i]);
+#endif
+}
+
+// ---- functions ------------------------------------------------------------------------------------------------------
+
+// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least greatest
+// relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN stays NaN.
+static inline vf exp_vf(vf x) {
+    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
+    vf n = shifted - 0x1.8p23f;
+    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
+    vf p = r * 0.008290315047f + 0.0418979302f;
+    p = p * r + 0.1666763574f;
+    p = p * r + 0.4999915063f;
+    p = p * r + 0.999999702f;
+    p = p * r + 1.0f;
+    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
+}
+
+#endif

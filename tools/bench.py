@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Times rope.c beside other programs, in turn, on two models with random weights, and prints docs/speed.md's table.
+
+    tools/bench.py                                           # rope.c alone
+    tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench --ik ../ik_llama.cpp/build/bin/llama-bench
+
+The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion weights), written
+to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0) for llama.cpp; as version 0 for llama2.c.
+Needs NumPy, 8 GB of disk and memory for the largest file.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VOCAB = 32000
+MODELS = {
+    '110M': dict(layers=12, dim=768, hidden=2048, heads=12, kv_heads=12, shared=True, full='f32'),
+    '1.1B': dict(layers=22, dim=2048, hidden=5632, heads=32, kv_heads=4, shared=False, full='f16'),
+}
+# label; model and weight type; phase: (prefill N), (decode DEPTH), (generate N)
+ROWS = [
+    ('110M float32 decode', '110M', 'f32', 'decode', 0),
+    ('110M q8 decode', '110M', 'q8', 'decode', 0),
+    ('110M float32 prefill of 512', '110M', 'f32', 'prefill', 512),
+    ('110M q8 prefill of 512', '110M', 'q8', 'prefill', 512),
+    ('110M q8 prefill of 8,192', '110M', 'q8', 'prefill', 8192),
+    ('110M q8 decode at depth 8,192', '110M', 'q8', 'decode', 8192),
+    ('110M q8, 8,192 tokens generated from nothing', '110M', 'q8', 'generate', 8192),
+    ('1.1B q8 decode', '1.1B', 'q8', 'decode', 0),
+    ('1.1B q8 prefill of 512', '1.1B', 'q8', 'prefill', 512),
+    ('1.1B q4 decode', '1.1B', 'q4', 'decode', 0),
+]
+
+
+def fail(what):
+    sys.exit('bench.py: ' + what)
+
+
+# ---- models ---------------------------------------------------------------------------------------------------------
+
+def tensors(shape):
+    """(name in GGUF, rows, columns or None for a norm), in the order of model.bin."""
+    dim, hidden, kv = shape['dim'], shape['hidden'], shape['dim'] // shape['heads'] * shape['kv_heads']
+    yield 'token_embd', VOCAB, dim
+    for i in range(shape['layers']):
+        for name, rows, columns in (('attn_norm', dim, None), ('attn_q', dim, dim), ('attn_k', kv, dim), ('attn_v', kv, dim), ('attn_output', dim, dim),
+                                    ('ffn_norm', dim, None), ('ffn_gate', hidden, dim), ('ffn_up', hidden, dim), ('ffn_down', dim, hidden)):
+            yield 'blk.%d.%s' % (i, name), rows, columns
+    yield 'output_norm', dim, None
+    if not shape['shared']:
+        yield 'output', VOCAB, dim
+
+
+class Numbers:
+    """Random weights: windows into one array, so that they cost no time to make."""
+
+    def __init__(self):
+        self.pool = np.random.default_rng(1).standard_normal(1 << 22, dtype=np.float32)
+        self.at = 0
+
+    def take(self, count):
+        self.at = (self.at + 7919) % 4096
+        return np.resize(self.pool[self.at:], count)
+
+    def weights(self, name, rows, columns):
+        if columns is None:
+            return np.ones(rows, np.float32)
+        return (self.take(rows * columns) / np.float32(columns ** 0.5)).astype(np.float32)
+
+
+def pad(file, to):
+    file.write(b'\0' * (-file.tell() % to))
+
+
+def write_ours(path, shape):
+    """model.bin version 3 in float32 or float16: docs/format.md."""
+    head_dim, numbers = shape['dim'] // shape['heads'], Numbers()
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<14I d i I 8i 2I 2d 4I 7d I 52x', 0x616b3432, 3, shape['full'] == 'f16', 0, shape['dim'], shape['hidden'], shape['layers'],
+                               shape['heads'], shape['kv_heads'], head_dim, VOCAB, 2048, shape['shared'], 0, 1e-5, 1, 1, 2, *[0] * 7,
+                               0, 0, 10000.0, 0.0, 2048, 0, 1, 0, *[0.0] * 7, 0))
+        for name, rows, columns in tensors(shape):
+            pad(file, 64)
+            w = numbers.weights(name, rows, columns)
+            file.write(w.astype(np.float16).tobytes() if columns and shape['full'] == 'f16' else w.tobytes())
+        pad(file, 64)
+
+
+def write_llama2c(path, shape):
+    """llama2.c's version 0: the same matrices layer by layer, kind after kind."""
+    numbers, head_dim = Numbers(), shape['dim'] // shape['heads']
+    order = ['token_embd', 'attn_norm', 'attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_norm', 'ffn_gate', 'ffn_down', 'ffn_up', 'output_norm']
+    listed = sorted(tensors(shape), key=lambda t: order.index(t[0].split('.')[-1]))
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<7i', shape['dim'], shape['hidden'], shape['layers'], shape['heads'], shape['kv_heads'], VOCAB, 2048))
+        for tensor in listed:
+            file.write(numbers.weights(*tensor).tobytes())
+        file.write(bytes(4 * 2 * 2048 * head_dim // 2))
+
+
+def gguf_value(value):
+    if isinstance(value, str):
+        return struct.pack('<IQ', 8, len(value)) + value.encode()
+    return struct.pack('<If', 6, value) if isinstance(value, float) else struct.pack('<II', 4, value)
+
+
+def gguf_data(kind, w):
+    """GGML's F32, Q8_0 (32 int8 behind a float16 scale) or Q4_0 (two 4-bit values to a byte behind a float16 scale)."""
+    if kind == 'f32':
+        return w.tobytes()
+    groups = w.reshape(-1, 32)
+    scale = (np.abs(groups).max(1, keepdims=True) / (127 if kind == 'q8' else 7)).astype(np.float16)
+    values = np.rint(groups / scale.astype(np.float32)).astype(np.int8)
+    if kind == 'q4':
+        values = (values + 8).astype(np.uint8)
+        values = values[:, :16] | values[:, 16:] << 4
+    return np.concatenate([scale.view(np.uint8).reshape(-1, 2), values.view(np.uint8)], 1).tobytes()
+
+
+def gguf_bytes(kind, count):
+    return count * 4 if kind == 'f32' else count // 32 * (34 if kind == 'q8' else 18)
+
+
+def write_gguf(path, shape, kind):
+    codes = {'f32': 0, 'q4': 2, 'q8': 8}
+    keys = {'general.architecture': 'llama', 'llama.context_length': 16384, 'llama.embedding_length': shape['dim'], 'llama.block_count': shape['layers'],
+            'llama.feed_forward_length': shape['hidden'], 'llama.attention.head_count': shape['heads'],
+            'llama.attention.head_count_kv': shape['kv_heads'], 'llama.attention.layer_norm_rms_epsilon': 1e-5,
+            'llama.rope.dimension_count': shape['dim'] // shape['heads'], 'llama.vocab_size': VOCAB, 'tokenizer.ggml.model': 'no_vocab'}
+    numbers, listed = Numbers(), [(name + '.weight', rows, columns, kind if columns else 'f32') for name, rows, columns in tensors(shape)]
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(listed), len(keys)))
+        for key, value in keys.items():
+            file.write(struct.pack('<Q', len(key)) + key.encode() + gguf_value(value))
+        offset = 0
+        for name, rows, columns, k in listed:
+            dims = [columns, rows] if columns else [rows]
+            file.write(struct.pack('<Q', len(name)) + name.encode() + struct.pack('<I%dQ' % len(dims), len(dims), *dims) + struct.pack('<IQ', codes[k], offset))
+            offset += gguf_bytes(k, rows * (columns or 1)) + 31 & ~31
+        for name, rows, columns, k in listed:
+            pad(file, 32)
+            file.write(gguf_data(k, numbers.weights(name, rows, columns)))
+        pad(file, 32)
+
+
+def write_tokenizer(path):
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<I', 8))
+        for i in range(VOCAB):
+            piece = {0: '<unk>', 1: '\n<s>\n', 2: '\n</s>\n', 259: ' '}.get(i, '<0x%02X>' % (i - 3) if i < 259 else 't%05d' % i).encode()
+            file.write(struct.pack('<fi', -float(i), len(piece)) + piece)
+
+
+def made(path, write, *arguments):
+    """path, written first if it is not there."""
+    if not os.path.exists(path):
+        print('writing %s' % path, file=sys.stderr)
+        write(path + '.part', *arguments)
+        os.replace(path + '.part', path)
+    return path
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+def output_of(command, threads, both=False):
+    done = subprocess.run(command, capture_output=True, env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
+    if done.returncode:
+        fail('%s ended with status %d: %s' % (' '.join(command), done.returncode, done.stderr.decode(errors='replace').strip()[-400:]))
+    return ((done.stderr if both else b'') + done.stdout).decode(errors='replace')
+
+
+class Ours:
+    """./run: --bench gives all its rows for a file at once."""
+
+    def __init__(self, options):
+        self.options, self.tables = options, {}
+
+    def file(self, model, kind):
+        shape, folder = MODELS[model], self.options.folder
+        full = made(os.path.join(folder, '%s.bin' % model), write_ours, shape)
+        if kind == shape['full']:
+            return full
+        return made(os.path.join(folder, '%s-%s.bin' % (model, kind)),
+                    lambda path: output_of([self.options.run, full, '--quantize', kind, path], self.options.threads))
+
+    def speed(self, model, kind, phase, n):
+        path = self.file(model, kind)
+        if phase == 'generate':
+            tokenizer = made(os.path.join(self.options.folder, 'tokenizer.bin'), write_tokenizer)
+            out = output_of([self.options.run, path, '-z', tokenizer, '-n', str(n), '-t', '0', '--ignore-eos'], self.options.threads, both=True)
+            return float(re.search(r'decode \d+ tokens, ([\d.]+) tokens/s', out).group(1))
+        deep = max([512] + [r[4] for r in ROWS if r[1:3] == (model, kind) and r[3] != 'generate'])
+        out = output_of([self.options.run, path, '--bench', '-n', str(deep), '--rope', 'none'], self.options.threads)
+        rows = [line.split('\t') for line in out.splitlines()]
+        self.yardsticks = [' '.join(r) for r in rows if r[0] in ('# read_gbytes_per_s', '# float32_gflops')]
+        for row in rows:
+            if row[0] == phase and int(row[2 if phase == 'prefill' else 1]) == n:
+                return float(row[4])
+        fail('no row for %s %d in %s' % (phase, n, out))
+
+
+class LlamaBench:
+    """llama.cpp's llama-bench, or a descendant's."""
+
+    def __init__(self, options, program, extra):
+        self.options, self.program, self.extra = options, program, extra
+        self.at_depth = '-gp' in output_of([program, '--help'], 1, both=True)
+
+    def speed(self, model, kind, phase, n):
+        if phase == 'decode' and n and not self.at_depth:
+            return None
+        path = made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind)
+        test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
+                'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
+        runs = '1' if phase == 'generate' else '3'
+        out = output_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json'] + self.extra + test, self.options.threads)
+        answers = json.loads(out[out.index('['):])
+        return statistics.median(answers[-1].get('samples_ts') or [answers[-1]['avg_ts']])
+
+
+class Llama2c:
+    """llama2.c's run, which reads a prompt as slowly as it writes."""
+
+    def __init__(self, options, program):
+        self.options, self.program = options, program
+
+    def speed(self, model, kind, phase, n):
+        if kind != 'f32' or n > 512:
+            return None
+        path = made(os.path.join(self.options.folder, '%s.llama2c.bin' % model), write_llama2c, MODELS[model])
+        tokenizer = made(os.path.join(self.options.folder, 'tokenizer.bin'), write_tokenizer)
+        out = output_of([self.program, path, '-z', tokenizer, '-t', '0', '-n', str(n or 64), '-i', ' '], self.options.threads, both=True)
+        return float(re.search(r'achieved tok/s: ([\d.]+)', out).group(1))
+
+
+# ---- main -----------------------------------------------------------------------------------------------------------
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--run', default=os.path.join(ROOT, 'run'))
+    parser.add_argument('--llama2c', help="llama2.c's run, built with -Ofast -fopenmp -march=native")
+    parser.add_argument('--llama-cpp', help='llama-bench')
+    parser.add_argument('--ik', help="ik_llama.cpp's llama-bench")
+    parser.add_argument('--folder', default=os.path.join(ROOT, 'build', 'bench'), help='for the models')
+    parser.add_argument('--threads', type=int, default=os.cpu_count())
+    parser.add_argument('--rounds', type=int, default=3, help='times that the programs take turns in a row; the median counts')
+    parser.add_argument('--only', default='', help='rows whose names hold this')
+    options = parser.parse_args()
+    os.makedirs(options.folder, exist_ok=True)
+    ours = Ours(options)
+    programs = [('rope.c', ours)]
+    if options.llama2c:
+        programs.append(('llama2.c', Llama2c(options, options.llama2c)))
+    if options.llama_cpp:
+        programs.append(('llama.cpp', LlamaBench(options, options.llama_cpp, ['-fa', '1'])))
+    if options.ik:
+        programs.append(('ik_llama.cpp', LlamaBench(options, options.ik, ['-fa', '1', '-rtr', '1'])))
+    print('| tokens per second, %d threads | %s |' % (options.threads, ' | '.join(name for name, _ in programs)))
+    print('| --- |%s' % (' ---: |' * len(programs)))
+    for label, model, kind, phase, n in ROWS:
+        if options.only not in label:
+            continue
+        rounds = [[program.speed(model, kind, phase, n) for _, program in programs] for _ in range(1 if phase == 'generate' else options.rounds)]
+        cells = []
+        for i, column in enumerate(zip(*rounds)):
+            if column[0] is None:
+                cells.append('')
+                continue
+            ratio = statistics.median(ours_then / theirs for ours_then, theirs in zip((r[0] for r in rounds), column))
+            cells.append('%s%s' % (format(statistics.median(column), ',.0f'), ' (%.2f x)' % ratio if i else ''))
+        print('| %s | %s |' % (label, ' | '.join(cells)), flush=True)
+    print('\nIn brackets: how many times faster rope.c was, the median over the rounds. ' + '; '.join(ours.yardsticks).replace('# ', ''))
+
+
+if __name__ == '__main__':
+    main()
