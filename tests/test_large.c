@@ -6,6 +6,7 @@
 
 #include "src/attention.h"
 #include "src/kernels.h"
+#include "src/matmul.h"
 
 enum { NO_MEMORY = 77 };  // exit status when the system does not promise that much
 
@@ -58,7 +59,7 @@ static void test_product(void) {
     for (size_t i = 0; i < (size_t)cols; i++) data[last + i] = 2, scales[(last + i) / 64] = 0.25f, x[i] = i % 64 == 5 ? 2 : 0;
     Matrix m = {.type = WEIGHT_Q8, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 64};
     Workspace *ws = workspace_new(1, cols, &err);
-    matmul(&(Product){&m, out, (size_t)rows}, 1, x, 1, ws);
+    matmul(&(Product){.matrix = &m, .out = out, .stride = (size_t)rows}, 1, &(Input){.x = x, .n = 1}, ws);
     int wrong = 0;
     for (int r = 0; r < rows - 1; r++) wrong += out[r] != 0;
     check(wrong == 0 && fabs(out[rows - 1] - cols / 64.0) < 0.01, "a product of 2^31 weights: %d rows wrong, the last is %g", wrong,
