@@ -13,12 +13,12 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True
-ROOT = os.environ.get('ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the tree whose ./run is tested
+ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the tree whose ./run is tested
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
-RUNNER = shlex.split(os.environ.get('RUNNER', ''))  # what programs are run by: RUNNER=qemu-aarch64 for another processor's
+RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))  # what runs them: TEST_RUNNER=qemu-aarch64 for another processor's
 
 # ---- counting -------------------------------------------------------------------------------------------------------
 

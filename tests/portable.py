@@ -95,7 +95,7 @@ def try_variant(name):
     if lack:
         return skip('%s (%s)' % (name, lack))
     folder = folder_of(name)
-    mine = dict(MAKEFLAGS='', MFLAGS='', MAKELEVEL='', ROOT=folder, RUNNER=runner)
+    mine = dict(MAKEFLAGS='', MFLAGS='', MAKELEVEL='', TEST_ROOT=folder, TEST_RUNNER=runner)
     status, output = output_of(['make', '-C', folder, '-j2', 'run', *shlex.split(make)], **mine)
     if not check(status == 0, name + ': builds without a warning', output[-300:]):
         return
