@@ -42,13 +42,13 @@ static uint64_t read_once(const void *memory, size_t bytes) {
 // when all of it fits. 0 with the reason on failure.
 static double reading_speed(const MappedFile *file, size_t more, Error *err) {
     double seconds[MOST_RUNS], spent = 0;
-    static volatile uint64_t sum;  // keeps the reading from being optimized away
-    int n = -1;                    // the first time the file may come from the disk
+    volatile uint64_t sum = 0;  // keeps the reading from being optimized away
+    int n = -1;                 // the first time the file may come from the disk
     void *memory = alloc_array(more, 1, "a stretch of memory to read", err);
     if (!memory) return 0;
     while (n < FEWEST_RUNS || (n < MOST_RUNS && spent < ENOUGH_SECONDS)) {
         double start = now_seconds(), took;
-        sum += read_once(file->data, file->size) + read_once(memory, more);
+        sum = sum + read_once(file->data, file->size) + read_once(memory, more);
         took = now_seconds() - start;
         if (n >= 0) seconds[n] = took, spent += took;
         n++;

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#if defined __AVX2__ || defined __AVX512F__ || defined __F16C__
+#if defined __SSE2__
 #include <immintrin.h>
 #elif defined __ARM_NEON && defined __aarch64__
 #include <arm_neon.h>
@@ -161,6 +161,10 @@ static inline vi dot4(vi sum, vb weights, vb x) {
     // |w| times x with w's sign: pairs stay below 2^15, for x is never -128.
     __m256i w = (__m256i)weights, pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8((__m256i)x, w));
     return sum + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined __SSE2__
+    __m128i w = (__m128i)weights, a = (__m128i)x;
+    __m128i even = _mm_madd_epi16(_mm_srai_epi16(_mm_slli_epi16(w, 8), 8), _mm_srai_epi16(_mm_slli_epi16(a, 8), 8));
+    return sum + (vi)even + (vi)_mm_madd_epi16(_mm_srai_epi16(w, 8), _mm_srai_epi16(a, 8));
 #elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON
