@@ -24,13 +24,13 @@ def started(*arguments, threads=1, **options):
 
 
 def ended(process, stdin=None):
-    """What the program left, once it is gone; it has a minute."""
+    """What the program left, once it is gone. It has five minutes, for what would take hours."""
     try:
-        out, err = process.communicate(stdin, timeout=60)
+        out, err = process.communicate(stdin, timeout=300)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return Result(-1000, b'', b'it did not end within 60 s')
+        return Result(-1000, b'', b'it did not end within 300 s')
     return Result(process.returncode, out or b'', err)
 
 
