@@ -19,6 +19,8 @@ def talker(name='talker.bin'):
 
 
 def started(*arguments, threads=1, **options):
+    """A run of the program that Ctrl-C ends, also where the tests run in the background, in which shells have it ignored."""
+    options = dict(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options)
     options = dict(dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE), **options)
     return subprocess.Popen([RUN, *map(str, arguments)], env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY='passive'), **options)
 
