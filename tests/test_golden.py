@@ -49,14 +49,12 @@ def letters():
 
 
 def test_texts():
-    """Past the trained context of 64. A rounded cache or rounded weights are where processors would part first."""
+    """Past the trained context of 64. Not with int8 activations: there a sum that differs in its last bit may round to the other side, and
+    processors part."""
     with open(os.path.join(GOLDEN, 'texts.json')) as file:
         expected = json.load(file)
     tokenizer = letters()
-    cases = [(name, exported(name), 'f32') for name in NAMES] + [('default, %s cache' % kv, exported('default'), kv) for kv in ('f16', 'q8')]
-    for kind in ('q8', 'q4'):
-        good(exported('yarn4'), '--quantize', kind, in_work(kind + '.bin'))
-        cases.append(('yarn4, %s weights' % kind, in_work(kind + '.bin'), 'f32'))
+    cases = [(name, exported(name), 'f32') for name in NAMES] + [('default, f16 cache', exported('default'), 'f16')]
     check(sorted(expected) == sorted(name for name, _, _ in cases), 'the names in texts.json', sorted(expected))
     for name, model, kv in cases:
         text = good(model, '-z', tokenizer, '-t', 0, '-n', 120, '-i', 'golden', '--ignore-eos', '--kv', kv).out.strip()
