@@ -1,6 +1,8 @@
 # make          builds ./run for this machine
 # make debug    with the address and undefined-behaviour sanitizers
 # make test     runs the tests
+# make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
+# make valgrind  the one of these under valgrind
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make lint     reads the code with what is there of gcc's analyzer, clang-tidy and cppcheck
@@ -38,6 +40,12 @@ build/flags: FORCE
 
 debug:
 	$(MAKE) run CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+
+check-portable: run
+	$(PYTHON) tests/portable.py
+
+valgrind: run
+	$(PYTHON) tests/portable.py valgrind
 
 test: run
 	@CC='$(CC)' $(PYTHON) tests/run_tests.py
@@ -87,7 +95,7 @@ lint:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: debug test figures fuzz lint clean help FORCE
+.PHONY: debug check-portable valgrind test figures fuzz lint clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -1,5 +1,5 @@
 // rope.c: Llama inference past the trained context. Start reading here: options, then one function per thing to do.
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,8 +29,14 @@ enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int signal_number) {
+    (void)signal_number;
     interrupted = 1;
-    signal(signal_number, SIG_DFL);
+}
+
+// From here on Ctrl-C is taken note of. With flags 0 instead of SA_RESTART it also ends a read that waits for the user.
+static void catch_interrupt(int flags) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags | (int)SA_RESETHAND};
+    if (!interrupted) sigaction(SIGINT, &action, NULL);
 }
 
 // Reading a mapped file that has become shorter.
@@ -381,11 +387,18 @@ static void print_speed(const Speed *s) {
             s->decode_seconds > 0 ? (double)s->decode_tokens / s->decode_seconds : 0);
 }
 
+// Reads a prompt, at its own full length. Ctrl-C ends it after the chunk at hand.
 static bool read_prompt(Session *session, const int32_t *ids, int n, Speed *speed, Error *err) {
     double start = now_seconds();
-    bool ok = session_read(session, ids, n, session_position(session) + n, 1, err);
+    int length = session_position(session) + n;
+    bool ok = true;
+    catch_interrupt(SA_RESTART);
+    for (int done = 0, count; ok && done < n && !interrupted; done += count) {
+        count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
+        ok = session_read(session, ids + done, count, length, done + count == n, err);
+        speed->prefill_tokens += count;
+    }
     speed->prefill_seconds += now_seconds() - start;
-    speed->prefill_tokens += n;
     return ok;
 }
 
@@ -395,10 +408,10 @@ static bool is_end(const Program *p, int token) {
     return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer) || token == p->end_of_turn;
 }
 
-// Samples and shows tokens until an end token or the end of the context. *last is the token that was sampled last and,
-// when it ended the text, has not been read.
+// Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the token that
+// was sampled last and, when it ended the text, has not been read.
 static bool answer(const Program *p, Session *session, Sampler *sampler, TextOut *out, bool ignore_eos, Speed *speed, int *last, Error *err) {
-    for (;;) {
+    while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(session, 0, 1, err);
         if (!logits) return false;
         int32_t next = sampler_next(sampler, logits);
@@ -406,12 +419,13 @@ static bool answer(const Program *p, Session *session, Sampler *sampler, TextOut
         if (is_end(p, next) && !ignore_eos) return true;
         write_token(out, next);
         int position = session_position(session);
-        if (position >= p->context || interrupted) return true;
+        if (position >= p->context) return true;
         double start = now_seconds();
         if (!session_read(session, &next, 1, position + 1, 1, err)) return false;
         speed->decode_seconds += now_seconds() - start;
         speed->decode_tokens++;
     }
+    return true;
 }
 
 // What is left of an unfinished character is dropped with the stream.
@@ -433,18 +447,19 @@ static bool generate(const Options *o, const Program *p, Session *session, Sampl
     TextOut out = {.tokenizer = p->tokenizer, .stream = {.drop_bad = true}, .previous = -1};
     Speed speed = {0};
     ok = ok && read_prompt(session, ids, n, &speed, err);
-    for (int i = 0; ok && i < n; i++) write_token(&out, ids[i]);
+    for (int i = 0; ok && !interrupted && i < n; i++) write_token(&out, ids[i]);
     ok = ok && answer(p, session, sampler, &out, o->ignore_eos, &speed, &last, err);
     if (ok) end_text(), print_speed(&speed);
     free(ids);
     return ok;
 }
 
-// The next line of standard input without its newline, or NULL at the end. The label is for people at a terminal.
+// The next line of standard input without its newline, or NULL at the end or on Ctrl-C. The label is for people at a terminal.
 static char *ask_line(const char *label) {
     char *line = NULL;
     size_t capacity = 0;
     if (isatty(STDIN_FILENO)) fprintf(stderr, "%s", label);
+    catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
     if (n < 0) {
         free(line);
@@ -480,7 +495,7 @@ static bool chat(const Options *o, Program *p, Session *session, Sampler *sample
         if (!user) break;
         ok = read_turn(p, session, turn == 0, system_prompt, user, last, &speed, &full, err);
         free(line);
-        if (!ok || full) break;
+        if (!ok || full || interrupted) break;
         printf("Assistant: ");
         TextOut out = {.tokenizer = p->tokenizer, .stream = {.drop_bad = true}, .previous = -1};
         ok = answer(p, session, sampler, &out, o->ignore_eos, &speed, &last, err);
@@ -502,7 +517,6 @@ static bool run_text(const Options *o, Program *p, Error *err) {
     if (!session) return false;
     fprintf(stderr, "run: rope %s, factor %.6g, trained on %d; seed %llu\n", plan->name, plan->rope.factor, plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
-    signal(SIGINT, on_interrupt);
     bool ok = sampler_init(&sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
     ok = ok && (strcmp(o->mode, "chat") == 0 ? chat(o, p, session, &sampler, err) : generate(o, p, session, &sampler, err));
     sampler_free(&sampler);

@@ -18,6 +18,16 @@ Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int c
     return s;
 }
 
+// Whether there is memory for each of the methods, so that the last one is not refused after the first has taken an hour.
+static bool all_fit(const Measurement *m, Error *err) {
+    for (int i = 0; i < m->n_plans; i++) {
+        Session *s = open_session(m->model, &m->plans[i], m->kv, m->length, false, err);
+        if (!s) return false;
+        session_free(s);
+    }
+    return true;
+}
+
 // ---- progress -------------------------------------------------------------------------------------------------------
 
 typedef struct {
@@ -118,7 +128,7 @@ bool measure_perplexity(const Measurement *m, const int32_t *ids, size_t n_ids, 
     if ((size_t)samples > n_ids - given + 1) return fail(err, "%d samples: the text has only %zu different windows of %d positions", samples, n_ids - given + 1, n);
     int32_t *window = alloc_array((size_t)n, sizeof *window, "a window", err);
     double *nll = window ? alloc_array((size_t)n, 2 * sizeof *nll, "scores", err) : NULL;
-    bool ok = nll != NULL;
+    bool ok = nll && all_fit(m, err);
     if (ok) printf("%s%s", m->heading, per_token ? "method\tposition\ttoken\tnll\n" : "method\tfrom\tto\ttokens\tnll\tppl\n");
     Progress progress = progress_start();
     for (int i = 0; ok && i < m->n_plans; i++)
@@ -301,7 +311,7 @@ static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, 
 bool measure_passkey(const Measurement *m, int trials, uint64_t seed, double *worst, Error *err) {
     Haystack h = {0};
     Progress progress = progress_start();
-    bool ok = true;
+    bool ok = all_fit(m, err);
     *worst = 1;
     for (int i = 0; ok && i < m->n_plans; i++) {
         double accuracy = 0;

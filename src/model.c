@@ -8,6 +8,9 @@
 #if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "model files are little-endian and used in place: this machine's byte order is not supported"
 #endif
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
+#error "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
+#endif
 
 enum { HEADER_BYTES = 256, ALIGNMENT = 64 };
 

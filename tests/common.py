@@ -13,11 +13,12 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the tree whose ./run is tested
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
+RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))  # what runs them: TEST_RUNNER=qemu-aarch64 for another processor's
 
 # ---- counting -------------------------------------------------------------------------------------------------------
 
@@ -76,11 +77,11 @@ class Result:
 
 
 def run(*arguments, stdin=b'', program=RUN, timeout=120, **options):
-    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more."""
+    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. What RUNNER runs may take ten times as long."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive', ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     try:
-        done = subprocess.run([program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
-                              stderr=subprocess.PIPE, timeout=timeout, env=environment, **options)
+        done = subprocess.run([*RUNNER, program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
+                              stderr=subprocess.PIPE, timeout=timeout * (10 if RUNNER else 1), env=environment, **options)
     except subprocess.TimeoutExpired:
         return Result(-1000, b'', b'it did not end within %d s' % timeout)
     return Result(done.returncode, done.stdout or b'', done.stderr)
@@ -151,11 +152,9 @@ def compiler(commands, what):
 
 def compiled(source, kind, *more_flags):
     """The path of a program made from run.c or a test in C, or None when the compiler has no sanitizers. Kept in build/tests.
-    kind: 'same' as ./run itself, 'portable' for any processor of this family, 'sanitized' against bad memory and undefined behaviour."""
+    kind: 'same' as ./run itself, 'sanitized' against bad memory and undefined behaviour."""
     built_with = os.path.join(ROOT, 'build', 'flags')
     flags = shlex.split(open(built_with).read())
-    if kind == 'portable':
-        flags = [f for f in flags if not f.startswith(('-march', '-mcpu', '-mtune'))]
     if kind == 'sanitized':
         flags += ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
     flags = [f for f in flags if f != '-Werror'] + ['-I', ROOT]

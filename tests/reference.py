@@ -112,12 +112,12 @@ def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
-def attend(queries, keys, values, c, window, sinks):
+def attend(queries, keys, values, c, positions, window, sinks):
     d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
     out = []
-    for position, heads in enumerate(queries):
+    for position, heads in zip(positions, queries):
         mixed = []
-        seen = [k for k in range(position + 1) if sees(position, k, window, sinks)]
+        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         for h in range(c['n_heads']):
             scores = [dot(heads[h], keys[k][h // share]) / math.sqrt(d) for k in seen]
             top = max(scores)
@@ -128,23 +128,25 @@ def attend(queries, keys, values, c, window, sinks):
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0):
-    """Logits of every position of one pass over ids."""
-    n, d, dim, eps = len(ids), c['head_dim'], c['dim'], c['norm_eps']
+def logits(c, weights, ids, window=None, sinks=0, positions=None):
+    """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query sees of a longer text
+    is enough for a model of one layer."""
+    positions = positions or list(range(len(ids)))
+    d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
     window = c['sliding_window'] if window is None else window
-    f, a = rope(c, n)
+    f, a = rope(c, positions[-1] + 1)
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedding[token] for token in ids]
 
     def heads(name, layer, normed, count, turned):
         matrix = rows_of(weights, '%s.%d' % (name, layer), dim)
         split = [[y[h * d:h * d + d] for h in range(count)] for y in (product(matrix, seen(x)) for x in normed)]
-        return [[turn(head, m, f, a) for head in row] for m, row in enumerate(split)] if turned else split
+        return [[turn(head, m, f, a) for head in row] for m, row in zip(positions, split)] if turned else split
     for layer in range(c['n_layers']):
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
         mixed = attend(heads('wq', layer, normed, c['n_heads'], True), heads('wk', layer, normed, c['n_kv_heads'], True),
-                       heads('wv', layer, normed, c['n_kv_heads'], False), c, window, sinks)
+                       heads('wv', layer, normed, c['n_kv_heads'], False), c, positions, window, sinks)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         stream = [[x + y for x, y in zip(row, product(wo, seen(m)))] for row, m in zip(stream, mixed)]

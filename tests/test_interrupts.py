@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Ends that nobody planned: Ctrl-C wherever the program may be, readers that go away, files that shrink, a standard input that is not there."""
+
+import os
+import signal
+import subprocess
+import time
+
+from common import RUN, Result, check, in_work, main, run, skip, tiny_model, write, write_tokenizer
+
+# Positions that no test waits for, of a model whose cache for them is small and whose window keeps every step short.
+LONG = ('-t', 0, '--ignore-eos', '--window', 8, '-n', 1000000)
+
+
+def talker(name='talker.bin'):
+    """A model that goes on for as long as it is let."""
+    vocab_size = write_tokenizer(in_work(name.replace('.bin', '.tokenizer.bin')), [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)])
+    return tiny_model(name, n_layers=1, vocab_size=vocab_size)
+
+
+def started(*arguments, threads=1, **options):
+    """A run of the program that Ctrl-C ends, also where the tests run in the background, in which shells have it ignored."""
+    options = dict(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options)
+    options = dict(dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE), **options)
+    return subprocess.Popen([RUN, *map(str, arguments)], env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY='passive'), **options)
+
+
+def ended(process, stdin=None):
+    """What the program left, once it is gone. It has five minutes, for what would take hours."""
+    try:
+        out, err = process.communicate(stdin, timeout=300)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return Result(-1000, b'', b'it did not end within 300 s')
+    return Result(process.returncode, out or b'', err)
+
+
+def wait_until(process, condition):
+    """Until /proc says so of the process: `caught` (it has a handler for Ctrl-C), `waiting` (and it waits for its user), `uncaught`."""
+    for _ in range(60000):
+        with open('/proc/%d/status' % process.pid) as file:
+            status = dict(line.split(':', 1) for line in file)
+        caught = int(status.get('SigCgt', '0'), 16) >> (signal.SIGINT - 1) & 1
+        true = {'caught': caught, 'waiting': caught and status['State'].split()[0] == 'S', 'uncaught': not caught}
+        if true[condition] or process.poll() is not None:
+            return
+        time.sleep(0.001)
+
+
+def stopped(process, what):
+    """One Ctrl-C was enough, and there is the closing line."""
+    result = ended(process)
+    last = (result.err.splitlines() or [''])[-1]
+    check(result.status == 130 and last.startswith('run: prefill '), what, result)
+    return result, int(last.split()[2]) if last.startswith('run: prefill ') else -1
+
+
+def test_generation():
+    for threads in (1, 2):
+        process = started(talker(), *LONG, '-i', 'a', threads=threads)
+        first = process.stdout.read(200)
+        process.send_signal(signal.SIGINT)
+        result, _ = stopped(process, 'Ctrl-C in generation, %d threads' % threads)
+        text = first + result.raw
+        check(200 < len(text) < 1000000 and text.endswith(b'\n'), 'the text up to Ctrl-C', text[-50:])
+
+
+def test_prefill():
+    if not os.path.exists('/proc/self/status'):
+        return skip('Ctrl-C in prefill (no /proc says where a program stands)')
+    prompt = write(in_work('prompt.txt'), 'abcdefg ' * 50000)
+    process = started(talker(), '-t', 0, '-n', 450000, '-f', prompt)
+    wait_until(process, 'caught')
+    process.send_signal(signal.SIGINT)
+    result, read = stopped(process, 'Ctrl-C in prefill')
+    check(0 < read < 400000 and read % 512 == 0 and result.raw == b'\n', 'prefill up to Ctrl-C', '%d tokens, text %r' % (read, result.raw[:50]))
+    # A chunk that takes seconds: the second Ctrl-C does not wait for it.
+    deep = tiny_model('deep.bin', n_layers=6000, dim=2, hidden_dim=1, n_heads=2, n_kv_heads=1, head_dim=2, vocab_size=259)
+    write_tokenizer(in_work('deep.tokenizer.bin'))
+    process = started(deep, '-n', 600, '-i', 'x' * 500)
+    wait_until(process, 'caught')
+    process.send_signal(signal.SIGINT)
+    wait_until(process, 'uncaught')
+    process.send_signal(signal.SIGINT)
+    result = ended(process)
+    check(result.status == -signal.SIGINT and not result.raw, 'Ctrl-C twice', result)
+
+
+def test_chat():
+    process = started(talker(), '-m', 'chat', '-y', '', '-i', 'hello', *LONG)
+    process.stdout.read(200)
+    process.send_signal(signal.SIGINT)
+    result, _ = stopped(process, 'Ctrl-C in the first answer of a chat')
+    check(result.out.endswith('\n') and 'Assistant' not in result.out, 'the chat up to Ctrl-C', result.out[-50:])
+    if not os.path.exists('/proc/self/status'):
+        return skip('Ctrl-C at the prompts of a chat (no /proc says where a program stands)')
+    for options, what in (((), 'system prompt'), (('-y', ''), 'user')):
+        ours, theirs = os.pipe()
+        process = started(talker(), '-m', 'chat', *options, *LONG, stdin=ours)
+        wait_until(process, 'waiting')
+        process.send_signal(signal.SIGINT)
+        stopped(process, 'Ctrl-C while a chat waits for the %s' % what)
+        os.close(ours), os.close(theirs)
+    text = write(in_work('turn.txt'), '\n' + 'abcdefg ' * 50000 + '\n')
+    with open(text) as file:
+        process = started(talker(), '-m', 'chat', '-t', 0, '-n', 450000, stdin=file)
+        process.stderr.readline()
+        wait_until(process, 'caught')
+        process.send_signal(signal.SIGINT)
+        result, _ = stopped(process, 'Ctrl-C in a turn of a chat')
+        check('Assistant' not in result.out, 'no answer to a turn that was not read', result.out)
+
+
+def test_measurements():
+    """What prints a table has nothing to add: the signal ends it."""
+    ids = write(in_work('ids.txt'), '1 2 3 4 ' * 50000)
+    for what in (('--ppl', ids, '--ids', '-n', 200000), ('--passkey', '-n', 200000)):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = started(talker(), *what)
+            process.stderr.readline()
+            process.send_signal(number)
+            result = ended(process)
+            check(result.status == -number, '%s and %s' % (what[0], number.name), result)
+    process = started(talker(), *LONG)
+    process.stdout.read(200)
+    process.send_signal(signal.SIGTERM)
+    check(ended(process).status == -signal.SIGTERM, 'SIGTERM in generation')
+
+
+def test_nobody_reads():
+    """A pipe whose reader has enough, as of head, ends the program without a word; with SIGPIPE ignored, or a disk that is full, it is an error,
+    and not at the end of a million tokens."""
+    process = started(talker(), *LONG)
+    process.stdout.read(10)
+    process.stdout.close()
+    process.stdout = None
+    result = ended(process)
+    check(result.status == -signal.SIGPIPE and all(' positions' in line or ' rope ' in line for line in result.err.splitlines()), 'a closed pipe', result)
+    results = []
+    process = started(talker(), *LONG, restore_signals=False)  # Python ignores SIGPIPE, and so does what it starts
+    process.stdout.read(10)
+    process.stdout.close()
+    process.stdout = None
+    results.append((ended(process), 'a closed pipe, SIGPIPE ignored'))
+    if os.path.exists('/dev/full'):
+        with open('/dev/full', 'wb') as full:
+            results.append((run(talker(), *LONG, stdout=full), 'a full device'))
+    for result, what in results:
+        *_, speed, last = result.err.splitlines()
+        check(result.status == 1 and last == 'run: cannot write to standard output' and int(speed.split()[-4]) < 1000000 - 2, what, result)
+
+
+def test_shrinking_files():
+    for name in ('shrinking.bin', 'shrinking.tokenizer.bin'):
+        for threads in (1, 2):
+            process = started(talker('shrinking.bin'), *LONG, threads=threads)
+            process.stdout.read(200)
+            os.truncate(in_work(name), 0)
+            result = ended(process)
+            check(result.status == 1 and result.err.splitlines()[-1] == 'run: a file became shorter while it was in use', '%s shrinks' % name, result)
+
+
+def test_no_standard_input():
+    def without():
+        os.close(0)
+    result = run(talker(), '-m', 'chat', '-y', '', stdin=None, preexec_fn=without)
+    check(result.status == 0 and 'run: prefill 0 ' in result.err and not result.raw, 'a chat without a standard input', result)
+    result = run(talker(), '-f', '-', stdin=None, preexec_fn=without)
+    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: standard input: cannot read') and not result.raw,
+          'a prompt from a standard input that is not there', result)
+
+
+if __name__ == '__main__':
+    main(globals())

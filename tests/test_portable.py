@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""The build that every compiler can make: no OpenMP, and no instructions that some processor of the family lacks. make check-portable tries more."""
+
+import os
+
+from common import ROOT, check, main
+from portable import output_of, try_variant
+
+
+def test_plain():
+    try_variant('plain')
+
+
+def test_fast_math_is_refused():
+    for flag in ('-ffast-math', '-Ofast'):
+        status, output = output_of([os.environ.get('CC', 'cc'), '-std=c11', flag, '-fsyntax-only', os.path.join(ROOT, 'src', 'model.c')])
+        check(status != 0 and 'build without -ffast-math' in output, flag + ' is refused', output)
+
+
+if __name__ == '__main__':
+    main(globals())
