@@ -96,7 +96,7 @@ static inline float max_lanes(vf x) {
 // Asks for memory that will be read soon: far ahead into the second-level cache, near ahead into the first. It may lie
 // past the end: that is only a hint.
 static inline void ask_for(const void *p) {
-    enum { FAR_AHEAD = 8192, NEAR_AHEAD = 1024 };
+    enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
     __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
 }

@@ -178,10 +178,10 @@ def output_of(command, threads, both=False):
 
 
 class Ours:
-    """./run: --bench gives all its rows for a file at once."""
+    """./run, measured by its own --bench."""
 
     def __init__(self, options):
-        self.options, self.tables = options, {}
+        self.options = options
 
     def file(self, model, kind):
         shape, folder = MODELS[model], self.options.folder
@@ -197,8 +197,7 @@ class Ours:
             tokenizer = made(os.path.join(self.options.folder, 'tokenizer.bin'), write_tokenizer)
             out = output_of([self.options.run, path, '-z', tokenizer, '-n', str(n), '-t', '0', '--ignore-eos'], self.options.threads, both=True)
             return float(re.search(r'decode \d+ tokens, ([\d.]+) tokens/s', out).group(1))
-        deep = max([512] + [r[4] for r in ROWS if r[1:3] == (model, kind) and r[3] != 'generate'])
-        out = output_of([self.options.run, path, '--bench', '-n', str(deep), '--rope', 'none'], self.options.threads)
+        out = output_of([self.options.run, path, '--bench', '-n', str(max(n, 512)), '--rope', 'none'], self.options.threads)
         rows = [line.split('\t') for line in out.splitlines()]
         self.yardsticks = [' '.join(r) for r in rows if r[0] in ('# read_gbytes_per_s', '# float32_gflops')]
         for row in rows:
@@ -220,7 +219,7 @@ class LlamaBench:
         path = made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind)
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
-        runs = '1' if phase == 'generate' else '3'
+        runs = '1' if n > 512 else '3'
         out = output_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json'] + self.extra + test, self.options.threads)
         answers = json.loads(out[out.index('['):])
         return statistics.median(answers[-1].get('samples_ts') or [answers[-1]['avg_ts']])
@@ -251,7 +250,7 @@ def main():
     parser.add_argument('--ik', help="ik_llama.cpp's llama-bench")
     parser.add_argument('--folder', default=os.path.join(ROOT, 'build', 'bench'), help='for the models')
     parser.add_argument('--threads', type=int, default=os.cpu_count())
-    parser.add_argument('--rounds', type=int, default=3, help='times that the programs take turns in a row; the median counts')
+    parser.add_argument('--rounds', type=int, default=3, help='times that the programs take turns in a row, the median counts; 1 for rows of 8,192')
     parser.add_argument('--only', default='', help='rows whose names hold this')
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
@@ -268,7 +267,7 @@ def main():
     for label, model, kind, phase, n in ROWS:
         if options.only not in label:
             continue
-        rounds = [[program.speed(model, kind, phase, n) for _, program in programs] for _ in range(1 if phase == 'generate' else options.rounds)]
+        rounds = [[program.speed(model, kind, phase, n) for _, program in programs] for _ in range(1 if n > 512 else options.rounds)]
         cells = []
         for i, column in enumerate(zip(*rounds)):
             if column[0] is None:
