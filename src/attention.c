@@ -21,8 +21,8 @@ const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
 
 enum {
     TASK_ROWS = 128,     // queries times heads that go through a block together, about
-    STRETCH = 16,       // blocks of the past that one task takes when the past is split
-    ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
+    STRETCH = 16,        // blocks of the past that one task takes when the past is split
+    ENOUGH_TASKS = 16,   // with fewer tasks than this the past is split
     IN_PLACE_ROWS = 12,  // up to this many rows multiply keys and values where they lie; more widen them once
 };
 

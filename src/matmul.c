@@ -228,7 +228,6 @@ typedef struct {
     float *x;     // (FEW, cols) normed
     Int8Vectors q;
     vi *starts;   // (FEW, groups, VECS): minus the offset times each lane's sum
-    int offset;   // that they are for
 } Prepared;
 
 static float row_dot(const Matrix *m, int row, const Input *in, const Prepared *own, int t) {
@@ -477,24 +476,24 @@ void workspace_free(Workspace *w) {
     free(w);
 }
 
-// Rows [row, row + PANEL) of a matrix times many vectors into sums (n, PANEL).
-static void multiply_panel(const Matrix *m, int row, const Input *in, Workspace *ws, float *sums) {
+// Rows [row, row + PANEL) of a matrix times many vectors, q when they are rounded to int8, into sums (n, PANEL).
+static void multiply_panel(const Matrix *m, int row, const Input *in, const Int8Vectors *q, const Workspace *ws, float *sums) {
     Panel *panel = &ws->panels[thread_number()];
     if (multiplies_int8(m)) {
-        multiply_int8_panel(m, row, &ws->q, in->n, &panel->int8, sums);
+        multiply_int8_panel(m, row, q, in->n, &panel->int8, sums);
     } else {
         memset(sums, 0, (size_t)in->n * PANEL * sizeof *sums);
         multiply_float_panel(m, row, in->norm ? ws->x : in->x, in->n, &panel->f, sums);
     }
 }
 
-static void multiply_panels(const Product *p, int row, const Input *in, Workspace *ws) {
+static void multiply_panels(const Product *p, int row, const Input *in, const Int8Vectors *q, const Workspace *ws) {
     size_t n = (size_t)in->n, rows = p->matrix->rows - row < PANEL ? (size_t)(p->matrix->rows - row) : PANEL;
     float *sums = ws->sums + (size_t)thread_number() * 2 * (size_t)ws->max_n * PANEL, *gates = sums + n * PANEL;
-    if (p->gate) multiply_panel(p->gate, row, in, ws, gates);
-    for (size_t t = 0; t < n; t++)
+    if (p->gate) multiply_panel(p->gate, row, in, q, ws, gates);
+    for (size_t t = 0; t < n; t++)  // where the result goes comes into the cache meanwhile
         for (size_t r = 0; r < rows; r += 16) __builtin_prefetch(p->out + t * p->stride + (size_t)row + r, 1);
-    multiply_panel(p->matrix, row, in, ws, sums);
+    multiply_panel(p->matrix, row, in, q, ws, sums);
     if (p->gate) {
         swiglu(gates, sums, n * PANEL);
         sums = gates;
@@ -513,11 +512,12 @@ void matmul(const Product *products, int n_products, const Input *in, Workspace 
     bool few = in->n <= FEW;
     int unit = few ? FEW_ROWS : PANEL, total = 0;  // rows of one piece of work, pieces
     Prepared *own = &ws->few[thread_number()];
+    Int8Vectors q = ws->q;
+    q.groups = groups_of(first->cols);
     for (int p = 0; p < n_products; p++) total += (products[p].matrix->rows + unit - 1) / unit;
     if (few) {
         prepare_few(in, first, own);
     } else {
-        ws->q.groups = groups_of(first->cols);
 #pragma omp for schedule(static)
         for (int t = 0; t < in->n; t++) {
             const float *x = in->x + (size_t)t * (size_t)first->cols;
@@ -525,7 +525,7 @@ void matmul(const Product *products, int n_products, const Input *in, Workspace 
                 rmsnorm(ws->x + (size_t)t * (size_t)first->cols, x, in->norm, first->cols, in->eps);
                 x = ws->x + (size_t)t * (size_t)first->cols;
             }
-            if (multiplies_int8(first)) quantize(x, first->cols, first->type, &ws->q, t);
+            if (multiplies_int8(first)) quantize(x, first->cols, first->type, &q, t);
         }
     }
     // Small pieces are dealt out beforehand, each thread a stretch of memory; big ones to who is free.
@@ -537,6 +537,6 @@ void matmul(const Product *products, int n_products, const Input *in, Workspace 
         if (few)
             multiply_rows(p, row, row + unit < p->matrix->rows ? row + unit : p->matrix->rows, in, own);
         else
-            multiply_panels(p, row, in, ws);
+            multiply_panels(p, row, in, &q, ws);
     }
 }
