@@ -77,10 +77,11 @@ build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h)
 # gcc's analyzer follows every path, but takes the vectors of kernels.c for numbers. clang's own is left out: it loses sight of what one
 # function has made sure of for another. Of clang-tidy's checks, these are matters of taste (parameters that could be swapped, names that
 # the standard reserves and the C library wants defined, results of printf, which ferror tells at the end) or take bytes for strings, and
-# products of ints that are known to be small for an overflow (test_hostile.py). cppcheck's take the address of a result for a use of it.
+# products of ints that are known to be small for an overflow (test_hostile.py), or miss objects behind addresses that are only
+# asked for in advance. cppcheck's take the address of a result for a use of it.
 LINT_GCC ?= gcc
 TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
--cert-dcl51-cpp,-cert-err33-c,-cert-err34-c,-bugprone-not-null-terminated-result,-bugprone-implicit-widening-of-multiplication-result
+-cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,-bugprone-implicit-widening-of-multiplication-result
 
 lint:
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \

@@ -236,32 +236,28 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
 }
 
 // The angle position * inv_freq is taken in double: at position 2^20 a float would be wrong by whole degrees. Sines are
-// costly, so they are computed for every 64th position and for the 64 steps between, and (a + b) follows from a and b by
+// costly, so they are computed for every `step`th position and for the steps between, and (a + b) follows from a and b by
 // cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b, still in double.
 void rope_table(const RopeFreqs *f, int position, int count, float *cosines, float *sines, size_t position_stride,
                 size_t pair_stride) {
-    enum { STEP = 64 };
+    enum { MOST_STEPS = 64 };
+    int step = 1;
+    while (step < MOST_STEPS && step * step < count) step *= 2;
 #pragma omp for schedule(static)
     for (int i = 0; i < f->n_pairs; i++) {
-        double step_cos[STEP], step_sin[STEP];
-        int n_steps = count < STEP ? count : STEP;
-        for (int k = 0; k < n_steps; k++) {
+        double step_cos[MOST_STEPS], step_sin[MOST_STEPS];
+        for (int k = 0; k < step; k++) {
             step_cos[k] = f->attention_factor * cos(k * f->inv_freq[i]);
             step_sin[k] = f->attention_factor * sin(k * f->inv_freq[i]);
         }
-        for (int p = 0; p < count; p += STEP) {
+        for (int p = 0; p < count; p += step) {
             double angle = (position + p) * f->inv_freq[i];
             double base_cos = cos(angle), base_sin = sin(angle);
-            float block_cos[STEP], block_sin[STEP];
-            int n = count - p < STEP ? count - p : STEP;
-            for (int k = 0; k < n; k++) {
-                block_cos[k] = (float)(base_cos * step_cos[k] - base_sin * step_sin[k]);
-                block_sin[k] = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
-            }
+            int n = count - p < step ? count - p : step;
             for (int k = 0; k < n; k++) {
                 size_t at = (size_t)(p + k) * position_stride + (size_t)i * pair_stride;
-                cosines[at] = block_cos[k];
-                sines[at] = block_sin[k];
+                cosines[at] = (float)(base_cos * step_cos[k] - base_sin * step_sin[k]);
+                sines[at] = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
             }
         }
     }

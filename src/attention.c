@@ -210,20 +210,34 @@ static void widen(KvType type, float *out, const void *x, size_t n) {
         i8_to_f32(out, x, n);
 }
 
-// scores (rows, KV_BLOCK) = q . the keys of a block, in units of their scales when the cache is q8. Few rows multiply keys
-// where they lie, and rotate them on the way; for many they are widened and rotated once, into `wide`.
-static void multiply_keys(const KvCache *c, const uint8_t *block, int first, const AttentionView *view, int rows, const float *q, float *wide, float *scores) {
-    size_t d = (size_t)c->head_dim;
-    const float *cosines = view->key_cosines ? view->key_cosines + first : NULL, *sines = view->key_cosines ? view->key_sines + first : NULL;
+// scores (rows, KV_BLOCK) = q . the keys of block `index`, in units of their scales when the cache is q8. Few rows multiply keys
+// where they lie; for many they are widened once, into `wide`. Un-rotated keys are turned by the block's angle and the step's:
+// few rows turn the queries back by the block's angle instead, and the keys by the step's on their way to the registers.
+static void multiply_keys(const KvCache *c, const uint8_t *block, int index, const AttentionView *view, int rows, const float *q, float *wide, float *scores) {
+    size_t d = (size_t)c->head_dim, pairs = d / 2, at = (size_t)index * pairs;
+    const float *cosines = view->block_cosines ? view->block_cosines + at : NULL, *sines = cosines ? view->block_sines + at : NULL;
     memset(scores, 0, (size_t)rows * KV_BLOCK * sizeof *scores);
     if (rows <= IN_PLACE_ROWS && cosines) {
-        gemm_rotated(rows, c->head_dim / 2, q, d, block, number_of[c->type], cosines, sines, view->key_stride, scores, KV_BLOCK);
+        for (size_t r = 0; r < (size_t)rows; r++)
+            for (size_t i = 0; i < pairs; i++) {
+                float a = q[r * d + 2 * i], b = q[r * d + 2 * i + 1];
+                wide[r * d + 2 * i] = a * cosines[i] + b * sines[i];
+                wide[r * d + 2 * i + 1] = b * cosines[i] - a * sines[i];
+            }
+        gemm_rotated(rows, c->head_dim / 2, wide, d, block, number_of[c->type], view->step_cosines, view->step_sines, scores, KV_BLOCK);
     } else if (rows <= IN_PLACE_ROWS || (c->type == KV_F32 && !cosines)) {
         gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, block, number_of[c->type], KV_BLOCK, scores, KV_BLOCK);
     } else {
         widen(c->type, wide, block, d * KV_BLOCK);
-        for (size_t i = 0; cosines && i < d / 2; i++)
-            rotate_lanes(wide + 2 * i * KV_BLOCK, wide + (2 * i + 1) * KV_BLOCK, cosines + i * view->key_stride, sines + i * view->key_stride, KV_BLOCK);
+        for (size_t i = 0; cosines && i < pairs; i++) {
+            float cosine[KV_BLOCK], sine[KV_BLOCK];  // of both angles together
+            const float *step_cosine = view->step_cosines + i * KV_BLOCK, *step_sine = view->step_sines + i * KV_BLOCK;
+            for (int j = 0; j < KV_BLOCK; j++) {
+                cosine[j] = cosines[i] * step_cosine[j] - sines[i] * step_sine[j];
+                sine[j] = sines[i] * step_cosine[j] + cosines[i] * step_sine[j];
+            }
+            rotate_lanes(wide + 2 * i * KV_BLOCK, wide + (2 * i + 1) * KV_BLOCK, cosine, sine, KV_BLOCK);
+        }
         gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, wide, NUMBER_F32, KV_BLOCK, scores, KV_BLOCK);
     }
 }
@@ -277,7 +291,7 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
         if (start >= first + t1) break;
         if (end <= window_start(view, first + t0) && start >= view->sinks) continue;
         uint8_t *block = block_of(c, layer, kv_head, b);
-        multiply_keys(c, block, start, view, rows, t.q, t.keys, t.scores);
+        multiply_keys(c, block, b, view, rows, t.q, t.keys, t.scores);
         for (int r = 0; r < rows; r++) {
             float *scores = t.scores + r * KV_BLOCK;
             for (int j = 0; c->type == KV_Q8 && j < KV_BLOCK; j++) scores[j] *= scales_of(c, block)[j];
@@ -318,15 +332,13 @@ void attention(const KvCache *c, int layer, const AttentionView *view, const flo
     int heads = view->n_heads / c->n_kv_heads, n_blocks = blocks_for(first + n);
     Plan p = plan(view->n_heads, c->n_kv_heads, n, n_blocks);
     int tasks = c->n_kv_heads * p.groups * p.stretches;
-    // A slot is (kv head, group, stretch). The last groups have the longest past, so they are begun first; the kv heads
-    // of a stretch follow one another, so that they find its rotations in the cache.
+    // A slot is (kv head, group, stretch). The last groups have the longest past, so they are begun first.
 #pragma omp for schedule(dynamic)
     for (int i = 0; i < tasks; i++) {
-        int kv_head = i % c->n_kv_heads, rest = tasks / c->n_kv_heads - 1 - i / c->n_kv_heads, stretch = rest % p.stretches, group = rest / p.stretches;
+        int slot = tasks - 1 - i, stretch = slot % p.stretches, group = slot / p.stretches % p.groups, kv_head = slot / p.stretches / p.groups;
         int t0 = group * p.queries, t1 = t0 + p.queries < n ? t0 + p.queries : n, block0 = stretch * p.blocks_per_stretch;
         int block1 = block0 + p.blocks_per_stretch < n_blocks ? block0 + p.blocks_per_stretch : n_blocks;
-        size_t slot = ((size_t)kv_head * (size_t)p.groups + (size_t)group) * (size_t)p.stretches + (size_t)stretch;
-        run_task(c, layer, kv_head, view, q, first, t0, t1, block0, block1, slot, s);
+        run_task(c, layer, kv_head, view, q, first, t0, t1, block0, block1, (size_t)slot, s);
     }
 #pragma omp for schedule(static)
     for (int i = 0; i < n * view->n_heads; i++) {

@@ -35,10 +35,10 @@ typedef struct {
     int n_heads;
     int window;  // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;   // and the first `sinks` positions always
-    // For keys that are cached un-rotated: the table of all positions so far, element (pair, position) at
-    // [pair * key_stride + position]. NULL: the cached keys are rotated.
-    const float *key_cosines, *key_sines;
-    size_t key_stride;
+    // For keys that are cached un-rotated, the angles of all positions: that of position p is the block's, p / KV_BLOCK, plus
+    // the step's, p % KV_BLOCK. Blocks (blocks, head_dim / 2), steps (head_dim / 2, KV_BLOCK), the attention factor in the steps.
+    // NULL: the cached keys are rotated.
+    const float *block_cosines, *block_sines, *step_cosines, *step_sines;
 } AttentionView;
 
 typedef struct AttentionScratch AttentionScratch;

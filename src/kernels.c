@@ -133,7 +133,7 @@ void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void
 
 // The tile for keys that are rotated on their way into the registers: pair i is rows 2i and 2i + 1 of b, 64 columns wide.
 static inline __attribute__((always_inline)) void rotated_tile(int m, int pairs, const float *a, size_t lda, const void *b, Number type,
-                                                               const float *cosines, const float *sines, size_t stride, float *c, size_t ldc) {
+                                                               const float *cosines, const float *sines, float *c, size_t ldc) {
     const int size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
     for (int column = 0; column < 64; column += TILE_VECS * LANES) {
         vf sum[TILE_ROWS][TILE_VECS];
@@ -142,7 +142,7 @@ static inline __attribute__((always_inline)) void rotated_tile(int m, int pairs,
         for (int p = 0; p < pairs; p++) {
             for (int j = 0; j < 2 * TILE_VECS * LANES * size; j += 64) ask_for((const char *)b + 128 * p * size + j);
             UNROLL for (int j = 0; j < TILE_VECS; j++) {
-                size_t at = (size_t)(128 * p + column + j * LANES), angle = (size_t)p * stride + (size_t)(column + j * LANES);
+                size_t across = (size_t)column + (size_t)j * LANES, at = (size_t)p * 128 + across, angle = (size_t)p * 64 + across;
                 vf x = load_number(b, type, at), y = load_number(b, type, at + 64), cosine = load(cosines + angle), sine = load(sines + angle);
                 vf turned = x * cosine - y * sine, other = x * sine + y * cosine;
                 UNROLL for (int i = 0; i < m; i++) sum[i][j] += a[(size_t)i * lda + (size_t)(2 * p)] * turned + a[(size_t)i * lda + (size_t)(2 * p + 1)] * other;
@@ -154,17 +154,17 @@ static inline __attribute__((always_inline)) void rotated_tile(int m, int pairs,
 }
 
 static inline __attribute__((always_inline)) void rotated_of_type(int m, int pairs, const float *a, size_t lda, const void *b, Number type,
-                                                                  const float *cosines, const float *sines, size_t stride, float *c, size_t ldc) {
-    for (; m >= 4; m -= 4, a += 4 * lda, c += 4 * ldc) rotated_tile(4, pairs, a, lda, b, type, cosines, sines, stride, c, ldc);
-    for (; m > 0; m--, a += lda, c += ldc) rotated_tile(1, pairs, a, lda, b, type, cosines, sines, stride, c, ldc);
+                                                                  const float *cosines, const float *sines, float *c, size_t ldc) {
+    for (; m >= 4; m -= 4, a += 4 * lda, c += 4 * ldc) rotated_tile(4, pairs, a, lda, b, type, cosines, sines, c, ldc);
+    for (; m > 0; m--, a += lda, c += ldc) rotated_tile(1, pairs, a, lda, b, type, cosines, sines, c, ldc);
 }
 
-void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number type, const float *cosines, const float *sines, size_t stride,
-                  float *c, size_t ldc) {
+void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number type, const float *cosines, const float *sines, float *c,
+                  size_t ldc) {
     switch (type) {
-    case NUMBER_F32: rotated_of_type(m, pairs, a, lda, b, NUMBER_F32, cosines, sines, stride, c, ldc); break;
-    case NUMBER_F16: rotated_of_type(m, pairs, a, lda, b, NUMBER_F16, cosines, sines, stride, c, ldc); break;
-    default: rotated_of_type(m, pairs, a, lda, b, NUMBER_I8, cosines, sines, stride, c, ldc);
+    case NUMBER_F32: rotated_of_type(m, pairs, a, lda, b, NUMBER_F32, cosines, sines, c, ldc); break;
+    case NUMBER_F16: rotated_of_type(m, pairs, a, lda, b, NUMBER_F16, cosines, sines, c, ldc); break;
+    default: rotated_of_type(m, pairs, a, lda, b, NUMBER_I8, cosines, sines, c, ldc);
     }
 }
 

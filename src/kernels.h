@@ -12,9 +12,8 @@ typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8 } Number;
 void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void *b, Number b_type, size_t ldb, float *c, size_t ldc);
 
 // C (m, 64) += A (m, 2 pairs) B (2 pairs, 64) with B rotated on the way: rows 2i and 2i + 1, (x, y), become
-// (x cos - y sin, x sin + y cos) with the cosines and sines (64) at [i * stride].
-void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number b_type, const float *cosines, const float *sines, size_t stride,
-                  float *c, size_t ldc);
+// (x cos - y sin, x sin + y cos) with row i of the cosines and sines (pairs, 64).
+void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number b_type, const float *cosines, const float *sines, float *c, size_t ldc);
 
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
 void rmsnorm(float *out, const float *x, const float *weight, int n, float eps);

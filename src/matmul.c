@@ -76,7 +76,7 @@ static void q8_to_f32(const Matrix *m, int row, int col, int n, float *out) {
         size_t at = m->groups_cross_rows ? first + i : (size_t)col + i;
         float scale = q8_scale(m, at / group_size + (m->groups_cross_rows ? 0 : row_group));
         size_t end = i + group_size - at % group_size;
-        for (end = end < (size_t)n ? end : (size_t)n; i < end; i++) out[i] = q[i] * scale;
+        for (end = end < (size_t)n ? end : (size_t)n; i < end; i++) out[i] = (float)q[i] * scale;
     }
 }
 
@@ -313,7 +313,8 @@ static inline __attribute__((always_inline)) void int8_tile(int m, int halves, i
                 vf scale = load(panel->scales[g][half] + column + j * LANES);
                 UNROLL for (int i = 0; i < m; i++) {
                     float *out = c + i * PANEL + column + j * LANES;
-                    vf before = first + (size_t)part == 0 ? (vf){0} : load(out);
+                    vf before = {0};
+                    if (first + (size_t)part > 0) before = load(out);
                     store(out, before + to_float(sum[i][j]) * (scale * x_scales[(size_t)i * per_row]));
                 }
             }

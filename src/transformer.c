@@ -18,9 +18,9 @@ struct Session {
     int bad_row;     // first row of a chunk that is not finite
     bool follows;    // the scale can change, so keys are cached un-rotated
     RopeFreqs freqs;
-    double table_scale, table_attention;  // what the key table was made for
+    double table_scale, table_attention;  // what the keys' table was made for
     bool table_is_long;
-    int table_count;                      // positions in the key table
+    int table_blocks;                     // blocks that it holds
     KvCache cache;
     Workspace *workspace;
     AttentionScratch *attention;
@@ -31,7 +31,7 @@ struct Session {
     float *hidden;     // (chunk, hidden_dim) the feed-forward layer
     float *logits;     // (LOGIT_ROWS, vocab_size)
     float *cosines, *sines;          // (chunk, head_dim / 2) of the chunk's positions
-    float *key_cosines, *key_sines;  // (head_dim / 2, context) of all positions, when `follows`
+    float *step_cosines, *step_sines, *block_cosines, *block_sines;  // of the keys, when `follows`: see AttentionView
 };
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ typedef struct {
 } Room;
 
 enum {
-    N_ROOMS = 11,
+    N_ROOMS = 13,
     WORTH_A_TEAM = 1 << 20,  // reads with fewer multiplications are done before other threads have woken
 };
 
@@ -53,21 +53,22 @@ static int chunk_of(const SessionConfig *c) {
     return chunk < c->context ? chunk : c->context;
 }
 
-// The context in whole cache blocks, which is also the stride of the key table.
-static size_t padded_context(const SessionConfig *c) {
-    return ((size_t)c->context + KV_BLOCK - 1) / KV_BLOCK * KV_BLOCK;
+// The context in cache blocks.
+static size_t context_blocks(const SessionConfig *c) {
+    return ((size_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
 }
 
 static void list_rooms(Session *s, const ModelConfig *m, const SessionConfig *c, Room rooms[N_ROOMS]) {
     size_t chunk = (size_t)chunk_of(c), heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
     size_t pairs = (size_t)m->head_dim / 2, logit_rows = chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS;
-    size_t key_table = rope_follows_length(&c->rope, c->context) ? pairs * padded_context(c) : 0;
+    size_t turned = rope_follows_length(&c->rope, c->context) ? pairs : 0;  // pairs of keys that are cached un-rotated
     Room all[N_ROOMS] = {
         {&s->x, chunk * (size_t)m->dim, "the residual stream"},
         {&s->q, chunk * heads, "queries"}, {&s->k, chunk * kv, "keys"}, {&s->v, chunk * kv, "values"}, {&s->mixed, chunk * heads, "attention's output"},
         {&s->hidden, chunk * (size_t)m->hidden_dim, "the feed-forward layer"},
         {&s->logits, logit_rows * (size_t)m->vocab_size, "logits"}, {&s->cosines, chunk * pairs, "the rope table"}, {&s->sines, chunk * pairs, "the rope table"},
-        {&s->key_cosines, key_table, "the keys' rope table"}, {&s->key_sines, key_table, "the keys' rope table"},
+        {&s->step_cosines, turned * KV_BLOCK, "the keys' rope table"}, {&s->step_sines, turned * KV_BLOCK, "the keys' rope table"},
+        {&s->block_cosines, turned * context_blocks(c), "the keys' rope table"}, {&s->block_sines, turned * context_blocks(c), "the keys' rope table"},
     };
     memcpy(rooms, all, sizeof all);
 }
@@ -162,22 +163,26 @@ int session_position(const Session *s) {
 
 // Makes the tables of this read, by a team: for the chunk's own positions, and when the scale can change for all keys so far.
 static void prepare_rope(Session *s, int n, int length) {
-    int pairs = s->model->config.head_dim / 2, needed = s->position + n;
+    size_t pairs = (size_t)s->model->config.head_dim / 2;
+    int blocks = (s->position + n - 1) / KV_BLOCK + 1;
 #pragma omp single
     {
         rope_frequencies(&s->config.rope, length, &s->freqs);
         bool is_long = length > s->config.rope.train_ctx;
-        if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention || is_long != s->table_is_long) s->table_count = 0;
+        if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention || is_long != s->table_is_long) s->table_blocks = 0;
         s->table_scale = s->freqs.scale;
         s->table_attention = s->freqs.attention_factor;
         s->table_is_long = is_long;
     }
-    int made = s->table_count;
-    rope_table(&s->freqs, s->position, n, s->cosines, s->sines, (size_t)pairs, 1);
-    if (!s->follows || needed <= made) return;
-    rope_table(&s->freqs, made, needed - made, s->key_cosines + made, s->key_sines + made, 1, padded_context(&s->config));
+    rope_table(&s->freqs, s->position, n, s->cosines, s->sines, pairs, 1);
+    if (!s->follows || blocks <= s->table_blocks) return;
+    RopeFreqs of_blocks = s->freqs;
+    of_blocks.attention_factor = 1;
+    for (int i = 0; i < of_blocks.n_pairs; i++) of_blocks.inv_freq[i] *= KV_BLOCK;
+    rope_table(&s->freqs, 0, KV_BLOCK, s->step_cosines, s->step_sines, 1, KV_BLOCK);
+    rope_table(&of_blocks, 0, blocks, s->block_cosines, s->block_sines, pairs, 1);
 #pragma omp single
-    s->table_count = needed;
+    s->table_blocks = blocks;
 }
 
 // n_heads heads of a row's position.
@@ -214,8 +219,11 @@ static void run_layer(Session *s, int index, int n, int first) {
     }
     if (first >= n) return;
 
-    AttentionView view = {.n_heads = m->n_heads, .window = s->config.window, .sinks = s->config.sinks, .key_stride = padded_context(&s->config)};
-    if (s->follows) view.key_cosines = s->key_cosines, view.key_sines = s->key_sines;
+    AttentionView view = {.n_heads = m->n_heads, .window = s->config.window, .sinks = s->config.sinks};
+    if (s->follows) {
+        view.block_cosines = s->block_cosines, view.block_sines = s->block_sines;
+        view.step_cosines = s->step_cosines, view.step_sines = s->step_sines;
+    }
     attention(&s->cache, index, &view, s->q + (size_t)first * heads, s->position + first, n - first, s->mixed, s->attention);
     matmul(&(Product){.matrix = &layer->wo, .out = x, .stride = dim, .add = true}, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
 

@@ -25,7 +25,6 @@ VARIANTS = {
     'gcc-O0': ("CC=gcc CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
     'gcc-Os': ("CC=gcc CFLAGS='-Os -march=native' OPENMP=-fopenmp", ''),
     'gcc-fortified': ("CC=gcc CFLAGS='-O2 -march=native -D_FORTIFY_SOURCE=3' OPENMP=-fopenmp", ''),
-    'gcc-32bit': ("CC='gcc -m32 -idirafter /usr/include/x86_64-linux-gnu' ARCH='-msse2 -mfpmath=sse' OPENMP=", ''),
     'clang-avx512': ('CC=clang ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
     'clang-avx2': ('CC=clang ARCH=-march=x86-64-v3 OPENMP=-fopenmp', ''),
     'clang-sse2': ('CC=clang ARCH=-march=x86-64 OPENMP=-fopenmp', ''),
@@ -35,6 +34,7 @@ VARIANTS = {
     # -O2, for with -O3 gcc 12 for aarch64 itself crashes, not on the program but on test_units.c.
     'aarch64': ("CC='%s' CFLAGS=-O2 OPENMP=-fopenmp" % AARCH64, 'qemu-aarch64'),
     'aarch64-alone': ("CC='%s' CFLAGS=-O2 OPENMP=" % AARCH64, 'qemu-aarch64'),
+    'aarch64-dotprod': ("CC='%s' CFLAGS='-O2 -march=armv8.2-a+dotprod+fp16' OPENMP=" % AARCH64, 'qemu-aarch64'),
     # Memory that was never written, and leaks. Valgrind knows no AVX-512.
     'valgrind': ("CC=gcc CFLAGS='-O1 -g -march=x86-64-v3' OPENMP=", 'valgrind -q --error-exitcode=99 --leak-check=full'),
     # Races between threads: clang's OpenMP tells the sanitizer, through Archer, what waits for what. gcc's does not.

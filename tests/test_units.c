@@ -231,6 +231,43 @@ static void test_gemm(void) {
                 }
 }
 
+// Keys turned on the way: against turning each in double first.
+static void test_rotated(void) {
+    for (int m = 1; m <= 13; m++)
+        for (int pairs = 1; pairs <= 33; pairs += 8)
+            for (int type = 0; type <= NUMBER_I8; type++) {
+                size_t k = 2 * (size_t)pairs, size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
+                float *a = get((size_t)m * k * 4), *c = get((size_t)m * 64 * 4), *cosines = get(k * 32 * 4), *sines = get(k * 32 * 4);
+                double *keys = get(k * 64 * 8), worst = 0;
+                uint8_t *b = get(k * 64 * size);
+                for (size_t i = 0; i < k * 64; i++) {
+                    float x = (float)uniform();
+                    uint16_t half;
+                    f32_to_f16(&half, &x, 1);
+                    int8_t byte = (int8_t)(x * 127);
+                    memcpy(b + i * size, type == NUMBER_F32 ? (void *)&x : type == NUMBER_F16 ? (void *)&half : (void *)&byte, size);
+                    keys[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? half_value(half) : byte;
+                }
+                for (size_t i = 0; i < (size_t)m * k; i++) a[i] = (float)uniform();
+                for (int i = 0; i < m * 64; i++) c[i] = 2;
+                for (int i = 0; i < pairs * 64; i++) {
+                    double angle = uniform() * 7, x = keys[i / 64 * 128 + i % 64], y = keys[i / 64 * 128 + 64 + i % 64];
+                    cosines[i] = (float)cos(angle), sines[i] = (float)sin(angle);
+                    keys[i / 64 * 128 + i % 64] = x * (double)cosines[i] - y * (double)sines[i];
+                    keys[i / 64 * 128 + 64 + i % 64] = x * (double)sines[i] + y * (double)cosines[i];
+                }
+                gemm_rotated(m, pairs, a, k, b, (Number)type, cosines, sines, c, 64);
+                for (int i = 0; i < m; i++)
+                    for (int j = 0; j < 64; j++) {
+                        double sum = 2, most = 2;
+                        for (size_t p = 0; p < k; p++) sum += a[(size_t)i * k + p] * keys[p * 64 + (size_t)j], most += fabs(a[(size_t)i * k + p] * keys[p * 64 + (size_t)j]);
+                        worst = fmax(worst, fabs(sum - c[i * 64 + j]) / most);
+                    }
+                check(worst < 1e-6, "gemm_rotated type %d, %d rows, %d pairs: off by %g of the sum of magnitudes", type, m, pairs, worst);
+                free(a), free(b), free(c), free(cosines), free(sines), free(keys);
+            }
+}
+
 // ---- products -------------------------------------------------------------------------------------------------------
 
 enum { FLAT = 100 };  // beside the weight types: q8 whose groups cross rows
@@ -452,6 +489,7 @@ int main(int argc, char **argv) {
     test_i8();
     test_vectors();
     test_gemm();
+    test_rotated();
     test_products(argc > 1 && strcmp(argv[1], "quick") == 0);
     return finish();
 }

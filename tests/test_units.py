@@ -8,7 +8,7 @@ def passes(kind, *arguments):
     program = compiled('tests/test_units.c', kind)
     if not program:
         return skip('units under the sanitizers (the compiler has none)')
-    add_counts(run(*arguments, program=program), 'units, ' + kind)
+    add_counts(run(*arguments, program=program, timeout=800), 'units, ' + kind)
 
 
 def test_same():
