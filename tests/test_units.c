@@ -4,6 +4,7 @@
 #include "rope.h"
 #include "src/kernels.h"
 #include "src/matmul.h"
+#include "src/sampler.h"
 
 static Error err;
 
@@ -482,6 +483,39 @@ static void test_products(int quick) {
                 }
 }
 
+// ---- sampling -------------------------------------------------------------------------------------------------------
+
+// Tokens come as often as the nucleus says, and no others: logits fall by `slope` from token to token, in a stirred order.
+static void check_nucleus(int n, double slope, double top_p) {
+    enum { DRAWS = 20000 };
+    int *drawn = get((size_t)n * sizeof *drawn), size = 0;
+    float *logits = get((size_t)n * 4);
+    double total = 0, kept = 0, worst = 0;
+    Sampler sampler;
+    for (int i = 0; i < n; i++) total += exp(-slope * i);
+    while (size < n && kept <= top_p * total) kept += exp(-slope * size++);
+    check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
+    for (int d = 0; d < DRAWS; d++) {
+        for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
+        drawn[sampler_next(&sampler, logits)]++;
+    }
+    for (int i = 0; i < n; i++) {
+        double share = i < size ? exp(-slope * i) / kept : 0, count = drawn[i * 7 % n];
+        worst = fmax(worst, share == 0 && count > 0 ? INFINITY : fabs(count - share * DRAWS) / sqrt(share * DRAWS + 1));
+    }
+    check(worst < 5, "top-p %g of %d tokens with slope %g: %g standard deviations off", top_p, n, slope, worst);
+    sampler_free(&sampler), free(drawn), free(logits);
+}
+
+static void test_nucleus(void) {
+    const double shares[] = {0.05, 0.3, 0.9, 0.99};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        check_nucleus(100, 1e-5, shares[i]);  // all about equally likely, though none is likely
+        check_nucleus(200, 0.05, shares[i]);
+        check_nucleus(30, 1, shares[i]);
+    }
+}
+
 int main(int argc, char **argv) {
     test_positions();
     test_rotate();
@@ -490,6 +524,7 @@ int main(int argc, char **argv) {
     test_vectors();
     test_gemm();
     test_rotated();
+    test_nucleus();
     test_products(argc > 1 && strcmp(argv[1], "quick") == 0);
     return finish();
 }
