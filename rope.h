@@ -88,7 +88,8 @@ double rope_scale(const RopeConfig *config, int length);
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
 // Fills the table for `count` positions from `position` on: element (p, i) of cosines and sines, attention factor
-// included, stands at [p * position_stride + i * pair_stride]. Right to 1e-6 up to position 2^20 and beyond.
+// included, stands at [p * position_stride + i * pair_stride]. Right to 1e-6 up to position 2^20 and beyond. A team of
+// threads that calls it together shares the pairs.
 void rope_table(const RopeFreqs *freqs, int position, int count, float *cosines, float *sines, size_t position_stride,
                 size_t pair_stride);
 
