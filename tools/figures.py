@@ -69,7 +69,7 @@ class Text:
 
     def write_one(self, options, far):
         """Three stretches as long as the longest window: sampled tokens read back are somewhat fewer than were written."""
-        writer = [options.sibling] if options.sibling else [options.model, '--rope', 'window']
+        writer = options.siblings[:1] or [options.model, '--rope', 'window']
         commands = [writer + ['-n', str(far + 1), '-t', '0.8', '-p', '0.9', '-s', str(seed), '--ignore-eos'] for seed in (1, 2, 3)]
         self.command = '{ %s; } | ' % '; '.join(shlex.join(['./run'] + c) for c in commands)
         say(self.command[:-3])
@@ -113,9 +113,9 @@ def settings_of(model):
 
 # ---- what is measured and drawn -------------------------------------------------------------------------------------
 
-def tables(options, text, trained, near, far, needle):
-    """{table: the commands that make it}. near, far and needle are the lengths: 4, 16 and 8 times the trained one."""
-    model, sibling = options.model, options.sibling
+def tables(options, text, trained, near, far):
+    """{table: the commands that make it}. near and far are the lengths: 4 and 16 times the trained one."""
+    model = options.model
 
     def ppl(length, methods, of=model):
         return [of, '--ppl', text.argument, '-n', str(length), '--samples', str(options.samples), '--rope', ','.join(methods)]
@@ -130,12 +130,12 @@ def tables(options, text, trained, near, far, needle):
         'perplexity-16x': [ppl(far, METHODS)],
         'sweep': [ppl(far, ['yarn:factor=2,4,8,16,32'])],
         'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
-        'passkey': [passkey(needle, ['none', 'yarn'] if options.quick else METHODS)],
+        'passkey': [passkey(far, ['none', 'yarn'] if options.quick else METHODS)],
     }
-    if sibling:
-        own = list(dict.fromkeys([settings_of(sibling)['method'], 'none']))
-        result['sibling'] = [ppl(far, own, sibling)]
-        result['passkey-sibling'] = [passkey(needle if options.quick else far, own, sibling)]
+    if options.siblings:  # each with its own method
+        own = {sibling: [settings_of(sibling)['method']] for sibling in options.siblings}
+        result['sibling'] = [ppl(far, methods, sibling) for sibling, methods in own.items()]
+        result['passkey-sibling'] = [passkey(far, methods, sibling) for sibling, methods in own.items()]
     return result
 
 
@@ -147,7 +147,7 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'perplexity-16x': (['perplexity-16x'], []),
     'sweep': (['sweep'], ['--title', 'Perplexity by position: which factor?']),
     'lengths': (['lengths'], []),
-    'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,yarn,window', '--title', 'Perplexity by position, before and after tuning on long texts']),
+    'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,linear,yarn,window', '--title', 'Perplexity by position, before and after tuning on long texts']),
     'passkey': (['passkey'], []),
     'passkey-sibling': (['passkey-sibling'], ['--title', 'Passkeys found after tuning on long texts, %']),
 }
@@ -157,14 +157,14 @@ def measure_all(options):
     for path, advice in ((options.model, '--model names another'), (os.path.join(ROOT, 'run'), 'make builds it')):
         if not os.path.exists(path):
             fail('%s: not there (%s)' % (path, advice))
-    if not os.path.exists(options.sibling):
-        say('# no %s: its tables are left out' % nice_path(options.sibling))
-        options.sibling = None
-    options.model, options.sibling = nice_path(options.model), options.sibling and nice_path(options.sibling)
+    for sibling in options.siblings:
+        if not os.path.exists(sibling):
+            say('# no %s: it is left out of the tables' % nice_path(sibling))
+    options.model, options.siblings = nice_path(options.model), [nice_path(s) for s in options.siblings if os.path.exists(s)]
     trained = int(settings_of(options.model)['train_ctx'])
-    near, far, needle = [int(k * trained) for k in ((1.5, 2, 1) if options.quick else (4, 16, 8))]
+    near, far = [int(k * trained) for k in ((1.5, 2) if options.quick else (4, 16))]
     text = Text(options, far)
-    jobs = tables(options, text, trained, near, far, needle)
+    jobs = tables(options, text, trained, near, far)
     wanted = options.only.split(',') if options.only else list(jobs)
     unknown = [name for name in wanted if name not in jobs]
     if unknown:
@@ -178,15 +178,15 @@ def main():
     parser.add_argument('--text', metavar='FILE', default=os.environ.get('TEXT') or None, help='text of the perplexities')
     parser.add_argument('--out', metavar='DIR', default=os.path.join(ROOT, 'docs', 'figures'))
     parser.add_argument('--model', metavar='FILE', default=os.path.join(ROOT, 'model.bin'))
-    parser.add_argument('--sibling', metavar='FILE', default=os.path.join(ROOT, 'model-8k.bin'), help='the one that was tuned on long texts')
-    parser.add_argument('--samples', type=int, metavar='K', help='windows of the text [8]')
-    parser.add_argument('--trials', type=int, metavar='K', help='keys at each length and depth [10]')
+    parser.add_argument('--siblings', metavar='FILE', nargs='*', default=[os.path.join(ROOT, 'model-8k.bin')], help='tuned on long texts')
+    parser.add_argument('--samples', type=int, metavar='K', help='windows of the text [16]')
+    parser.add_argument('--trials', type=int, metavar='K', help='keys at each length and depth [4]')
     parser.add_argument('--only', metavar='LIST', help='measure these tables only, comma-separated; draw all that are there')
     parser.add_argument('--plots-only', action='store_true', help='measure nothing, draw the tables that are there')
     parser.add_argument('--quick', action='store_true', help='all of it, far too short to mean anything: seconds')
     options = parser.parse_args()
-    options.samples = options.samples or (1 if options.quick else 8)
-    options.trials = options.trials or (1 if options.quick else 10)
+    options.samples = options.samples or (1 if options.quick else 16)
+    options.trials = options.trials or (1 if options.quick else 4)
     if not importlib.util.find_spec('matplotlib'):
         fail('needs matplotlib: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), or pip install matplotlib')
     try:

@@ -233,7 +233,7 @@ def draw_perplexity(tables, options):
     lines = []
     for (method, model), line in points.items():
         label = method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(model)[0])
-        lines.append((method, label, *zip(*sorted(line)), 0.55 * (model != models[-1])))
+        lines.append((method, label, *zip(*sorted(line)), 0.55 * (model == models[0] != models[-1])))
     return token_figure(
         tables, options, lines, 'Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
         '%s; %s of %s' % (', '.join(models), counted(tables[0].number('samples', 1), 'window'),

@@ -4,7 +4,7 @@
     train.py tokenizer --corpus ../shared/corpus    # sentencepiece BPE, every book encoded once
     train.py retrieve --steps 600                   # short windows: the copying heads form
     train.py prose --start retrieve --minutes 69.45 # windows up to the trained context: it learns to write
-    train.py reread --start prose --seed 2 --steps 4400   # more passes over the books, from a rate raised again
+    train.py reread --start prose --seed 2 --steps 5800   # more passes over the books, from a rate raised again
     train.py extend --start reread --name yarn --method yarn --steps 200      # the 8,192-token sibling
     train.py extend --start reread --name linear --method linear --steps 200  # as many steps, for comparison
     train.py eval --name yarn --lengths 512 2048 8192
