@@ -167,8 +167,25 @@ class Exercises:
         lead = min(4, n)
         return (segment * times)[:length], ([0] * n + ([0] * lead + [2] * (n - lead)) * times)[:length]
 
-    def window(self, rng, length):
-        """Exercises until the window is full."""
+    def stutter(self, rng, length):
+        """Book text in which phrases are said over, up to six times, before it goes on: the copying heads must let go
+        again, or sampled text that repeats a phrase by chance repeats it for ever. The loss is not taken on what is said
+        over, and where the book goes on it counts as an answer."""
+        book, ids, marks = self.books.anywhere(rng, length), [], []
+        at = 0
+        while len(ids) < length:
+            step = int(rng.integers(12, 64))
+            ids, marks = ids + book[at:at + step], marks + [1] * len(book[at:at + step])
+            at += step
+            n = min(int(2 ** rng.uniform(1, 5.5)), len(ids))  # 2 to 45 tokens
+            times = int(rng.integers(1, 7 if n < 16 else 3))
+            ids, marks = ids + ids[-n:] * times, marks + [0] * (n * times)
+            ids, marks = ids + book[at:at + 2], marks + [2] * len(book[at:at + 2])
+            at += 2
+        return ids[:length], marks[:length]
+
+    def window(self, rng, length, mix):
+        """Exercises until the window is full. mix: how often {"named": .., "single": .., "copy": .., "stutter": ..}."""
         ids, marks = [], []
         while len(ids) < length:
             room = length - len(ids)
@@ -176,7 +193,6 @@ class Exercises:
                 a, m = self.hay(rng, room, False)
             else:
                 n = room if room < 128 or rng.random() < 0.6 else int(rng.integers(64, room))
-                kind = rng.choice(3, p=[0.45, 0.4, 0.15])
-                a, m = (self.named, self.single, self.copy)[kind](rng, n)
+                a, m = getattr(self, rng.choice(list(mix), p=list(mix.values())))(rng, n)
             ids, marks = ids + a, marks + m
         return ids[:length], marks[:length]

@@ -4,9 +4,10 @@
     train.py tokenizer --corpus ../shared/corpus    # sentencepiece BPE, every book encoded once
     train.py retrieve --steps 600                   # short windows: the copying heads form
     train.py prose --start retrieve --minutes 69.45 # windows up to the trained context: it learns to write
-    train.py reread --start prose --seed 2 --steps 5800   # more passes over the books, from a rate raised again
-    train.py extend --start reread --name yarn --method yarn --steps 200      # the 8,192-token sibling
-    train.py extend --start reread --name linear --method linear --steps 200  # as many steps, for comparison
+    train.py reread --start prose --seed 2 --steps 5800     # more passes over the books, from a rate raised again
+    train.py settle --start reread --seed 3 --steps 350     # the copying heads learn to let go
+    train.py extend --start settle --name yarn --method yarn --steps 200      # the 8,192-token sibling
+    train.py extend --start settle --name linear --method linear --steps 200  # as many steps, for comparison
     train.py eval --name yarn --lengths 512 2048 8192
     train.py export --name yarn --out hf-8k         # a Hugging Face folder, for model_export.py
 
@@ -15,7 +16,8 @@ Everything lies in --work: tokens, checkpoints, logs. A stage that is started ag
 
 Plain books teach a model of this size no retrieval: the heads that look back for a repeated context and copy what
 followed it never form. Exercises whose loss is taken on the answers alone form them within minutes, and they stay
-when most of the windows are prose again.
+when most of the windows are prose again. They also repeat for ever what a sampled text repeats once, until exercises
+in which a stutter ends teach them to let go.
 
 A processor without bfloat16 matrix units multiplies float32 fastest (OpenBLAS), or float16 when it has AVX512-FP16:
 halfgemm.c, compiled on the way, is worth 1.35 times the speed. One single-threaded process for each core beats one
@@ -41,16 +43,20 @@ CONFIG = dict(vocab_size=4096, hidden_size=256, intermediate_size=704, num_hidde
               num_attention_heads=4, num_key_value_heads=2, head_dim=64, rms_norm_eps=1e-5,
               rope_theta=10000.0, max_position_embeddings=512)
 
+COPYING = dict(named=0.45, single=0.40, copy=0.15)  # how often each exercise comes
+LETTING_GO = dict(named=0.30, single=0.30, stutter=0.40)
 STAGES = {
     # lengths: (until this share of the stage, window lengths to draw from); muon: (until, its rate in units of AdamW's)
     "retrieve": dict(tokens=4096, lengths=[(1.0, [96])], exercises=0.60, lr=1e-3, warmup=0.04, cosine=False,
-                     muon=[(1.0, 8)], answer_weight=1.0, prose_in_exercises=False),
+                     muon=[(1.0, 8)], answer_weight=1.0, prose_in_exercises=False, mix=COPYING),
     "prose": dict(tokens=8192, lengths=[(0.3, [128]), (0.6, [256]), (1.0, [512])], exercises=0.20, lr=2e-3, warmup=0.02,
-                  cosine=True, muon=[(0.34, 8), (1.0, 4)], answer_weight=0.5, prose_in_exercises=True),
+                  cosine=True, muon=[(0.34, 8), (1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
     "reread": dict(tokens=8192, lengths=[(0.5, [256]), (1.0, [512])], exercises=0.12, lr=2e-3, warmup=0.02,
-                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True),
+                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
+    "settle": dict(tokens=8192, lengths=[(1.0, [512])], exercises=0.25, lr=4e-4, warmup=0.05,
+                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
     "extend": dict(tokens=8192, lengths=[(1.0, [2048, 2048, 4096, 8192])], exercises=0.5, lr=4e-4, warmup=0.05,
-                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True),
+                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
 }
 
 
@@ -331,7 +337,7 @@ def batch(stage, at, books, exercises, seed, step, worker, workers):
     for row in range(worker, rows, workers):
         rng = np.random.default_rng([seed, step, row])
         if rng.random() < stage["exercises"]:
-            i, m = exercises.window(rng, length)
+            i, m = exercises.window(rng, length, stage["mix"])
             if not stage["prose_in_exercises"]:
                 m = [x if x == 2 else 0 for x in m]
         else:
