@@ -23,7 +23,7 @@ FLAGS = -std=c11 -Wall -Wextra -Werror -Wvla -Wno-unknown-pragmas -ffp-contract=
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)
 
-SOURCES = run.c rope.c $(wildcard src/*.c)
+SOURCES = run.c rope.c $(wildcard src/*.c src/*/*.c)
 OBJECTS = $(SOURCES:%.c=build/%.o)
 
 run: $(OBJECTS)
@@ -70,7 +70,7 @@ fuzz: build/fuzz/fuzz
 		if [ '$(FUZZ_SECONDS)' ]; then "$$@" -max_total_time=$(FUZZ_SECONDS) || exit 1; else echo "$$@"; fi; \
 	done
 
-build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h)
+build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(FLAGS) $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
 
@@ -85,7 +85,7 @@ TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swa
 
 lint:
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
-	if found $(LINT_GCC); then for file in $(filter-out src/kernels.c,$(SOURCES)); do \
+	if found $(LINT_GCC); then for file in $(filter-out src/forward/kernels.c,$(SOURCES)); do \
 		$(LINT_GCC) $(FLAGS) -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
 	if found clang-tidy; then clang-tidy --quiet --warnings-as-errors='*' --checks='-*,$(TIDY)' $(SOURCES) -- \
 		-std=c11 -march=native 2> /dev/null || status=1; fi; \

@@ -29,7 +29,7 @@ import re
 import signal
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), 'src'))
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 from export.common import MAX_SEQ, Problem, notes, replacing
 from export.config import ROPE_METHODS

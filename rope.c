@@ -16,9 +16,7 @@
 static const double PI = 3.14159265358979323846;
 
 // The speed of hand i: theta^(-2i/d), from 1 radian per position down to nearly 1/theta.
-static double plain_inv_freq(double theta, int i, int d) {
-    return pow(theta, -2.0 * i / d);
-}
+static double plain_inv_freq(double theta, int i, int d) { return pow(theta, -2.0 * i / d); }
 
 // For methods without a ramp of their own: where a pair stands between divided by s (0) and kept (1).
 static double ramp_of(double scaled, double plain, double s) {
@@ -96,9 +94,7 @@ static double rope_ntk_by_parts(const RopeConfig *c, int length, RopeFreqs *f) {
     return 1;
 }
 
-static double yarn_temperature(double s, double mscale) {
-    return s > 1 ? 0.1 * mscale * log(s) + 1 : 1;
-}
+static double yarn_temperature(double s, double mscale) { return s > 1 ? 0.1 * mscale * log(s) + 1 : 1; }
 
 // YaRN: NTK-by-parts, and attention made sharper again: over more keys the softmax spreads thinner, so scores grow by
 // (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. The quotient of two temperatures is DeepSeek's.
@@ -141,10 +137,10 @@ static double rope_longrope(const RopeConfig *c, int length, RopeFreqs *f) {
 // to the end.
 const RopeMethod rope_methods[] = {
     {"none", rope_none, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
-    {"linear", rope_linear, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC,
-     "position interpolation: all pairs s times slower", "arXiv 2306.15595"},
-    {"ntk", rope_ntk, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC,
-     "NTK-aware: a larger base, the fastest pair kept", "bloc97, 2023"},
+    {"linear", rope_linear, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "position interpolation: all pairs s times slower",
+     "arXiv 2306.15595"},
+    {"ntk", rope_ntk, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "NTK-aware: a larger base, the fastest pair kept",
+     "bloc97, 2023"},
     {"ntk-by-parts", rope_ntk_by_parts, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC,
      "fast pairs kept, slow ones interpolated", "arXiv 2309.00071"},
     {"yarn", rope_yarn, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_HAS_ATTENTION | ROPE_CAN_BE_DYNAMIC,
@@ -168,7 +164,8 @@ bool rope_parse_name(const char *name, size_t length, int *method, bool *dynamic
     }
     for (*method = 0; *method < rope_n_methods; ++*method) {
         const RopeMethod *m = &rope_methods[*method];
-        if (strlen(m->name) == length && memcmp(m->name, name, length) == 0) return !*dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
+        if (strlen(m->name) == length && memcmp(m->name, name, length) == 0)
+            return !*dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
     }
     return false;
 }
@@ -185,30 +182,32 @@ void rope_fill_defaults(RopeConfig *c, int context) {
     if (c->high_freq_factor == 0) c->high_freq_factor = 4;
 }
 
-static bool positive(double x) {
-    return x > 0 && isfinite(x);
-}
+static bool positive(double x) { return x > 0 && isfinite(x); }
 
 const char *rope_check(const RopeConfig *c) {
     if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
-    if (c->head_dim < 2 || c->head_dim > ROPE_MAX_HEAD_DIM || c->head_dim % 2) return "head_dim must be even, from 2 to 1024";
+    if (c->head_dim < 2 || c->head_dim > ROPE_MAX_HEAD_DIM || c->head_dim % 2)
+        return "head_dim must be even, from 2 to 1024";
     if (!isfinite(c->theta) || c->theta <= 1) return "theta must be a number above 1";
     if (c->train_ctx < 1) return "train_ctx must be at least 1";
     if (!positive(c->factor)) return "factor must be a number above 0";
     if (!positive(c->beta_fast) || !positive(c->beta_slow)) return "beta_fast and beta_slow must be numbers above 0";
     if (c->beta_fast < c->beta_slow) return "beta_fast must not be below beta_slow";
-    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow) return "the turns ramp needs beta_fast above beta_slow";
+    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
+        return "the turns ramp needs beta_fast above beta_slow";
     if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) || c->low_freq_factor >= c->high_freq_factor)
         return "high_freq_factor must be above low_freq_factor, and both above 0";
     if (c->attention_factor != 0 && !positive(c->attention_factor)) return "attention_factor must be a number above 0";
     if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim)) return "mscale and mscale_all_dim must be numbers";
     if (m->function == rope_longrope) {
-        if (!c->short_factors || !c->long_factors) return "longrope needs the model's short and long factor lists, which it does not have";
+        if (!c->short_factors || !c->long_factors)
+            return "longrope needs the model's short and long factor lists, which it does not have";
         if (c->train_ctx < 2) return "longrope needs a train_ctx of at least 2";
         for (int i = 0; i < c->head_dim / 2; i++)
-            if (!positive(c->short_factors[i]) || !positive(c->long_factors[i])) return "longrope's factors must be numbers above 0";
+            if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
+                return "longrope's factors must be numbers above 0";
     }
     return NULL;
 }

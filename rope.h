@@ -25,8 +25,8 @@ typedef struct {
     double attention_factor;  // replaces the method's own; 0: not said
     double mscale;            // DeepSeek's pair of temperatures for yarn; 0: not said
     double mscale_all_dim;
-    double low_freq_factor;   // llama3; 0: 1
-    double high_freq_factor;  // llama3; 0: 4
+    double low_freq_factor;       // llama3; 0: 1
+    double high_freq_factor;      // llama3; 0: 4
     const double *short_factors;  // longrope's divisors, one per pair, up to L; NULL: none
     const double *long_factors;   // and past L
 } RopeConfig;
@@ -46,12 +46,12 @@ typedef double RopeMethodFunction(const RopeConfig *config, int length, RopeFreq
 
 // What a method looks at, and what can be done with it.
 enum {
-    ROPE_USES_FACTOR = 1,         // s
-    ROPE_USES_BETAS = 2,          // the ramp, beta_fast, beta_slow, truncate
-    ROPE_USES_FREQ_FACTORS = 4,   // low_freq_factor, high_freq_factor
-    ROPE_HAS_ATTENTION = 8,       // an attention factor of its own, so that a model's setting for one concerns it
-    ROPE_BY_LENGTH = 16,          // the current length, even when static
-    ROPE_CAN_BE_DYNAMIC = 32,     // a scale that follows the length has a meaning
+    ROPE_USES_FACTOR = 1,        // s
+    ROPE_USES_BETAS = 2,         // the ramp, beta_fast, beta_slow, truncate
+    ROPE_USES_FREQ_FACTORS = 4,  // low_freq_factor, high_freq_factor
+    ROPE_HAS_ATTENTION = 8,      // an attention factor of its own, so that a model's setting for one concerns it
+    ROPE_BY_LENGTH = 16,         // the current length, even when static
+    ROPE_CAN_BE_DYNAMIC = 32,    // a scale that follows the length has a meaning
 };
 
 typedef struct {

@@ -9,16 +9,16 @@
 #include <unistd.h>
 
 #include "rope.h"
-#include "src/bench.h"
-#include "src/chat.h"
-#include "src/explain.h"
-#include "src/measure.h"
-#include "src/model.h"
-#include "src/quantize.h"
-#include "src/sampler.h"
+#include "src/forward/transformer.h"
+#include "src/measure/bench.h"
+#include "src/measure/explain.h"
+#include "src/measure/measure.h"
+#include "src/model/model.h"
+#include "src/model/quantize.h"
 #include "src/settings.h"
-#include "src/tokenizer.h"
-#include "src/transformer.h"
+#include "src/text/chat.h"
+#include "src/text/sampler.h"
+#include "src/text/tokenizer.h"
 
 #define VERSION "0.1"
 
@@ -89,7 +89,8 @@ static const OptionText option_texts[] = {
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]"},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else the physical cores]"},
     {NULL, NULL, "Rope settings; what is not said comes from the model"},
-    {"--rope", "NAME", "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all"},
+    {"--rope", "NAME",
+     "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all"},
     {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]"},
     {"--theta", "B", "base of the inverse frequencies"},
     {"--train-ctx", "L", "trained context"},
@@ -125,13 +126,12 @@ static void print_help(void) {
         const OptionText *o = &option_texts[i];
         char left[40];
         snprintf(left, sizeof left, "%s %s", o->name ? o->name : "", o->argument ? o->argument : "");
-        if (o->name)
-            printf("  %-22s %s\n", left, o->help);
-        else
-            printf("\n%s:\n", o->help);
+        if (o->name) printf("  %-22s %s\n", left, o->help);
+        else printf("\n%s:\n", o->help);
     }
     printf("\nMethods of --rope:\n");
-    for (int i = 0; i < rope_n_methods; i++) printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
+    for (int i = 0; i < rope_n_methods; i++)
+        printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
     printf("  %-22s the method with a scale that follows the length; dynamic is dynamic-ntk\n", "dynamic-NAME");
     printf("  %-22s none, with a --window of the trained context\n", "window");
 }
@@ -141,7 +141,8 @@ static bool parse_seed(const char *text, uint64_t *seed, Error *err) {
     *seed = strtoull(text, &end, 10);
     char back[32];
     snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
-    return strcmp(back, text) == 0 || fail(err, "-s: '%.60s' is not a whole number from 0 to 18446744073709551615", text);
+    return strcmp(back, text) == 0 ||
+           fail(err, "-s: '%.60s' is not a whole number from 0 to 18446744073709551615", text);
 }
 
 static bool parse_word(const char *option, const char *text, const char *const *words, int n, int *out, Error *err) {
@@ -159,34 +160,44 @@ static bool set_option(Options *o, const char *name, const char *value, Error *e
     const struct {
         const char *name;
         const char **field;
-    } texts[] = {{"-i", &o->prompt}, {"-f", &o->prompt_file}, {"-z", &o->tokenizer_path}, {"-y", &o->system_prompt}, {"--rope", &o->methods}, {"--ppl", &o->ppl_file}};
+    } texts[] = {{"-i", &o->prompt},        {"-f", &o->prompt_file}, {"-z", &o->tokenizer_path},
+                 {"-y", &o->system_prompt}, {"--rope", &o->methods}, {"--ppl", &o->ppl_file}};
     const struct {
         const char *name;
         bool *field;
-    } flags[] = {{"--ignore-eos", &o->ignore_eos}, {"--ids", &o->ids}, {"--per-token", &o->per_token}, {"--passkey", &o->passkey}, {"--explain", &o->explain},
-                 {"--plot", &o->plot}, {"--rope-json", &o->rope_json}, {"--bench", &o->bench}, {"--help", &o->help}, {"--version", &o->version}};
+    } flags[] = {{"--ignore-eos", &o->ignore_eos}, {"--ids", &o->ids},         {"--per-token", &o->per_token},
+                 {"--passkey", &o->passkey},       {"--explain", &o->explain}, {"--plot", &o->plot},
+                 {"--rope-json", &o->rope_json},   {"--bench", &o->bench},     {"--help", &o->help},
+                 {"--version", &o->version}};
     const struct {
         const char *name;
         int *field;
         long low, high;
-    } counts[] = {{"-n", &o->steps, 0, 1 << 30}, {"--threads", &o->threads, 1, 1024}, {"--samples", &o->samples, 1, 1 << 20}, {"--trials", &o->trials, 1, 1 << 20},
+    } counts[] = {{"-n", &o->steps, 0, 1 << 30},
+                  {"--threads", &o->threads, 1, 1024},
+                  {"--samples", &o->samples, 1, 1 << 20},
+                  {"--trials", &o->trials, 1, 1 << 20},
                   {"--head-dim", &o->head_dim, 2, ROPE_MAX_HEAD_DIM}};
     const struct {
         const char *name;
         double *field, low, high;
-    } numbers[] = {{"-t", &o->temperature, 0, 1e6}, {"-p", &o->top_p, 0, 1}, {"--min-accuracy", &o->min_accuracy, 0, 1}};
+    } numbers[] = {
+        {"-t", &o->temperature, 0, 1e6}, {"-p", &o->top_p, 0, 1}, {"--min-accuracy", &o->min_accuracy, 0, 1}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(name, texts[i].name) == 0) return *texts[i].field = value, true;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         if (strcmp(name, flags[i].name) == 0) return *flags[i].field = true;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        if (strcmp(name, counts[i].name) == 0) return parse_int(name, value, counts[i].low, counts[i].high, counts[i].field, err);
+        if (strcmp(name, counts[i].name) == 0)
+            return parse_int(name, value, counts[i].low, counts[i].high, counts[i].field, err);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (strcmp(name, numbers[i].name) == 0) return parse_double(name, value, numbers[i].low, numbers[i].high, numbers[i].field, err);
+        if (strcmp(name, numbers[i].name) == 0)
+            return parse_double(name, value, numbers[i].low, numbers[i].high, numbers[i].field, err);
     int word;
     if (strcmp(name, "-s") == 0) return parse_seed(value, &o->seed, err);
     if (strcmp(name, "-m") == 0) return parse_word(name, value, modes, 2, &word, err) && (o->mode = modes[word]);
-    if (strcmp(name, "--kv") == 0) return parse_word(name, value, kv_type_names, N_KV_TYPES, &word, err) && ((o->kv = (KvType)word), true);
+    if (strcmp(name, "--kv") == 0)
+        return parse_word(name, value, kv_type_names, N_KV_TYPES, &word, err) && ((o->kv = (KvType)word), true);
     bool known;
     Error reason;
     return settings_set(&o->rope, name + 2, value, &known, &reason) || fail(err, "--%s", reason.text);
@@ -194,12 +205,20 @@ static bool set_option(Options *o, const char *name, const char *value, Error *e
 
 // Reads the command line. False with the reason, which is about usage.
 static bool parse_options(int argc, char **argv, Options *o, Error *err) {
-    *o = (Options){.temperature = 1, .top_p = 0.9, .steps = -1, .mode = "generate", .rope = settings_nothing_said, .kv = KV_F16, .samples = 1, .trials = 10};
+    *o = (Options){.temperature = 1,
+                   .top_p = 0.9,
+                   .steps = -1,
+                   .mode = "generate",
+                   .rope = settings_nothing_said,
+                   .kv = KV_F16,
+                   .samples = 1,
+                   .trials = 10};
     for (int i = 1; i < argc; i++) {
         char name[32];
         const char *equals = strncmp(argv[i], "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
         if (argv[i][0] != '-' || argv[i][1] == '\0') {
-            if (o->model_path) return fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
+            if (o->model_path)
+                return fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
             o->model_path = argv[i];
             continue;
         }
@@ -232,17 +251,24 @@ static WeightType quantized_type(const char *name) {
 // Options that contradict each other or miss one another.
 static bool check_options(const Options *o, Error *err) {
     int jobs = (o->ppl_file != NULL) + o->passkey + o->explain + o->rope_json + o->bench + (o->quantize_path != NULL);
-    if (jobs > 1) return fail(err, "--ppl, --passkey, --explain, --bench, --rope-json and --quantize exclude one another");
-    if (!o->model_path && !((o->explain || o->rope_json) && o->head_dim)) return fail(err, "no model file given (usage: run model.bin [options])");
+    if (jobs > 1)
+        return fail(err, "--ppl, --passkey, --explain, --bench, --rope-json and --quantize exclude one another");
+    if (!o->model_path && !((o->explain || o->rope_json) && o->head_dim))
+        return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
-    if (o->head_dim && (o->rope.theta == 0 || o->rope.train_ctx == 0)) return fail(err, "--head-dim needs --theta and --train-ctx with it");
+    if (o->head_dim && (o->rope.theta == 0 || o->rope.train_ctx == 0))
+        return fail(err, "--head-dim needs --theta and --train-ctx with it");
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
-    if ((o->ids || o->per_token || o->samples != 1) && !o->ppl_file) return fail(err, "--ids, --per-token and --samples go with --ppl");
-    if ((o->trials != 10 || o->min_accuracy != 0) && !o->passkey) return fail(err, "--trials and --min-accuracy go with --passkey");
+    if ((o->ids || o->per_token || o->samples != 1) && !o->ppl_file)
+        return fail(err, "--ids, --per-token and --samples go with --ppl");
+    if ((o->trials != 10 || o->min_accuracy != 0) && !o->passkey)
+        return fail(err, "--trials and --min-accuracy go with --passkey");
     if (o->plot && !o->explain) return fail(err, "--plot goes with --explain");
-    if (o->rope.beta_fast != 0 && o->rope.beta_slow != 0 && o->rope.beta_fast < o->rope.beta_slow) return fail(err, "--beta-fast must not be below --beta-slow");
-    if (o->rope.low_freq_factor != 0 && o->rope.high_freq_factor != 0 && o->rope.low_freq_factor >= o->rope.high_freq_factor)
+    if (o->rope.beta_fast != 0 && o->rope.beta_slow != 0 && o->rope.beta_fast < o->rope.beta_slow)
+        return fail(err, "--beta-fast must not be below --beta-slow");
+    if (o->rope.low_freq_factor != 0 && o->rope.high_freq_factor != 0 &&
+        o->rope.low_freq_factor >= o->rope.high_freq_factor)
         return fail(err, "--high-freq-factor must be above --low-freq-factor");
     if (o->methods) {  // read for good when the model is known; here for its spelling
         int n;
@@ -250,7 +276,9 @@ static bool check_options(const Options *o, Error *err) {
         if (!list) return false;
         free(list);
         bool many = o->ppl_file || o->passkey;
-        if (n > 1 && !many) return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl and --passkey)", o->methods, n);
+        if (n > 1 && !many)
+            return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl and --passkey)",
+                        o->methods, n);
     }
     if (o->quantize_type && quantized_type(o->quantize_type) == N_WEIGHT_TYPES)
         return fail(err, "--quantize: '%.60s' is not a type that can be written (expected q8 or q4)", o->quantize_type);
@@ -292,10 +320,13 @@ static bool make_plans(const Options *o, Program *p, Error *err) {
     const Model *model = o->model_path ? &p->model : NULL;
     RopeConfig start = {.head_dim = o->head_dim, .truncate = true};
     p->n_plans = 1;
-    if (o->methods && !(list = settings_parse_list(o->methods, &o->rope, model && model->rope.short_factors, &p->n_plans, err))) return false;
+    if (o->methods &&
+        !(list = settings_parse_list(o->methods, &o->rope, model && model->rope.short_factors, &p->n_plans, err)))
+        return false;
     p->plans = alloc_array((size_t)p->n_plans, sizeof *p->plans, "methods", err);
     bool ok = p->plans != NULL;
-    for (int i = 0; ok && i < p->n_plans; i++) ok = settings_resolve(&list[i], model, start, p->context, &p->plans[i], err);
+    for (int i = 0; ok && i < p->n_plans; i++)
+        ok = settings_resolve(&list[i], model, start, p->context, &p->plans[i], err);
     if (ok && p->n_plans == 1) settings_advice(&list[0], &p->plans[0], p->context, p->advice, sizeof p->advice);
     if (list != &one) free(list);
     return ok;
@@ -343,7 +374,8 @@ static int32_t *encode_prompt(const Tokenizer *tokenizer, const char *text, size
         int bos = tokenizer_bos(tokenizer), with_bos = bos >= 0;
         all[0] = bos;
         memcpy(all + with_bos, ids, n_text * sizeof *ids);
-        if (n_text > 1 << 30) fail(err, "the prompt has %zu tokens, more than can be counted", n_text), free(all), all = NULL;
+        if (n_text > 1 << 30)
+            fail(err, "the prompt has %zu tokens, more than can be counted", n_text), free(all), all = NULL;
         *n = (int)n_text + with_bos;
     }
     free(ids);
@@ -410,7 +442,8 @@ static bool is_end(const Program *p, int token) {
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the token that
 // was sampled last and, when it ended the text, has not been read.
-static bool answer(const Program *p, Session *session, Sampler *sampler, TextOut *out, bool ignore_eos, Speed *speed, int *last, Error *err) {
+static bool answer(const Program *p, Session *session, Sampler *sampler, TextOut *out, bool ignore_eos, Speed *speed,
+                   int *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(session, 0, 1, err);
         if (!logits) return false;
@@ -443,7 +476,8 @@ static bool generate(const Options *o, const Program *p, Session *session, Sampl
     free(file);
     bool ok = ids != NULL;
     if (ok && n == 0) ok = fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    if (ok && n > p->context) ok = fail(err, "the prompt has %d tokens, and -n %d is all that it and the answer may have", n, p->context);
+    if (ok && n > p->context)
+        ok = fail(err, "the prompt has %d tokens, and -n %d is all that it and the answer may have", n, p->context);
     TextOut out = {.tokenizer = p->tokenizer, .stream = {.drop_bad = true}, .previous = -1};
     Speed speed = {0};
     ok = ok && read_prompt(session, ids, n, &speed, err);
@@ -471,8 +505,8 @@ static char *ask_line(const char *label) {
 
 // Reads one turn of the user; *full when it does not fit in what is left of the context. `before` is the token that ended
 // the last answer, -1: none.
-static bool read_turn(const Program *p, Session *session, bool first, const char *system_prompt, const char *user, int before, Speed *speed, bool *full,
-                      Error *err) {
+static bool read_turn(const Program *p, Session *session, bool first, const char *system_prompt, const char *user,
+                      int before, Speed *speed, bool *full, Error *err) {
     int n;
     int32_t *ids = chat_turn(p->tokenizer, first, system_prompt, user, before, &n, err);
     if (!ids) return false;
@@ -515,10 +549,12 @@ static bool run_text(const Options *o, Program *p, Error *err) {
     Sampler sampler = {0};
     Session *session = open_session(&p->model, plan, o->kv, p->context, true, err);
     if (!session) return false;
-    fprintf(stderr, "run: rope %s, factor %.6g, trained on %d; seed %llu\n", plan->name, plan->rope.factor, plan->rope.train_ctx, (unsigned long long)seed);
+    fprintf(stderr, "run: rope %s, factor %.6g, trained on %d; seed %llu\n", plan->name, plan->rope.factor,
+            plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
     bool ok = sampler_init(&sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
-    ok = ok && (strcmp(o->mode, "chat") == 0 ? chat(o, p, session, &sampler, err) : generate(o, p, session, &sampler, err));
+    ok = ok &&
+         (strcmp(o->mode, "chat") == 0 ? chat(o, p, session, &sampler, err) : generate(o, p, session, &sampler, err));
     sampler_free(&sampler);
     session_free(session);
     return ok;
@@ -535,9 +571,11 @@ static int measured_length(const Program *p) {
 
 // The `#` lines of a measurement.
 static void describe_measurement(const Options *o, const Program *p, const char *what, char *heading, size_t capacity) {
-    snprintf(heading, capacity, "# %s\t%.200s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, o->model_path, p->context, p->plans[0].rope.train_ctx,
-             kv_type_names[o->kv]);
-    if (o->ppl_file) snprintf(heading + strlen(heading), capacity - strlen(heading), "# text\t%.200s\n# samples\t%d\n", o->ppl_file, o->samples);
+    snprintf(heading, capacity, "# %s\t%.200s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, o->model_path,
+             p->context, p->plans[0].rope.train_ctx, kv_type_names[o->kv]);
+    if (o->ppl_file)
+        snprintf(heading + strlen(heading), capacity - strlen(heading), "# text\t%.200s\n# samples\t%d\n", o->ppl_file,
+                 o->samples);
 }
 
 static bool run_perplexity(const Options *o, Program *p, Error *err) {
@@ -547,13 +585,16 @@ static bool run_perplexity(const Options *o, Program *p, Error *err) {
         free(text);
         return false;
     }
-    int32_t *ids = o->ids ? parse_ids(o->ppl_file, text, length, &n, err) : tokenizer_encode(p->tokenizer, text, length, &n, err);
+    int32_t *ids =
+        o->ids ? parse_ids(o->ppl_file, text, length, &n, err) : tokenizer_encode(p->tokenizer, text, length, &n, err);
     free(text);
     int bos = ids && !o->ids ? tokenizer_bos(p->tokenizer) : -1;
     if (o->steps < 0 && n + (bos >= 0) < (size_t)p->context) p->context = (int)n + (bos >= 0);
     bool ok = ids && make_plans(o, p, err);
     for (size_t i = 0; ok && i < n; i++)
-        if (ids[i] >= p->model.config.vocab_size) ok = fail(err, "%s: token %d is not in the model's vocabulary of %d", o->ppl_file, (int)ids[i], p->model.config.vocab_size);
+        if (ids[i] >= p->model.config.vocab_size)
+            ok = fail(err, "%s: token %d is not in the model's vocabulary of %d", o->ppl_file, (int)ids[i],
+                      p->model.config.vocab_size);
     if (ok) {
         char heading[600];
         Measurement m = {&p->model, p->tokenizer, p->plans, p->n_plans, o->kv, p->context, heading};
@@ -578,7 +619,8 @@ static bool run_passkey(const Options *o, Program *p, bool *passed, Error *err) 
     describe_measurement(o, p, "passkey", heading, sizeof heading);
     if (!measure_passkey(&m, o->trials, o->seed, &worst, err)) return false;
     *passed = worst >= o->min_accuracy;
-    if (!*passed) fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", worst, o->min_accuracy);
+    if (!*passed)
+        fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", worst, o->min_accuracy);
     return true;
 }
 
@@ -598,7 +640,8 @@ static bool run_quantize(const Options *o, const Program *p, Error *err) {
     QuantizeError errors[N_TENSOR_CLASSES];
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
-    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, &interrupted, errors, err)) return false;
+    if (!model_quantize(&p->model, quantized_type(o->quantize_type), o->quantize_path, &interrupted, errors, err))
+        return false;
     printf("# errors as shares of the mean absolute weight of the class\ntensors\tworst\tmean\n");
     for (int i = 0; i < N_TENSOR_CLASSES; i++)
         if (errors[i].mean > 0) printf("%s\t%.6f\t%.6f\n", errors[i].name, errors[i].worst, errors[i].mean);
@@ -637,7 +680,8 @@ int main(int argc, char **argv) {
     if (understood && options.help) return print_help(), finish(true, &err);
     if (understood && options.version) return printf("rope.c " VERSION "\n"), finish(true, &err);
     if (!understood || !check_options(&options, &err)) return finish(false, &err), EXIT_USAGE;
-    if (options.threads || !getenv("OMP_NUM_THREADS")) set_thread_count(options.threads ? options.threads : physical_cores());
+    if (options.threads || !getenv("OMP_NUM_THREADS"))
+        set_thread_count(options.threads ? options.threads : physical_cores());
     signal(SIGBUS, on_bus_error);
     signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing like others
     Program program = {.end_of_turn = -1};

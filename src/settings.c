@@ -14,9 +14,7 @@ const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = 
 // ---- numbers --------------------------------------------------------------------------------------------------------
 
 // Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
-static bool is_decimal(const char *text) {
-    return *text && text[strspn(text, "0123456789.eE+-")] == '\0';
-}
+static bool is_decimal(const char *text) { return *text && text[strspn(text, "0123456789.eE+-")] == '\0'; }
 
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err) {
     char *end;
@@ -61,7 +59,8 @@ bool settings_set(RopeSettings *s, const char *key, const char *value, bool *kno
     } counts[] = {{"train-ctx", &s->train_ctx, 1}, {"window", &s->window, 0}, {"sinks", &s->sinks, 0}};
     *known = true;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (strcmp(key, numbers[i].key) == 0) return parse_double(key, value, numbers[i].low, numbers[i].high, numbers[i].field, err);
+        if (strcmp(key, numbers[i].key) == 0)
+            return parse_double(key, value, numbers[i].low, numbers[i].high, numbers[i].field, err);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (strcmp(key, counts[i].key) == 0) return parse_int(key, value, counts[i].low, 1 << 30, counts[i].field, err);
     if (strcmp(key, "ramp") == 0) {
@@ -114,7 +113,8 @@ static bool parse_setting(List *list, int first, const char **at, Error *err) {
     char key[32], value[64];
     const char *p = *at + 1;
     size_t key_length = strcspn(p, "=:,");
-    if (p[key_length] != '=' || key_length == 0 || key_length >= sizeof key) return fail(err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", p);
+    if (p[key_length] != '=' || key_length == 0 || key_length >= sizeof key)
+        return fail(err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", p);
     snprintf(key, sizeof key, "%.*s", (int)key_length, p);
     p += key_length;
     int n_before = list->n - first;
@@ -133,10 +133,15 @@ static bool parse_setting(List *list, int first, const char **at, Error *err) {
             bool known;
             Error reason;
             ok = settings_set(&s, key, value, &known, &reason) || fail(err, "--rope: %s", reason.text);
-            if (!known) fail(err, "--rope: there is no setting '%s' (factor, theta, train-ctx, beta-fast, beta-slow, ramp, attn-factor, low-freq-factor, "
-                                  "high-freq-factor, window, sinks)", key);
-            if (ok) ok = append_name(&s, ":", 1, err) && append_name(&s, key, key_length, err) && append_name(&s, "=", 1, err) &&
-                         append_name(&s, value, length, err) && append(list, &s, err);
+            if (!known)
+                fail(err,
+                     "--rope: there is no setting '%s' (factor, theta, train-ctx, beta-fast, beta-slow, ramp, "
+                     "attn-factor, low-freq-factor, "
+                     "high-freq-factor, window, sinks)",
+                     key);
+            if (ok)
+                ok = append_name(&s, ":", 1, err) && append_name(&s, key, key_length, err) &&
+                     append_name(&s, "=", 1, err) && append_name(&s, value, length, err) && append(list, &s, err);
         }
         p += length;
         RopeSettings unused;
@@ -173,14 +178,16 @@ static bool append_all(List *list, const RopeSettings *base, bool has_longrope_l
             s.dynamic = dynamic;
             rope_name(m, dynamic, s.name, sizeof s.name);
             bool needs_lists = rope_methods[m].flags & ROPE_BY_LENGTH;
-            if ((dynamic && !(rope_methods[m].flags & ROPE_CAN_BE_DYNAMIC)) || (needs_lists && !has_longrope_lists)) continue;
+            if ((dynamic && !(rope_methods[m].flags & ROPE_CAN_BE_DYNAMIC)) || (needs_lists && !has_longrope_lists))
+                continue;
             if (!append(list, &s, err)) return false;
         }
     const char *window = "window";
     return parse_method(list, base, &window, err);
 }
 
-RopeSettings *settings_parse_list(const char *text, const RopeSettings *base, bool has_longrope_lists, int *n, Error *err) {
+RopeSettings *settings_parse_list(const char *text, const RopeSettings *base, bool has_longrope_lists, int *n,
+                                  Error *err) {
     List list = {.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err)};
     bool ok = list.items != NULL;
     const char *p = text;
@@ -207,7 +214,8 @@ static void replace(double *field, double said) {
     if (said != 0) *field = said;
 }
 
-bool settings_resolve(const RopeSettings *s, const Model *model, RopeConfig start, int context, RopePlan *plan, Error *err) {
+bool settings_resolve(const RopeSettings *s, const Model *model, RopeConfig start, int context, RopePlan *plan,
+                      Error *err) {
     RopeConfig r = model ? model->rope : start;
     if (s->method >= 0) r.method = s->method, r.dynamic = s->dynamic;
     // A temperature in the model is meant for methods that have one; put on another it would only do harm.
@@ -226,10 +234,8 @@ bool settings_resolve(const RopeSettings *s, const Model *model, RopeConfig star
     int model_window = model ? model->config.sliding_window : 0;
     plan->window = s->window >= 0 ? s->window : s->is_window ? r.train_ctx : model_window;
     plan->sinks = s->sinks > 0 ? s->sinks : 0;
-    if (s->name[0])
-        snprintf(plan->name, sizeof plan->name, "%s", s->name);
-    else
-        rope_name(r.method, r.dynamic, plan->name, sizeof plan->name);
+    if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
+    else rope_name(r.method, r.dynamic, plan->name, sizeof plan->name);
     const char *reason = rope_check(&r);
     return !reason || fail(err, "rope %s: %s", plan->name, reason);
 }
@@ -246,7 +252,8 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
         {s->factor != 0, ROPE_USES_FACTOR, "--factor"},
         {s->beta_fast != 0 || s->beta_slow != 0, ROPE_USES_BETAS, "--beta-fast or --beta-slow"},
         {s->ramp >= 0, ROPE_USES_BETAS, "--ramp"},
-        {s->low_freq_factor != 0 || s->high_freq_factor != 0, ROPE_USES_FREQ_FACTORS, "--low-freq-factor or --high-freq-factor"},
+        {s->low_freq_factor != 0 || s->high_freq_factor != 0, ROPE_USES_FREQ_FACTORS,
+         "--low-freq-factor or --high-freq-factor"},
     };
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (needs[i].said && !(m->flags & needs[i].flag)) {
@@ -260,9 +267,13 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
     if (r->dynamic || context <= r->train_ctx || (plan->window > 0 && plan->window <= r->train_ctx)) return;
     double times = (double)context / r->train_ctx;
     if (!(m->flags & ROPE_USES_FACTOR))
-        snprintf(out, capacity, "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope yarn or --rope dynamic",
+        snprintf(out, capacity,
+                 "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "
+                 "yarn or --rope dynamic",
                  context, times, r->train_ctx, plan->name);
     else if (r->factor < times)
-        snprintf(out, capacity, "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try --factor %.3g", context, times,
-                 r->train_ctx, r->factor, plan->name, ceil(times));
+        snprintf(out, capacity,
+                 "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try "
+                 "--factor %.3g",
+                 context, times, r->train_ctx, r->factor, plan->name, ceil(times));
 }

@@ -3,7 +3,7 @@
 #define SETTINGS_H
 
 #include "../rope.h"
-#include "model.h"
+#include "model/model.h"
 #include "util.h"
 
 // Everything that can be said; 0 (or -1 where 0 has a meaning) is "not said".
@@ -31,7 +31,8 @@ bool settings_set(RopeSettings *settings, const char *key, const char *value, bo
 // Reads a list of methods for --rope: names between commas, each with settings after colons
 // ("none,yarn:factor=2,4,8:ramp=turns"; several values make several methods), or `all`. Fields that a method does not
 // set itself are taken from `base`. Returns an array of *n settings that the caller frees, or NULL with the reason.
-RopeSettings *settings_parse_list(const char *text, const RopeSettings *base, bool has_longrope_lists, int *n, Error *err);
+RopeSettings *settings_parse_list(const char *text, const RopeSettings *base, bool has_longrope_lists, int *n,
+                                  Error *err);
 
 // What runs: the settings, else the model's, field by field; then the defaults for `context` positions.
 // model may be NULL: then head_dim, theta and train_ctx must be in *config already.
@@ -41,7 +42,8 @@ typedef struct {
     char name[160];  // the method's row name in tables
 } RopePlan;
 
-bool settings_resolve(const RopeSettings *settings, const Model *model, RopeConfig start, int context, RopePlan *plan, Error *err);
+bool settings_resolve(const RopeSettings *settings, const Model *model, RopeConfig start, int context, RopePlan *plan,
+                      Error *err);
 
 // One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing to say.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);

@@ -68,7 +68,8 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     int reason = errno;
     close(fd);
-    if (data == MAP_FAILED) return fail(err, "%s: cannot map %lld bytes (%s)", path, (long long)info.st_size, strerror(reason));
+    if (data == MAP_FAILED)
+        return fail(err, "%s: cannot map %lld bytes (%s)", path, (long long)info.st_size, strerror(reason));
     file->data = data;
     file->size = (size_t)info.st_size;
     return true;

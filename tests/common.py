@@ -159,8 +159,9 @@ def compiled(source, kind, *more_flags):
         flags += ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
     flags = [f for f in flags if f != '-Werror'] + ['-I', ROOT]
     folder = os.path.join(ROOT, 'build', 'tests', kind)
-    os.makedirs(os.path.join(folder, 'src'), exist_ok=True)
-    files = ['rope.c', 'rope.h', 'Makefile'] + ['src/' + name for name in os.listdir(os.path.join(ROOT, 'src')) if name.endswith(('.c', '.h'))]
+    files = ['rope.c', 'rope.h', 'Makefile'] + house('src')
+    for file in files:
+        os.makedirs(os.path.join(folder, os.path.dirname(file)), exist_ok=True)
     headers = [os.path.join(ROOT, f) for f in files if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with]
     objects, commands = [], []
     for file in files:
@@ -175,6 +176,12 @@ def compiled(source, kind, *more_flags):
         if not compiler([flags + [os.path.join(ROOT, source), *objects, *more_flags, '-o', program, '-lm']], '%s, %s' % (source, kind)):
             return None
     return program
+
+
+def house(folder):
+    """The C files and headers in a folder and its rooms, from the root."""
+    found = [os.path.join(place, name) for place, _, names in os.walk(os.path.join(ROOT, folder)) for name in sorted(names)]
+    return sorted(os.path.relpath(path, ROOT) for path in found if path.endswith(('.c', '.h')))
 
 
 def fuzzer():

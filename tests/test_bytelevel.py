@@ -22,20 +22,20 @@ import time
 import unicodedata
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, 'src'))
+sys.path.insert(0, ROOT)
 sys.dont_write_bytecode = True
 from export import bytelevel, tokenizer as tokenizers  # noqa: E402
 from export.common import Problem  # noqa: E402
 
-SOURCES = [os.path.join(ROOT, 'src', name + '.c') for name in ('tokenizer', 'bytelevel', 'pairs', 'unicode', 'util')]
+SOURCES = [os.path.join(ROOT, 'src', name + '.c') for name in ('text/tokenizer', 'text/bytelevel', 'text/pairs', 'text/unicode', 'util')]
 # The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a pattern, and
 # the ids of control tokens.
 DRIVER = r'''
 #define main tokenizer_main
 #include "%s/tests/tokenizer_test.c"
 #undef main
-#include "%s/src/bytelevel.h"
-#include "%s/src/unicode.h"
+#include "%s/src/text/bytelevel.h"
+#include "%s/src/text/unicode.h"
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "classes") == 0) {
         for (uint32_t code = 0; code < 0x110000; code++) putchar('0' + unicode_class(code));

@@ -30,8 +30,8 @@ BOS, END, HEADER, HEADER_END, EOT = range(256, 261)
 def driver():
     source, program = in_work('chat_driver.c'), in_work('chat_driver')
     write(source, DRIVER)
-    sources = [os.path.join(ROOT, 'src', name + '.c') for name in ('chat', 'tokenizer', 'bytelevel', 'pairs', 'unicode', 'util')]
-    subprocess.run(shlex.split(os.environ.get('CC', 'cc')) + ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src'), source, *sources, '-lm', '-o', program], check=True)
+    sources = [os.path.join(ROOT, 'src', name + '.c') for name in ('text/chat', 'text/tokenizer', 'text/bytelevel', 'text/pairs', 'text/unicode', 'util')]
+    subprocess.run(shlex.split(os.environ.get('CC', 'cc')) + ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src', 'text'), source, *sources, '-lm', '-o', program], check=True)
     return program
 
 

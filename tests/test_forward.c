@@ -2,8 +2,8 @@
 // Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE
 #include "tests/test_units.h"
 
+#include "src/forward/transformer.h"
 #include "src/settings.h"
-#include "src/transformer.h"
 
 static Model model;
 static RopePlan plan;
@@ -15,7 +15,8 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {.rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
+    SessionConfig config = {
+        .rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
     Session *s = session_new(&model, &config, &err);
     if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
     return s;
@@ -26,9 +27,7 @@ static void read_ids(Session *s, const int32_t *from, int count, int length, int
     if (!session_read(s, from, count, length, n_logits, &err)) printf("FAIL %s: %s\n", label, err.text), exit(1);
 }
 
-static size_t vocab(void) {
-    return (size_t)model.config.vocab_size;
-}
+static size_t vocab(void) { return (size_t)model.config.vocab_size; }
 
 // Logits of the last `rows` positions read, which its last chunk holds.
 static void copy_logits(Session *s, int rows, float *out) {
@@ -56,7 +55,8 @@ static float *read_in_pieces(int piece, int context) {
 
 static double distance(const float *a, const float *b, int rows) {
     double worst = 0;
-    for (size_t i = 0; i < (size_t)rows * vocab(); i++) worst = isfinite(a[i]) && isfinite(b[i]) ? fmax(worst, fabs((double)a[i] - b[i])) : INFINITY;
+    for (size_t i = 0; i < (size_t)rows * vocab(); i++)
+        worst = isfinite(a[i]) && isfinite(b[i]) ? fmax(worst, fabs((double)a[i] - b[i])) : INFINITY;
     return worst;
 }
 
@@ -77,8 +77,8 @@ static void test_chunks(void) {
             read_ids(s, ids, n, n, wanted[k]);
             copy_logits(s, wanted[k], last);
             off = distance(last, whole + (size_t)(n - wanted[k]) * vocab(), wanted[k]);
-            check(off <= tolerance && session_position(s) == n, "%s: one call in chunks of %d, the last %d logits: off by %g", label, piece,
-                  wanted[k], off);
+            check(off <= tolerance && session_position(s) == n,
+                  "%s: one call in chunks of %d, the last %d logits: off by %g", label, piece, wanted[k], off);
             session_free(s);
         }
     }
@@ -91,9 +91,11 @@ static void test_chunks(void) {
     double off = distance(last, whole + (size_t)(n - 1) * vocab(), 1);
     check(off <= tolerance, "%s: rewound to %d and read again: off by %g", label, n / 3, off);
     Error err;
-    check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"), "%s: a position past the context is refused", label);
+    check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"),
+          "%s: a position past the context is refused", label);
     session_reset(s);
-    check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) && !session_read(s, &(int32_t){-1}, 1, 1, 1, &err),
+    check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) &&
+              !session_read(s, &(int32_t){-1}, 1, 1, 1, &err),
           "%s: tokens outside of the vocabulary are refused", label);
     session_free(s);
     free(whole), free(last);
@@ -115,7 +117,8 @@ static void decode_against_fresh(Session *s, const char *what, int prompt, int e
         double off = distance(found, fresh, 1);
         if (off > worst) worst = off, at = length;
     }
-    check(worst <= tolerance, "%s: %s, prompt of %d: at length %d off by %g from a fresh pass", label, what, prompt, at, worst);
+    check(worst <= tolerance, "%s: %s, prompt of %d: at length %d off by %g from a fresh pass", label, what, prompt, at,
+          worst);
     free(found), free(fresh);
 }
 
@@ -150,8 +153,10 @@ static void test_threads(void) {
             static float *kept[2];
             float **first = &kept[piece != n];
             if (!*first) *first = all;
-            else check(memcmp(*first, all, (size_t)n * vocab() * sizeof *all) == 0, "%s: %d threads give other bits than 1", label, counts[i]),
-                  free(all);
+            else
+                check(memcmp(*first, all, (size_t)n * vocab() * sizeof *all) == 0,
+                      "%s: %d threads give other bits than 1", label, counts[i]),
+                    free(all);
         }
     free(one);
 }
@@ -166,8 +171,8 @@ int main(int argc, char **argv) {
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
     settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
-    if (!model_open(argv[2], &model, &err) || !settings_resolve(&settings, &model, (RopeConfig){0}, n, &plan,
-          &err)) return printf("FAIL %s: %s\n", label, err.text), 1;
+    if (!model_open(argv[2], &model, &err) || !settings_resolve(&settings, &model, (RopeConfig){0}, n, &plan, &err))
+        return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
     use_threads(1);

@@ -4,9 +4,9 @@
 
 #include <sys/mman.h>
 
-#include "src/attention.h"
-#include "src/kernels.h"
-#include "src/matmul.h"
+#include "src/forward/attention.h"
+#include "src/forward/kernels.h"
+#include "src/forward/matmul.h"
 
 enum { NO_MEMORY = 77 };  // exit status when the system does not promise that much
 
@@ -27,7 +27,8 @@ static void test_rows(void) {
         WeightType type;
         int group;
         size_t bits;  // of an element
-    } kinds[] = {{WEIGHT_F32, 0, 32}, {WEIGHT_F16, 0, 16}, {WEIGHT_BF16, 0, 16}, {WEIGHT_Q8, 64, 8}, {WEIGHT_Q4, Q4_GROUP, 4}};
+    } kinds[] = {
+        {WEIGHT_F32, 0, 32}, {WEIGHT_F16, 0, 16}, {WEIGHT_BF16, 0, 16}, {WEIGHT_Q8, 64, 8}, {WEIGHT_Q4, Q4_GROUP, 4}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         size_t bytes = (last + (size_t)cols) / 8 * kinds[k].bits, n_scales = (last + (size_t)cols) / 32;
         uint8_t *data = get_sparse(bytes), *at = data + last / 8 * kinds[k].bits;
@@ -39,13 +40,21 @@ static void test_rows(void) {
             case WEIGHT_F16: memcpy(at + 2 * i, &half, 2); break;
             case WEIGHT_BF16: memcpy(at + 2 * i, (const char *)&expected + 2, 2); break;
             case WEIGHT_Q8: at[i] = 6, scales[last / 64 + (size_t)i / 64] = 0.5f; break;
-            default: at[i / 2] = 0xbb, memcpy((uint16_t *)(void *)scales + last / Q4_GROUP + i / Q4_GROUP, &half, 2), expected = 9;
+            default:
+                at[i / 2] = 0xbb, memcpy((uint16_t *)(void *)scales + last / Q4_GROUP + i / Q4_GROUP, &half, 2),
+                       expected = 9;
             }
-        Matrix m = {.type = kinds[k].type, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = kinds[k].group};
+        Matrix m = {.type = kinds[k].type,
+                    .rows = rows,
+                    .cols = cols,
+                    .data = data,
+                    .scales = scales,
+                    .group_size = kinds[k].group};
         matrix_row(&m, rows - 1, 0, cols, row);
         int wrong = 0;
         for (int i = 0; i < cols; i++) wrong += row[i] != expected;
-        check(wrong == 0, "the last row of 2^32 %s weights: %d wrong, the first is %g", weight_type_names[m.type], wrong, (double)row[0]);
+        check(wrong == 0, "the last row of 2^32 %s weights: %d wrong, the first is %g", weight_type_names[m.type],
+              wrong, (double)row[0]);
         munmap(data, bytes), munmap(scales, n_scales * sizeof(float));
     }
 }
@@ -55,15 +64,17 @@ static void test_product(void) {
     const int rows = 2049, cols = 1 << 20;
     const size_t n = (size_t)rows * (size_t)cols, last = n - (size_t)cols;
     int8_t *data = get_sparse(n);
-    float *scales = get_sparse(n / 64 * sizeof(float)), *x = get((size_t)cols * sizeof *x), *out = get((size_t)rows * sizeof *out);
-    for (size_t i = 0; i < (size_t)cols; i++) data[last + i] = 2, scales[(last + i) / 64] = 0.25f, x[i] = i % 64 == 5 ? 2 : 0;
+    float *scales = get_sparse(n / 64 * sizeof(float)), *x = get((size_t)cols * sizeof *x),
+          *out = get((size_t)rows * sizeof *out);
+    for (size_t i = 0; i < (size_t)cols; i++)
+        data[last + i] = 2, scales[(last + i) / 64] = 0.25f, x[i] = i % 64 == 5 ? 2 : 0;
     Matrix m = {.type = WEIGHT_Q8, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 64};
     Workspace *ws = workspace_new(1, cols, &err);
     matmul(&(Product){.matrix = &m, .out = out, .stride = (size_t)rows}, 1, &(Input){.x = x, .n = 1}, ws);
     int wrong = 0;
     for (int r = 0; r < rows - 1; r++) wrong += out[r] != 0;
-    check(wrong == 0 && fabs(out[rows - 1] - cols / 64.0) < 0.01, "a product of 2^31 weights: %d rows wrong, the last is %g", wrong,
-          (double)out[rows - 1]);
+    check(wrong == 0 && fabs(out[rows - 1] - cols / 64.0) < 0.01,
+          "a product of 2^31 weights: %d rows wrong, the last is %g", wrong, (double)out[rows - 1]);
     workspace_free(ws);
     munmap(data, n), munmap(scales, n / 64 * sizeof(float));
     free(x), free(out);
@@ -92,8 +103,8 @@ static void test_cache(void) {
         for (int i = 0; i < 4 * D; i++) worst = fmax(worst, fabs(out[i] - (i / D + 1.5)));
         size_t bytes = kv_cache_bytes(type, 2, 4, D, n), block = bytes / 2 / 4 / (size_t)(n / KV_BLOCK), written = 0;
         for (size_t i = bytes - block; i < bytes; i++) written += cache.data[i] != 0;
-        check(bytes > (size_t)1 << 32 && written > 0 && worst < 1e-2, "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block",
-              kv_type_names[type], worst, written);
+        check(bytes > (size_t)1 << 32 && written > 0 && worst < 1e-2,
+              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block", kv_type_names[type], worst, written);
         attention_scratch_free(scratch);
         kv_cache_free(&cache);
     }

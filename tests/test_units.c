@@ -2,9 +2,9 @@
 #include "tests/test_units.h"
 
 #include "rope.h"
-#include "src/kernels.h"
-#include "src/matmul.h"
-#include "src/sampler.h"
+#include "src/forward/kernels.h"
+#include "src/forward/matmul.h"
+#include "src/text/sampler.h"
 
 static Error err;
 
@@ -12,7 +12,11 @@ static Error err;
 
 // Every pair at every position, cos and sin with the factor, in both orders of the table.
 static void check_table(double theta, int d, int position, int count, double attention) {
-    RopeConfig config = {.head_dim = d, .theta = theta, .factor = 1, .train_ctx = 512, .attention_factor = attention == 1 ? 0 : attention};
+    RopeConfig config = {.head_dim = d,
+                         .theta = theta,
+                         .factor = 1,
+                         .train_ctx = 512,
+                         .attention_factor = attention == 1 ? 0 : attention};
     RopeFreqs freqs;
     int pairs = d / 2;
     size_t room = (size_t)count * (size_t)pairs;
@@ -26,17 +30,19 @@ static void check_table(double theta, int d, int position, int count, double att
         for (int i = 0; i < pairs; i++) {
             long double angle = (position + (long double)p) * powl(theta, -2.0L * i / d);
             size_t at = (size_t)(p * pairs + i), transposed = (size_t)(i * count + p);
-            worst = fmaxl(worst, fmaxl(fabsl(c[at] - (long double)attention * cosl(angle)), fabsl(s[at] - (long double)attention * sinl(angle))));
+            worst = fmaxl(worst, fmaxl(fabsl(c[at] - (long double)attention * cosl(angle)),
+                                       fabsl(s[at] - (long double)attention * sinl(angle))));
             same = same && c[at] == ct[transposed] && s[at] == st[transposed];
         }
-    check(worst <= 1e-6L * attention && freqs.attention_factor == attention, "rope_table theta %g d %d position %d count %d: off by %Lg", theta,
-          d, position, count, worst);
+    check(worst <= 1e-6L * attention && freqs.attention_factor == attention,
+          "rope_table theta %g d %d position %d count %d: off by %Lg", theta, d, position, count, worst);
     check(same, "rope_table theta %g d %d position %d count %d: the two orders differ", theta, d, position, count);
     free(c), free(s), free(ct), free(st);
 }
 
 static void test_positions(void) {
-    const int positions[] = {0, 1, 63, 64, 65, 511, 4095, 131071, 131072, 999983, (1 << 20) - 77, 1 << 20, (1 << 24) + 1, (1 << 28) + 3};
+    const int positions[] = {
+        0, 1, 63, 64, 65, 511, 4095, 131071, 131072, 999983, (1 << 20) - 77, 1 << 20, (1 << 24) + 1, (1 << 28) + 3};
     const int counts[] = {1, 2, 63, 64, 65, 129, 200};
     for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
         for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
@@ -55,7 +61,8 @@ static void test_rotate(void) {
         for (int i = 0; i < pairs; i++) c[i] = (float)cos(i + 0.3), s[i] = (float)sin(i + 0.3);
         rope_rotate(y, pairs, c, s);
         for (int i = 0; i < pairs; i++) {
-            double a = x[2 * i] * (double)c[i] - x[2 * i + 1] * (double)s[i], b = x[2 * i] * (double)s[i] + x[2 * i + 1] * (double)c[i];
+            double a = x[2 * i] * (double)c[i] - x[2 * i + 1] * (double)s[i],
+                   b = x[2 * i] * (double)s[i] + x[2 * i + 1] * (double)c[i];
             worst = fmax(worst, fmax(fabs(a - y[2 * i]), fabs(b - y[2 * i + 1])));
         }
         check(worst < 1e-6, "rope_rotate of %d pairs: off by %g", pairs, worst);
@@ -63,7 +70,8 @@ static void test_rotate(void) {
         for (int i = 0; i < pairs; i++) a[i] = x[2 * i], b[i] = x[2 * i + 1];
         rotate_lanes(a, b, c, s, pairs);
         worst = 0;
-        for (int i = 0; i < pairs; i++) worst = fmax(worst, fmax(fabs(a[i] - (double)y[2 * i]), fabs(b[i] - (double)y[2 * i + 1])));
+        for (int i = 0; i < pairs; i++)
+            worst = fmax(worst, fmax(fabs(a[i] - (double)y[2 * i]), fabs(b[i] - (double)y[2 * i + 1])));
         check(worst < 1e-6, "rotate_lanes of %d: off by %g", pairs, worst);
     }
 }
@@ -72,7 +80,9 @@ static void test_rotate(void) {
 
 static double half_value(uint16_t h) {
     int exponent = h >> 10 & 31, fraction = h & 1023;
-    double x = exponent == 0 ? ldexp(fraction, -24) : exponent == 31 ? (fraction ? NAN : INFINITY) : ldexp(1024 + fraction, exponent - 25);
+    double x = exponent == 0    ? ldexp(fraction, -24)
+               : exponent == 31 ? (fraction ? NAN : INFINITY)
+                                : ldexp(1024 + fraction, exponent - 25);
     return h & 0x8000 ? -x : x;
 }
 
@@ -103,12 +113,14 @@ static void test_f16(void) {
             // Between this and the next: below the middle it is this, above it the next, in the middle the even one.
             float middle = (float)((x + next) / 2), away = x < 0 || signbit(x) ? -INFINITY : INFINITY;
             float below = nextafterf(middle, 0), above = nextafterf(middle, away);
-            ties[many] += to_half(middle, many) != (h & 1 ? h + 1 : h) || to_half(below, many) != h || to_half(above, many) != h + 1;
+            ties[many] += to_half(middle, many) != (h & 1 ? h + 1 : h) || to_half(below, many) != h ||
+                          to_half(above, many) != h + 1;
         }
     for (int many = 0; many < 2; many++) {
         check(bad[many] == 0, "f16 to f32 (%s): %d of 65536 wrong", many ? "wide" : "single", bad[many]);
         check(back[many] == 0, "f16 to f32 and back (%s): %d of 65536 wrong", many ? "wide" : "single", back[many]);
-        check(ties[many] == 0, "f32 to f16 rounds to nearest even (%s): %d wrong", many ? "wide" : "single", ties[many]);
+        check(ties[many] == 0, "f32 to f16 rounds to nearest even (%s): %d wrong", many ? "wide" : "single",
+              ties[many]);
         check(to_half(65519.996f, many) == 0x7bff && to_half(65520, many) == 0x7c00, "f32 to f16 at the largest");
         check(to_half(-1e30f, many) == 0xfc00 && to_half(1e-9f, many) == 0, "f32 to f16 beyond the ends");
     }
@@ -123,8 +135,8 @@ static void test_i8(void) {
         float scale = f32_to_i8(q, x, (size_t)n);
         i8_to_f32(back, q, (size_t)n);
         for (int i = 0; i < n; i++) worst = fmax(worst, fabs((double)back[i] * scale - x[i]));
-        check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001, "f32_to_i8 of %d: off by %g with scale %g", n, worst,
-              (double)scale);
+        check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001,
+              "f32_to_i8 of %d: off by %g with scale %g", n, worst, (double)scale);
     }
     float zeros[70] = {0}, tiny[70];
     int8_t q[70];
@@ -174,8 +186,8 @@ static void test_vectors(void) {
             worst = fmax(worst, e > 1e-37 ? fabs(out[i] / e - 1) : fabs(out[i] - e) > 2e-38 ? 1 : 0);
             sum += e;
         }
-        check(worst < 4e-7 && fabs(total / sum - 1) < 1e-6 && (n == 1 || out[n / 2] == 0), "exp_and_sum of %d: off by %g, the sum by %g", n,
-              worst, total / sum - 1);
+        check(worst < 4e-7 && fabs(total / sum - 1) < 1e-6 && (n == 1 || out[n / 2] == 0),
+              "exp_and_sum of %d: off by %g, the sum by %g", n, worst, total / sum - 1);
 
         memcpy(out, x, sizeof x);
         scale_by(out, 0.37f, (size_t)n);
@@ -193,7 +205,8 @@ static void test_vectors(void) {
     for (float x = -100; x <= 100; x += 0.25f) {  // the ends of silu
         float found = x, one = 1;
         swiglu(&found, &one, 1);
-        check(fabs(found - x / (1 + exp(-(double)x))) <= 3e-7 * fabs(x) + 1e-30, "silu of %g is %g", (double)x, (double)found);
+        check(fabs(found - x / (1 + exp(-(double)x))) <= 3e-7 * fabs(x) + 1e-30, "silu of %g is %g", (double)x,
+              (double)found);
     }
 }
 
@@ -203,8 +216,12 @@ static void test_gemm(void) {
         for (int n = 16; n <= 80; n += 16)
             for (int k = 1; k <= 70; k += 23)
                 for (int type = 0; type <= NUMBER_I8; type++) {
-                    size_t lda = (size_t)k + 3, ldb = (size_t)n + 5, ldc = (size_t)n + 1, size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
-                    float *a = get((size_t)m * lda * 4), *c = get((size_t)m * ldc * 4), *wide = get((size_t)k * ldb * 4);
+                    size_t lda = (size_t)k + 3, ldb = (size_t)n + 5, ldc = (size_t)n + 1,
+                           size = type == NUMBER_F32   ? 4
+                                  : type == NUMBER_F16 ? 2
+                                                       : 1;
+                    float *a = get((size_t)m * lda * 4), *c = get((size_t)m * ldc * 4),
+                          *wide = get((size_t)k * ldb * 4);
                     uint8_t *b = get((size_t)k * ldb * size);
                     double worst = 0;
                     for (size_t i = 0; i < (size_t)m * lda; i++) a[i] = (float)uniform();
@@ -213,7 +230,11 @@ static void test_gemm(void) {
                         uint16_t half;
                         f32_to_f16(&half, &x, 1);
                         int8_t byte = (int8_t)(x * 127);
-                        memcpy(b + i * size, type == NUMBER_F32 ? (void *)&x : type == NUMBER_F16 ? (void *)&half : (void *)&byte, size);
+                        memcpy(b + i * size,
+                               type == NUMBER_F32   ? (void *)&x
+                               : type == NUMBER_F16 ? (void *)&half
+                                                    : (void *)&byte,
+                               size);
                         wide[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? (float)half_value(half) : byte;
                     }
                     for (size_t i = 0; i < (size_t)m * ldc; i++) c[i] = 7;
@@ -222,12 +243,14 @@ static void test_gemm(void) {
                         for (int j = 0; j <= n; j++) {
                             double sum = 7, most = 7;
                             for (int p = 0; p < k && j < n; p++) {
-                                double product = (double)a[(size_t)i * lda + (size_t)p] * wide[(size_t)p * ldb + (size_t)j];
+                                double product =
+                                    (double)a[(size_t)i * lda + (size_t)p] * wide[(size_t)p * ldb + (size_t)j];
                                 sum += product, most += fabs(product);
                             }
                             worst = fmax(worst, fabs(sum - c[(size_t)i * ldc + (size_t)j]) / most);
                         }
-                    check(worst < 1e-6, "gemm_accumulate %s %d x %d x %d: off by %g of the sum of magnitudes", names[type], m, n, k, worst);
+                    check(worst < 1e-6, "gemm_accumulate %s %d x %d x %d: off by %g of the sum of magnitudes",
+                          names[type], m, n, k, worst);
                     free(a), free(b), free(c), free(wide);
                 }
 }
@@ -238,7 +261,8 @@ static void test_rotated(void) {
         for (int pairs = 1; pairs <= 33; pairs += 8)
             for (int type = 0; type <= NUMBER_I8; type++) {
                 size_t k = 2 * (size_t)pairs, size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
-                float *a = get((size_t)m * k * 4), *c = get((size_t)m * 64 * 4), *cosines = get(k * 32 * 4), *sines = get(k * 32 * 4);
+                float *a = get((size_t)m * k * 4), *c = get((size_t)m * 64 * 4), *cosines = get(k * 32 * 4),
+                      *sines = get(k * 32 * 4);
                 double *keys = get(k * 64 * 8), worst = 0;
                 uint8_t *b = get(k * 64 * size);
                 for (size_t i = 0; i < k * 64; i++) {
@@ -246,7 +270,11 @@ static void test_rotated(void) {
                     uint16_t half;
                     f32_to_f16(&half, &x, 1);
                     int8_t byte = (int8_t)(x * 127);
-                    memcpy(b + i * size, type == NUMBER_F32 ? (void *)&x : type == NUMBER_F16 ? (void *)&half : (void *)&byte, size);
+                    memcpy(b + i * size,
+                           type == NUMBER_F32   ? (void *)&x
+                           : type == NUMBER_F16 ? (void *)&half
+                                                : (void *)&byte,
+                           size);
                     keys[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? half_value(half) : byte;
                 }
                 for (size_t i = 0; i < (size_t)m * k; i++) a[i] = (float)uniform();
@@ -261,10 +289,13 @@ static void test_rotated(void) {
                 for (int i = 0; i < m; i++)
                     for (int j = 0; j < 64; j++) {
                         double sum = 2, most = 2;
-                        for (size_t p = 0; p < k; p++) sum += a[(size_t)i * k + p] * keys[p * 64 + (size_t)j], most += fabs(a[(size_t)i * k + p] * keys[p * 64 + (size_t)j]);
+                        for (size_t p = 0; p < k; p++)
+                            sum += a[(size_t)i * k + p] * keys[p * 64 + (size_t)j],
+                                most += fabs(a[(size_t)i * k + p] * keys[p * 64 + (size_t)j]);
                         worst = fmax(worst, fabs(sum - c[i * 64 + j]) / most);
                     }
-                check(worst < 1e-6, "gemm_rotated type %d, %d rows, %d pairs: off by %g of the sum of magnitudes", type, m, pairs, worst);
+                check(worst < 1e-6, "gemm_rotated type %d, %d rows, %d pairs: off by %g of the sum of magnitudes", type,
+                      m, pairs, worst);
                 free(a), free(b), free(c), free(cosines), free(sines), free(keys);
             }
 }
@@ -298,12 +329,17 @@ static Matrix random_q4(int rows, int cols, double *weights, uint8_t **memory) {
 
 // A random matrix at an odd address, and the weights that it stands for.
 static Matrix random_matrix(int type, int group, int rows, int cols, double *weights, uint8_t **memory) {
-    size_t n = (size_t)rows * (size_t)cols, per_row = ((size_t)cols + (size_t)(group ? group : 1) - 1) / (size_t)(group ? group : 1);
+    size_t n = (size_t)rows * (size_t)cols,
+           per_row = ((size_t)cols + (size_t)(group ? group : 1) - 1) / (size_t)(group ? group : 1);
     size_t n_groups = type == FLAT ? (n + (size_t)group - 1) / (size_t)group : (size_t)rows * per_row;
     size_t odd = type == WEIGHT_F32 ? 4 : 1;
     if (type == WEIGHT_Q4) return random_q4(rows, cols, weights, memory);
     uint8_t *data = *memory = get(n * 4 + n_groups * 4 + 64), *scales = data + odd + n + 2;
-    Matrix m = {.type = type == FLAT ? WEIGHT_Q8 : (WeightType)type, .rows = rows, .cols = cols, .data = data + odd, .group_size = group,
+    Matrix m = {.type = type == FLAT ? WEIGHT_Q8 : (WeightType)type,
+                .rows = rows,
+                .cols = cols,
+                .data = data + odd,
+                .group_size = group,
                 .groups_cross_rows = type == FLAT};
     if (group) m.scales = scales;
     for (size_t g = 0; group && g < n_groups; g++) {
@@ -317,13 +353,18 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
         int8_t q = (int8_t)(uniform() * 127.5);
         switch (type) {
         case WEIGHT_F32: memcpy(data + odd + 4 * i, &x, 4), weights[i] = x; break;
-        case WEIGHT_F16: f32_to_f16(&half, &x, 1), memcpy(data + odd + 2 * i, &half, 2), weights[i] = half_value(half); break;
+        case WEIGHT_F16:
+            f32_to_f16(&half, &x, 1), memcpy(data + odd + 2 * i, &half, 2), weights[i] = half_value(half);
+            break;
         case WEIGHT_BF16:
             memcpy(&bits, &x, 4), half = (uint16_t)(bits >> 16), bits &= 0xffff0000;
             memcpy(data + odd + 2 * i, &half, 2), memcpy(&x, &bits, 4), weights[i] = x;
             break;
         default:
-            memcpy(&scale, scales + 4 * (type == FLAT ? i / (size_t)group : i / (size_t)cols * per_row + i % (size_t)cols / (size_t)group), 4);
+            memcpy(&scale,
+                   scales + 4 * (type == FLAT ? i / (size_t)group
+                                              : i / (size_t)cols * per_row + i % (size_t)cols / (size_t)group),
+                   4);
             data[odd + i] = (uint8_t)q, weights[i] = (double)q * scale;
         }
     }
@@ -364,8 +405,10 @@ static void multiply(const Product *products, int n_products, const float *x, in
 static void check_fused(const char *name, int type, int group, int rows, int cols, int n) {
     double *weights = get((size_t)rows * (size_t)cols * 8);
     uint8_t *memory[2];
-    Matrix up = random_matrix(type, group, rows, cols, weights, &memory[0]), gate = random_matrix(type, group, rows, cols, weights, &memory[1]);
-    float *x = get((size_t)n * (size_t)cols * 4), *normed = get((size_t)n * (size_t)cols * 4), *norm = get((size_t)cols * 4);
+    Matrix up = random_matrix(type, group, rows, cols, weights, &memory[0]),
+           gate = random_matrix(type, group, rows, cols, weights, &memory[1]);
+    float *x = get((size_t)n * (size_t)cols * 4), *normed = get((size_t)n * (size_t)cols * 4),
+          *norm = get((size_t)cols * 4);
     float *out = get((size_t)n * STRIDE * 4), *a = get((size_t)n * STRIDE * 4), *b = get((size_t)n * STRIDE * 4);
     for (int i = 0; i < n * cols; i++) x[i] = (float)gauss();
     for (int i = 0; i < cols; i++) norm[i] = (float)(1 + 0.3 * gauss());
@@ -376,7 +419,8 @@ static void check_fused(const char *name, int type, int group, int rows, int col
         use_threads(threads);
         Workspace *ws = workspace_new(n, cols, &err);
         const Input input = {x, n, norm, 1e-5f};
-        const Product plain = {.matrix = &up, .out = out, .stride = STRIDE}, added = {.matrix = &up, .out = out, .stride = STRIDE, .add = true};
+        const Product plain = {.matrix = &up, .out = out, .stride = STRIDE},
+                      added = {.matrix = &up, .out = out, .stride = STRIDE, .add = true};
         const Product gated = {.matrix = &up, .gate = &gate, .out = out, .stride = STRIDE};
         int wrong = 0;
         for (int i = 0; i < n * STRIDE; i++) out[i] = 3;
@@ -384,12 +428,15 @@ static void check_fused(const char *name, int type, int group, int rows, int col
         matmul(&plain, 1, &input, ws);
         for (int t = 0; t < n; t++)
             for (int r = 0; r < STRIDE; r++) wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] : 3);
-        check(wrong == 0, "matmul %s %d x %d with %d vectors and a norm, %d threads: %d wrong", name, rows, cols, n, threads, wrong);
+        check(wrong == 0, "matmul %s %d x %d with %d vectors and a norm, %d threads: %d wrong", name, rows, cols, n,
+              threads, wrong);
 #pragma omp parallel num_threads(threads)
         matmul(&added, 1, &input, ws);
         for (int t = wrong = 0; t < n; t++)
-            for (int r = 0; r < STRIDE; r++) wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] + a[t * STRIDE + r] : 3);
-        check(wrong == 0, "matmul %s %d x %d with %d vectors, added, %d threads: %d wrong", name, rows, cols, n, threads, wrong);
+            for (int r = 0; r < STRIDE; r++)
+                wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] + a[t * STRIDE + r] : 3);
+        check(wrong == 0, "matmul %s %d x %d with %d vectors, added, %d threads: %d wrong", name, rows, cols, n,
+              threads, wrong);
 #pragma omp parallel num_threads(threads)
         matmul(&gated, 1, &input, ws);
         for (int t = wrong = 0; t < n; t++)
@@ -397,7 +444,8 @@ static void check_fused(const char *name, int type, int group, int rows, int col
                 double g = b[t * STRIDE + r], expected = r < rows ? g / (1 + exp(-g)) * a[t * STRIDE + r] : 3;
                 wrong += !(fabs(out[t * STRIDE + r] - expected) <= 1e-6 * fabs(expected) + 1e-7);
             }
-        check(wrong == 0, "matmul %s %d x %d with %d vectors and a gate, %d threads: %d wrong", name, rows, cols, n, threads, wrong);
+        check(wrong == 0, "matmul %s %d x %d with %d vectors and a gate, %d threads: %d wrong", name, rows, cols, n,
+              threads, wrong);
         workspace_free(ws);
     }
     free(weights), free(memory[0]), free(memory[1]), free(x), free(normed), free(norm), free(out), free(a), free(b);
@@ -412,7 +460,8 @@ static void check_products(const char *name, int type, int group, int rows, int 
     size_t n_x = (size_t)MOST_N * (size_t)cols, stride = STRIDE;
     double *weights[N_PRODUCTS], *expected = get(MOST_N * stride * 8), *tolerance = get(MOST_N * stride * 8);
     double *seen = get(n_x * 8), *slack = get(n_x * 8);
-    float *x = get(n_x * 4), *out = get(MOST_N * stride * 4), *again = get(MOST_N * stride * 4), *row = get((size_t)cols * 4);
+    float *x = get(n_x * 4), *out = get(MOST_N * stride * 4), *again = get(MOST_N * stride * 4),
+          *row = get((size_t)cols * 4);
     for (size_t i = 0; i < n_x; i++) seen[i] = x[i] = (float)gauss();
     if (cols > 64) memset(x, 0, 64 * 4), memset(seen, 0, 64 * 8);  // a group of zeros
     if ((type == WEIGHT_Q8 && group == 64) || type == WEIGHT_Q4) round_activations(x, MOST_N, cols, seen, slack);
@@ -424,7 +473,8 @@ static void check_products(const char *name, int type, int group, int rows, int 
     for (int r = 0; r < rows; r++) {
         int from = (int)(random_bits() % (uint32_t)cols), count = cols - from;
         matrix_row(&matrices[0], r, from, count, row);
-        for (int i = 0; i < count; i++) wrong += fabs(row[i] - weights[0][(size_t)r * (size_t)cols + (size_t)(from + i)]) > 1e-7 * fabs(row[i]);
+        for (int i = 0; i < count; i++)
+            wrong += fabs(row[i] - weights[0][(size_t)r * (size_t)cols + (size_t)(from + i)]) > 1e-7 * fabs(row[i]);
     }
     check(wrong == 0, "matrix_row %s %d x %d: %d wrong", name, rows, cols, wrong);
     for (int p = 0; p < N_PRODUCTS; p++) {
@@ -442,23 +492,29 @@ static void check_products(const char *name, int type, int group, int rows, int 
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             int n = counts[c], threads = c % 3 == 0 ? 3 : 1;
             for (size_t i = 0; i < MOST_N * stride; i++) out[i] = again[i] = -77;
-            for (int q = 0; q < N_PRODUCTS; q++) products[q] = (Product){.matrix = &matrices[q], .out = q == p ? out : again, .stride = stride};
+            for (int q = 0; q < N_PRODUCTS; q++)
+                products[q] = (Product){.matrix = &matrices[q], .out = q == p ? out : again, .stride = stride};
             multiply(products, N_PRODUCTS, x, n, cols, threads);
             double worst = 0;
             int touched = 0;
             for (int t = 0; t < n; t++)
                 for (int r = 0; r < (int)stride; r++) {
                     size_t at = (size_t)t * stride + (size_t)r;
-                    if (r < n_rows[p]) worst = fmax(worst, isfinite(out[at]) ? fabs(out[at] - expected[at]) / tolerance[at] : INFINITY);
+                    if (r < n_rows[p])
+                        worst =
+                            fmax(worst, isfinite(out[at]) ? fabs(out[at] - expected[at]) / tolerance[at] : INFINITY);
                     else touched += out[at] != -77;
                 }
-            check(worst <= 1 && !touched, "matmul %s %d x %d with %d vectors, product %d: %g times the tolerance, %d written outside", name,
+            check(worst <= 1 && !touched,
+                  "matmul %s %d x %d with %d vectors, product %d: %g times the tolerance, %d written outside", name,
                   n_rows[p], cols, n, p, worst, touched);
-            for (int other = 1; other <= 5; other += 2) {  // the same bits for every number of threads, alone or with others
+            for (int other = 1; other <= 5;
+                 other += 2) {  // the same bits for every number of threads, alone or with others
                 for (size_t i = 0; i < MOST_N * stride; i++) again[i] = -77;
                 multiply(&(Product){.matrix = &matrices[p], .out = again, .stride = stride}, 1, x, n, cols, other);
-                check(memcmp(out, again, MOST_N * stride * 4) == 0, "matmul %s %d x %d with %d vectors: %d threads give other bits than %d", name,
-                      n_rows[p], cols, n, other, threads);
+                check(memcmp(out, again, MOST_N * stride * 4) == 0,
+                      "matmul %s %d x %d with %d vectors: %d threads give other bits than %d", name, n_rows[p], cols, n,
+                      other, threads);
                 if (cols % 3 == 0) break;
             }
         }
@@ -468,18 +524,21 @@ static void check_products(const char *name, int type, int group, int rows, int 
 }
 
 static void test_products(int quick) {
-    static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172}, widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
+    static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172},
+                     widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
     static const struct {
         const char *name;
         int type, group;
-    } kinds[] = {{"float32", WEIGHT_F32, 0}, {"float16", WEIGHT_F16, 0}, {"bfloat16", WEIGHT_BF16, 0}, {"q8 by 64", WEIGHT_Q8, 64},
-                 {"q8 by 32", WEIGHT_Q8, 32}, {"q4", WEIGHT_Q4, 32}, {"q8 by 4", WEIGHT_Q8, 4}, {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
+    } kinds[] = {{"float32", WEIGHT_F32, 0},  {"float16", WEIGHT_F16, 0},         {"bfloat16", WEIGHT_BF16, 0},
+                 {"q8 by 64", WEIGHT_Q8, 64}, {"q8 by 32", WEIGHT_Q8, 32},        {"q4", WEIGHT_Q4, 32},
+                 {"q8 by 4", WEIGHT_Q8, 4},   {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
             for (size_t c = 0; c < sizeof widths / sizeof *widths; c++)
                 if ((r + c + k) % (quick ? 7 : 2) == 0) {
                     check_products(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c]);
-                    check_fused(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c], 1 + (int)(r + c) % 9);
+                    check_fused(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c],
+                                1 + (int)(r + c) % 9);
                 }
 }
 

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import unicodedata
 
-HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'unicode_tables.h')
+HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'text', 'unicode_tables.h')
 VERSIONS = {0x323AF: '15.0', 0x2EE5D: '15.1', 0x1C8A: '16.0', 0x323B0: '17.0'}  # a letter that came with each
 
 

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <math.h>
 
-#include "src/bytelevel.h"
+#include "src/text/bytelevel.h"
 
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
@@ -52,11 +52,18 @@ static bool try_model(const char *path, Error *err) {
     size_t cache;
     int last = model.file.data[model.file.size - 1];
     bool ok = settings_resolve(&settings_nothing_said, &model, (RopeConfig){0}, 40, &plan, &why);
-    SessionConfig config = {.rope = plan.rope, .window = last / 4 % 8, .sinks = last / 32, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
+    SessionConfig config = {.rope = plan.rope,
+                            .window = last / 4 % 8,
+                            .sinks = last / 32,
+                            .kv = (KvType)(last % 4 % N_KV_TYPES),
+                            .context = 40,
+                            .chunk = 13};
     Session *s = ok && session_bytes(&model, &config, &cache) < 100 << 20 ? session_new(&model, &config, &why) : NULL;
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % model.config.vocab_size;
-    const float *logits = s && session_read(s, ids, 38, 38, 1, &why) && session_read(s, ids, 2, 40, 1, &why) ? session_logits(s, 0, 1, &why) : NULL;
+    const float *logits = s && session_read(s, ids, 38, 38, 1, &why) && session_read(s, ids, 2, 40, 1, &why)
+                              ? session_logits(s, 0, 1, &why)
+                              : NULL;
     for (int i = 0; logits && i < model.config.vocab_size; i++) promise(isfinite(logits[i]), "logits are numbers");
     session_free(s);
     model_close(&model);
@@ -66,7 +73,9 @@ static bool try_model(const char *path, Error *err) {
 static void fuzz_model(const uint8_t *data, size_t size) {
     Error err;
     (void)data, (void)size;
-    if (!try_model(input_path, &err)) promise(strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n'), "a reason names the file, in one line");
+    if (!try_model(input_path, &err))
+        promise(strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n'),
+                "a reason names the file, in one line");
 }
 
 // The text of some ids, in memory that the caller frees.
@@ -89,7 +98,8 @@ static bool round_trip(const Tokenizer *t, const char *text, size_t n, char **ou
     Error err;
     size_t n_ids;
     int32_t *ids = tokenizer_encode(t, text, n, &n_ids, &err);
-    for (size_t i = 0; ids && i < n_ids; i++) promise(ids[i] >= 0 && ids[i] < tokenizer_vocab_size(t), "ids are in the vocabulary");
+    for (size_t i = 0; ids && i < n_ids; i++)
+        promise(ids[i] >= 0 && ids[i] < tokenizer_vocab_size(t), "ids are in the vocabulary");
     if (ids) *out = decode(t, ids, n_ids, n_out);
     free(ids);
     return ids != NULL;
@@ -105,7 +115,8 @@ static void fuzz_tokenizer(const uint8_t *data, size_t size) {
     if (size >= 4) memcpy(&vocab_size, data, 4);
     Tokenizer *t = tokenizer_open(input_path, vocab_size, &err);
     if (!t) {
-        promise(strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n'), "a reason names the file, in one line");
+        promise(strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n'),
+                "a reason names the file, in one line");
         return;
     }
     if (round_trip(t, text, sizeof text - 1, &back, &n)) free(back);
@@ -127,9 +138,7 @@ static void put(File *f, const void *bytes, size_t n) {
     f->size += n;
 }
 
-static void put_u32(File *f, uint32_t x) {
-    put(f, &x, 4);
-}
+static void put_u32(File *f, uint32_t x) { put(f, &x, 4); }
 
 static void put_token(File *f, float score, const char *spelling, size_t n) {
     put(f, &score, 4);
@@ -141,9 +150,12 @@ enum { N_CONTROL = 3, N_PIECES = 14 };
 
 // A tokenizer of either kind: three control tokens (or what stands for them), 256 bytes, and these pieces, the first merged first.
 static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split) {
-    static const char *const controls[2][N_CONTROL] = {{"<unk>", "<s>", "</s>"}, {"<|start_header_id|>", "<|eot_id|>", "<s>"}};
-    static const char *const pieces[N_PIECES] = {"aa", "aaaa", "th", "the", " t", " the", "11", "\n\n", "\xC3\xA9", "  ", " ", "[u]", "\xC3", "a["};
-    static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1}, {'t', 'h', 2}, {2, 'e', 3}, {' ', 't', 4}, {' ', 3, 5}, {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
+    static const char *const controls[2][N_CONTROL] = {{"<unk>", "<s>", "</s>"},
+                                                       {"<|start_header_id|>", "<|eot_id|>", "<s>"}};
+    static const char *const pieces[N_PIECES] = {"aa",   "aaaa",     "th", "the", " t",  " the", "11",
+                                                 "\n\n", "\xC3\xA9", "  ", " ",   "[u]", "\xC3", "a["};
+    static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1},       {'t', 'h', 2},   {2, 'e', 3},  {' ', 't', 4},
+                                        {' ', 3, 5},   {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
     enum { N_MERGES = sizeof halves / sizeof *halves };
     File file = {.size = 0}, *f = &file;
     put_u32(f, 0);
@@ -154,17 +166,23 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
         put_token(f, 0, bytelevel ? &byte : spelling, bytelevel ? 1 : 6);
     }
     for (int i = 0; i < N_PIECES; i++) put_token(f, -(float)i, pieces[i], strlen(pieces[i]));
-    const uint32_t head[] = {0x31544b54, bytelevel, flags, bytelevel ? UINT32_MAX : 1, bytelevel ? UINT32_MAX : 0, 1, split, N_MERGES};
+    const uint32_t head[] = {0x31544b54, bytelevel, flags,   bytelevel ? UINT32_MAX : 1, bytelevel ? UINT32_MAX : 0,
+                             1,          split,     N_MERGES};
     put(f, head, bytelevel ? sizeof head : sizeof head - 8);
     put_u32(f, bytelevel ? 1 : 2);
     for (int i = 0; i < N_CONTROL + 256 + N_PIECES; i++) {
         const char *piece = i < N_CONTROL + 256 ? "" : pieces[i - N_CONTROL - 256];
         bool unused = strcmp(piece, "aaaa") == 0 && !bytelevel;
-        uint8_t type = i < N_CONTROL ? (i == 0 && !bytelevel ? 2 : 3) : i < N_CONTROL + 256 ? (bytelevel ? 1 : 6) : *piece == '[' ? 4 : unused ? 5 : 1;
+        uint8_t type = i < N_CONTROL         ? (i == 0 && !bytelevel ? 2 : 3)
+                       : i < N_CONTROL + 256 ? (bytelevel ? 1 : 6)
+                       : *piece == '['       ? 4
+                       : unused              ? 5
+                                             : 1;
         put(f, &type, 1);
     }
     for (int i = 0; i < N_MERGES && bytelevel; i++)
-        for (int k = 0; k < 3; k++) put_u32(f, N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
+        for (int k = 0; k < 3; k++)
+            put_u32(f, N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
     Error err;
     input = file.bytes, input_size = file.size;
     Tokenizer *t = tokenizer_open(input_path, N_CONTROL + 256 + N_PIECES, &err);
@@ -180,7 +198,8 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     Error err;
     bool bytelevel = data[0] & 1;
     uint32_t flags = data[0] >> 1 & (bytelevel ? 9 : 23), split = data[1] % LAST_SPLIT;
-    Tokenizer **one = &made[bytelevel][flags][split], *t = *one ? *one : (*one = make_tokenizer(bytelevel, flags, 1 + split));
+    Tokenizer **one = &made[bytelevel][flags][split],
+              *t = *one ? *one : (*one = make_tokenizer(bytelevel, flags, 1 + split));
     int n_turn;
     size_t n = size - 2, n_once, n_twice, n_ids;
     char *text = malloc(n + 1), *once = NULL, *twice = NULL, *out = malloc(n + 4);
@@ -189,7 +208,8 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     text[n] = '\0';
     promise(round_trip(t, text, n, &once, &n_once) && round_trip(t, once, n_once, &twice, &n_twice), "a text has ids");
     // Flag 2 is byte fallback, and with flag 4 a text loses a space each time.
-    if (bytelevel || (flags & 6) == 2) promise(n_once == n_twice && memcmp(once, twice, n_once) == 0, "what was decoded once comes back as it is");
+    if (bytelevel || (flags & 6) == 2)
+        promise(n_once == n_twice && memcmp(once, twice, n_once) == 0, "what was decoded once comes back as it is");
     free(chat_turn(t, data[1] & 4, text, once[0] ? text : "x", -1, &n_turn, &err));
     free(parse_ids(input_path, text, n, &n_ids, &err));
     Utf8Stream stream = {.drop_bad = data[1] & 8};
@@ -213,7 +233,12 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     }
     Options o;
     Error err;
-    Program p = {.model.rope = {.head_dim = 8, .theta = 1e4, .train_ctx = 512, .truncate = true, .short_factors = divisors, .long_factors = divisors}};
+    Program p = {.model.rope = {.head_dim = 8,
+                                .theta = 1e4,
+                                .train_ctx = 512,
+                                .truncate = true,
+                                .short_factors = divisors,
+                                .long_factors = divisors}};
     p.model.config.seq_len = 1024;
     bool ok = parse_options(argc, argv, &o, &err) && check_options(&o, &err);
     p.context = ok ? context_of(&o, &p) : 0;
@@ -222,8 +247,11 @@ static void fuzz_options(const uint8_t *data, size_t size) {
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
                 rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
-                for (int j = 0; j < f.n_pairs; j++) promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0 && isfinite(f.ramp[j]), "frequencies are numbers");
-                promise(isfinite(f.scale) && isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
+                for (int j = 0; j < f.n_pairs; j++)
+                    promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0 && isfinite(f.ramp[j]),
+                            "frequencies are numbers");
+                promise(isfinite(f.scale) && isfinite(f.attention_factor) && f.attention_factor > 0,
+                        "factors are numbers");
             }
     } else {
         promise(err.text[0] && !strchr(err.text, '\n'), "a reason is one line");
@@ -295,7 +323,9 @@ enum { MOST_FILES = 1024, MOST_BYTES = 1 << 16 };
 
 // Damages `bytes` in one place: a bit, a byte, a number, a stretch that goes, comes twice or is another file's. The new size.
 static size_t damage(uint8_t *bytes, size_t n, const uint8_t *other, size_t n_other) {
-    static const uint32_t numbers[] = {0, 1, 2, 3, 7, 8, 63, 64, 65, 255, 1 << 16, 1 << 20, 1 << 24, 0x7f800000, 0x7fc00000, 0x7fffffff, 0x80000000, 0xffffffff};
+    static const uint32_t numbers[] = {0,       1,          2,          3,          7,          8,
+                                       63,      64,         65,         255,        1 << 16,    1 << 20,
+                                       1 << 24, 0x7f800000, 0x7fc00000, 0x7fffffff, 0x80000000, 0xffffffff};
     static const char letters[] = "0129-+.,:=eE aus\n<\xff";
     uint32_t near = random_below(2) && n > 300 ? 300 : (uint32_t)n, at = near ? random_below(near) : 0;
     size_t length = 1 + random_below(random_below(4) ? 8 : 200);
@@ -303,7 +333,9 @@ static size_t damage(uint8_t *bytes, size_t n, const uint8_t *other, size_t n_ot
     case 0: bytes[at] ^= (uint8_t)(1 << random_below(8)); return n;
     case 1: bytes[at] = (uint8_t)random_below(256); return n;
     case 2: bytes[at] = (uint8_t)letters[random_below(sizeof letters - 1)]; return n;
-    case 3: memcpy(bytes + (at < n - 4 ? at / 4 * 4 : 0), &numbers[random_below(sizeof numbers / sizeof *numbers)], 4); return n;
+    case 3:
+        memcpy(bytes + (at < n - 4 ? at / 4 * 4 : 0), &numbers[random_below(sizeof numbers / sizeof *numbers)], 4);
+        return n;
     case 4:  // a stretch goes
         if (at + length > n) length = n - at;
         memmove(bytes + at, bytes + at + length, n - at - length);
@@ -350,7 +382,8 @@ static int open_files(void) {
 
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "open") == 0) return open_files();
-    if (argc < 5 || argc - 4 > MOST_FILES || !find_target(argv[1])) return fprintf(stderr, "usage: fuzz TARGET N CRASH FILE..., or fuzz open\n"), 2;
+    if (argc < 5 || argc - 4 > MOST_FILES || !find_target(argv[1]))
+        return fprintf(stderr, "usage: fuzz TARGET N CRASH FILE..., or fuzz open\n"), 2;
     crash_path = argv[3];
     if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(keep_input);
     signal(SIGABRT, on_abort);

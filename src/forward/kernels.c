@@ -50,10 +50,8 @@ static inline vf load_some(const float *x, size_t n) {
 }
 
 static inline void store_some(float *out, vf x, size_t n) {
-    if (n >= LANES)
-        store(out, x);
-    else
-        memcpy(out, &x, n * sizeof *out);
+    if (n >= LANES) store(out, x);
+    else memcpy(out, &x, n * sizeof *out);
 }
 
 float f32_to_i8(int8_t *out, const float *x, size_t n) {
@@ -69,10 +67,8 @@ float f32_to_i8(int8_t *out, const float *x, size_t n) {
         vu bits = (vu)(load_some(x + i, n - i) * inverse + 0x1.8p23f);
         int8_t bytes[LANES];
         for (int j = 0; j < LANES; j++) bytes[j] = (int8_t)bits[j];
-        if (n - i >= LANES)
-            memcpy(out + i, bytes, LANES);
-        else
-            memcpy(out + i, bytes, n - i);
+        if (n - i >= LANES) memcpy(out + i, bytes, LANES);
+        else memcpy(out + i, bytes, n - i);
     }
     return scale + sum_lanes(strange);
 }
@@ -80,36 +76,40 @@ float f32_to_i8(int8_t *out, const float *x, size_t n) {
 // ---- float tiles ----------------------------------------------------------------------------------------------------
 
 static inline __attribute__((always_inline)) vf load_number(const void *b, Number type, size_t at) {
-    return type == NUMBER_F32 ? load((const float *)b + at) : type == NUMBER_F16 ? load_f16((const uint16_t *)b + at) : load_i8((const int8_t *)b + at);
+    return type == NUMBER_F32   ? load((const float *)b + at)
+           : type == NUMBER_F16 ? load_f16((const uint16_t *)b + at)
+                                : load_i8((const int8_t *)b + at);
 }
 
 // One register tile: C (m, vecs * LANES) += A (m, k) B. Inlined with constant m, vecs and type, so that `sum` is registers.
-static inline __attribute__((always_inline)) void tile(int m, int vecs, int k, const float *a, size_t lda, const void *b, Number type,
-                                                       size_t at, size_t ldb, float *c, size_t ldc) {
+static inline __attribute__((always_inline)) void tile(int m, int vecs, int k, const float *a, size_t lda,
+                                                       const void *b, Number type, size_t at, size_t ldb, float *c,
+                                                       size_t ldc) {
     vf sum[TILE_ROWS][TILE_VECS];
     const int size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
-    UNROLL for (int i = 0; i < m; i++)
-        UNROLL for (int j = 0; j < vecs; j++) sum[i][j] = load(c + (size_t)i * ldc + (size_t)(j * LANES));
+    UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < vecs; j++) sum[i][j] =
+        load(c + (size_t)i * ldc + (size_t)(j * LANES));
     const float *rows[] = {a, a + 3 * lda};  // two pointers and one stride reach all six rows
     for (int p = 0; p < k; p++, at += ldb) {
         vf column[TILE_VECS];
-        for (int j = 0; m <= FEW && j < vecs * LANES; j += 64 / size) ask_for((const char *)b + (at + (size_t)j) * (size_t)size);
+        for (int j = 0; m <= FEW && j < vecs * LANES; j += 64 / size)
+            ask_for((const char *)b + (at + (size_t)j) * (size_t)size);
         UNROLL for (int j = 0; j < vecs; j++) column[j] = load_number(b, type, at + (size_t)(j * LANES));
         UNROLL for (int i = 0; i < m; i++) {
             float x = rows[i / 3][(size_t)(i % 3) * lda + (size_t)p];
             UNROLL for (int j = 0; j < vecs; j++) sum[i][j] += x * column[j];
         }
     }
-    UNROLL for (int i = 0; i < m; i++)
-        UNROLL for (int j = 0; j < vecs; j++) store(c + (size_t)i * ldc + (size_t)(j * LANES), sum[i][j]);
+    UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < vecs; j++)
+        store(c + (size_t)i * ldc + (size_t)(j * LANES), sum[i][j]);
 }
 
-static inline __attribute__((always_inline)) void gemm_of_type(int m, int n, int k, const float *a, size_t lda, const void *b, Number type,
-                                                               size_t ldb, float *c, size_t ldc) {
+static inline __attribute__((always_inline)) void gemm_of_type(int m, int n, int k, const float *a, size_t lda,
+                                                               const void *b, Number type, size_t ldb, float *c,
+                                                               size_t ldc) {
     for (int i = 0; i < m; i += TILE_ROWS, a += TILE_ROWS * lda, c += TILE_ROWS * ldc) {
         int j = 0;
-        for (; j + TILE_VECS * LANES <= n; j += TILE_VECS * LANES)
-            switch (m - i) {
+        for (; j + TILE_VECS * LANES <= n; j += TILE_VECS * LANES) switch (m - i) {
             case 1: tile(1, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
             case 2: tile(2, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
             case 3: tile(3, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
@@ -123,7 +123,8 @@ static inline __attribute__((always_inline)) void gemm_of_type(int m, int n, int
     }
 }
 
-void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void *b, Number type, size_t ldb, float *c, size_t ldc) {
+void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void *b, Number type, size_t ldb, float *c,
+                     size_t ldc) {
     switch (type) {
     case NUMBER_F32: gemm_of_type(m, n, k, a, lda, b, NUMBER_F32, ldb, c, ldc); break;
     case NUMBER_F16: gemm_of_type(m, n, k, a, lda, b, NUMBER_F16, ldb, c, ldc); break;
@@ -132,35 +133,40 @@ void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void
 }
 
 // The tile for keys that are rotated on their way into the registers: pair i is rows 2i and 2i + 1 of b, 64 columns wide.
-static inline __attribute__((always_inline)) void rotated_tile(int m, int pairs, const float *a, size_t lda, const void *b, Number type,
-                                                               const float *cosines, const float *sines, float *c, size_t ldc) {
+static inline __attribute__((always_inline)) void rotated_tile(int m, int pairs, const float *a, size_t lda,
+                                                               const void *b, Number type, const float *cosines,
+                                                               const float *sines, float *c, size_t ldc) {
     const int size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
     for (int column = 0; column < 64; column += TILE_VECS * LANES) {
         vf sum[TILE_ROWS][TILE_VECS];
-        UNROLL for (int i = 0; i < m; i++)
-            UNROLL for (int j = 0; j < TILE_VECS; j++) sum[i][j] = load(c + (size_t)i * ldc + column + j * LANES);
+        UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < TILE_VECS; j++) sum[i][j] =
+            load(c + (size_t)i * ldc + column + j * LANES);
         for (int p = 0; p < pairs; p++) {
             for (int j = 0; j < 2 * TILE_VECS * LANES * size; j += 64) ask_for((const char *)b + 128 * p * size + j);
             UNROLL for (int j = 0; j < TILE_VECS; j++) {
-                size_t across = (size_t)column + (size_t)j * LANES, at = (size_t)p * 128 + across, angle = (size_t)p * 64 + across;
-                vf x = load_number(b, type, at), y = load_number(b, type, at + 64), cosine = load(cosines + angle), sine = load(sines + angle);
+                size_t across = (size_t)column + (size_t)j * LANES, at = (size_t)p * 128 + across,
+                       angle = (size_t)p * 64 + across;
+                vf x = load_number(b, type, at), y = load_number(b, type, at + 64), cosine = load(cosines + angle),
+                   sine = load(sines + angle);
                 vf turned = x * cosine - y * sine, other = x * sine + y * cosine;
-                UNROLL for (int i = 0; i < m; i++) sum[i][j] += a[(size_t)i * lda + (size_t)(2 * p)] * turned + a[(size_t)i * lda + (size_t)(2 * p + 1)] * other;
+                UNROLL for (int i = 0; i < m; i++) sum[i][j] +=
+                    a[(size_t)i * lda + (size_t)(2 * p)] * turned + a[(size_t)i * lda + (size_t)(2 * p + 1)] * other;
             }
         }
-        UNROLL for (int i = 0; i < m; i++)
-            UNROLL for (int j = 0; j < TILE_VECS; j++) store(c + (size_t)i * ldc + column + j * LANES, sum[i][j]);
+        UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < TILE_VECS; j++)
+            store(c + (size_t)i * ldc + column + j * LANES, sum[i][j]);
     }
 }
 
-static inline __attribute__((always_inline)) void rotated_of_type(int m, int pairs, const float *a, size_t lda, const void *b, Number type,
-                                                                  const float *cosines, const float *sines, float *c, size_t ldc) {
+static inline __attribute__((always_inline)) void rotated_of_type(int m, int pairs, const float *a, size_t lda,
+                                                                  const void *b, Number type, const float *cosines,
+                                                                  const float *sines, float *c, size_t ldc) {
     for (; m >= 4; m -= 4, a += 4 * lda, c += 4 * ldc) rotated_tile(4, pairs, a, lda, b, type, cosines, sines, c, ldc);
     for (; m > 0; m--, a += lda, c += ldc) rotated_tile(1, pairs, a, lda, b, type, cosines, sines, c, ldc);
 }
 
-void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number type, const float *cosines, const float *sines, float *c,
-                  size_t ldc) {
+void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number type, const float *cosines,
+                  const float *sines, float *c, size_t ldc) {
     switch (type) {
     case NUMBER_F32: rotated_of_type(m, pairs, a, lda, b, NUMBER_F32, cosines, sines, c, ldc); break;
     case NUMBER_F16: rotated_of_type(m, pairs, a, lda, b, NUMBER_F16, cosines, sines, c, ldc); break;
@@ -196,9 +202,7 @@ float exp_and_sum(float *x, int n, float max) {
     return sum;
 }
 
-static inline vf silu(vf x) {
-    return x / (1.0f + exp_vf(select_vf(x < -88.0f, splat(88.0f), -x)));
-}
+static inline vf silu(vf x) { return x / (1.0f + exp_vf(select_vf(x < -88.0f, splat(88.0f), -x))); }
 
 void swiglu(float *gate, const float *up, size_t n) {
     for (size_t i = 0; i < n; i += LANES)

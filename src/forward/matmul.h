@@ -2,7 +2,7 @@
 #ifndef MATMUL_H
 #define MATMUL_H
 
-#include "util.h"
+#include "../util.h"
 
 typedef enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_Q8, WEIGHT_Q4, N_WEIGHT_TYPES } WeightType;
 
@@ -11,7 +11,8 @@ extern const char *const weight_type_names[N_WEIGHT_TYPES];
 enum {
     Q8_GROUP = 64,  // values that share a scale in q8, in the files that we write and in quantized activations
     Q4_GROUP = 32,  // values that share a scale in q4
-    Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros: two groups in 32 bytes
+    Q4_PACK =
+        64,  // values that are packed together in q4, a row's last ones filled up with zeros: two groups in 32 bytes
 };
 
 // A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any alignment.

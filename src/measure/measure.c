@@ -7,14 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels.h"
+#include "../forward/kernels.h"
 
 Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err) {
-    SessionConfig config = {.rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .kv = kv, .context = context};
+    SessionConfig config = {
+        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .kv = kv, .context = context};
     size_t cache, bytes = session_bytes(model, &config, &cache);
     Session *s = session_new(model, &config, err);
     if (s && say_memory)
-        fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, (double)bytes / 1e6, kv_type_names[kv], (double)cache / 1e6);
+        fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", context,
+                (double)bytes / 1e6, kv_type_names[kv], (double)cache / 1e6);
     return s;
 }
 
@@ -35,9 +37,7 @@ typedef struct {
     bool terminal;
 } Progress;
 
-static Progress progress_start(void) {
-    return (Progress){.start = now_seconds(), .terminal = isatty(STDERR_FILENO)};
-}
+static Progress progress_start(void) { return (Progress){.start = now_seconds(), .terminal = isatty(STDERR_FILENO)}; }
 
 // A bar with the time that is left, on a terminal only, a few times a second.
 static void progress_show(Progress *p, const char *what, double done) {
@@ -47,7 +47,8 @@ static void progress_show(Progress *p, const char *what, double done) {
     char bar[31];
     for (int i = 0; i < 30; i++) bar[i] = done * 30 > i ? '#' : '.';
     bar[30] = '\0';
-    fprintf(stderr, "\r%-24.24s [%s] %3.0f%%  %4.0f s left ", what, bar, 100 * done, done > 0 ? (now - p->start) * (1 - done) / done : 0);
+    fprintf(stderr, "\r%-24.24s [%s] %3.0f%%  %4.0f s left ", what, bar, 100 * done,
+            done > 0 ? (now - p->start) * (1 - done) / done : 0);
 }
 
 static void progress_end(const Progress *p) {
@@ -89,7 +90,8 @@ static void print_buckets(const char *name, const double *sum, int n, int sample
         double bucket = 0;
         for (int p = from; p < edge; p++) bucket += sum[p];
         long long tokens = (long long)(edge - from) * samples;
-        printf("%s\t%d\t%d\t%lld\t%.6f\t%.4f\n", name, from, edge, tokens, bucket / (double)tokens, exp(bucket / (double)tokens));
+        printf("%s\t%d\t%d\t%lld\t%.6f\t%.4f\n", name, from, edge, tokens, bucket / (double)tokens,
+               exp(bucket / (double)tokens));
         total += bucket;
     }
     long long tokens = (long long)(n - 1) * samples;
@@ -97,8 +99,9 @@ static void print_buckets(const char *name, const double *sum, int n, int sample
 }
 
 // All windows of one method.
-static bool perplexity_of(const Measurement *m, const RopePlan *plan, const int32_t *ids, size_t n_ids, int bos, int samples, bool per_token,
-                          Progress *progress, double done, int32_t *window, double *nll, double *sum, Error *err) {
+static bool perplexity_of(const Measurement *m, const RopePlan *plan, const int32_t *ids, size_t n_ids, int bos,
+                          int samples, bool per_token, Progress *progress, double done, int32_t *window, double *nll,
+                          double *sum, Error *err) {
     int n = m->length, given = bos >= 0 ? n - 1 : n;  // positions that the text fills
     Session *s = open_session(m->model, plan, m->kv, n, plan == m->plans, err);
     if (!s) return false;
@@ -120,19 +123,25 @@ static bool perplexity_of(const Measurement *m, const RopePlan *plan, const int3
     return ok;
 }
 
-bool measure_perplexity(const Measurement *m, const int32_t *ids, size_t n_ids, int bos, int samples, bool per_token, Error *err) {
+bool measure_perplexity(const Measurement *m, const int32_t *ids, size_t n_ids, int bos, int samples, bool per_token,
+                        Error *err) {
     int n = m->length;
     size_t given = (size_t)(bos >= 0 ? n - 1 : n);
     if (n < 2) return fail(err, "perplexity needs a window of at least 2 positions (found %d)", n);
     if (n_ids < given) return fail(err, "the text has %zu tokens, fewer than the window of %d (-n) needs", n_ids, n);
-    if ((size_t)samples > n_ids - given + 1) return fail(err, "%d samples: the text has only %zu different windows of %d positions", samples, n_ids - given + 1, n);
+    if ((size_t)samples > n_ids - given + 1)
+        return fail(err, "%d samples: the text has only %zu different windows of %d positions", samples,
+                    n_ids - given + 1, n);
     int32_t *window = alloc_array((size_t)n, sizeof *window, "a window", err);
     double *nll = window ? alloc_array((size_t)n, 2 * sizeof *nll, "scores", err) : NULL;
     bool ok = nll && all_fit(m, err);
-    if (ok) printf("%s%s", m->heading, per_token ? "method\tposition\ttoken\tnll\n" : "method\tfrom\tto\ttokens\tnll\tppl\n");
+    if (ok)
+        printf("%s%s", m->heading,
+               per_token ? "method\tposition\ttoken\tnll\n" : "method\tfrom\tto\ttokens\tnll\tppl\n");
     Progress progress = progress_start();
     for (int i = 0; ok && i < m->n_plans; i++)
-        ok = perplexity_of(m, &m->plans[i], ids, n_ids, bos, samples, per_token, &progress, i, window, nll, nll + n, err);
+        ok = perplexity_of(m, &m->plans[i], ids, n_ids, bos, samples, per_token, &progress, i, window, nll, nll + n,
+                           err);
     progress_end(&progress);
     free(window);
     free(nll);
@@ -141,11 +150,21 @@ bool measure_perplexity(const Measurement *m, const int32_t *ids, size_t n_ids, 
 
 // ---- passkey --------------------------------------------------------------------------------------------------------
 
-static const char INTRO[] = "There is an important info hidden inside a lot of irrelevant text. Find it and memorize it. "
-                            "I will quiz you about the important information there.";
-static const char *const FILLER[] = {" The grass is green.", " The sky is blue.", " The sun is yellow.", " Here we go.", " There and back again."};
+static const char INTRO[] =
+    "There is an important info hidden inside a lot of irrelevant text. Find it and memorize it. "
+    "I will quiz you about the important information there.";
+static const char *const FILLER[] = {" The grass is green.", " The sky is blue.", " The sun is yellow.", " Here we go.",
+                                     " There and back again."};
 static const char QUESTION[] = " What is the pass key? The pass key is";
-enum { N_FILLER = 5, N_DEPTHS = 5, KEY_DIGITS = 5, MAX_ANSWER = 12, KEY_SLACK = 8, NEEDLE_BYTES = 96, FILLER_BYTES = 22 };
+enum {
+    N_FILLER = 5,
+    N_DEPTHS = 5,
+    KEY_DIGITS = 5,
+    MAX_ANSWER = 12,
+    KEY_SLACK = 8,
+    NEEDLE_BYTES = 96,
+    FILLER_BYTES = 22
+};
 
 // A prompt that is made again for every trial.
 typedef struct {
@@ -208,10 +227,8 @@ static int sentences_for(Haystack *h, const Tokenizer *tokenizer, int length, Er
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         if (!build(h, tokenizer, middle, 0.5, 88888, err)) return -2;
-        if (h->n_ids + MAX_ANSWER + KEY_SLACK <= length)
-            low = middle;
-        else
-            high = middle;
+        if (h->n_ids + MAX_ANSWER + KEY_SLACK <= length) low = middle;
+        else high = middle;
     }
     return low;
 }
@@ -225,7 +242,8 @@ static int greedy(const float *logits, int n) {
 
 // Reads the prompt and lets the model answer: true in *found when the answer's first characters, spaces apart, are the
 // key. What the session has read before and the prompt begins with is not read again: `shared` tokens of it.
-static bool ask(Session *s, const Tokenizer *tokenizer, const Haystack *h, int shared, int key, bool *found, Error *err) {
+static bool ask(Session *s, const Tokenizer *tokenizer, const Haystack *h, int shared, int key, bool *found,
+                Error *err) {
     char answer[KEY_DIGITS + 1] = "", expected[16];
     int vocab_size = tokenizer_vocab_size(tokenizer), length = h->n_ids, n_answer = 0, previous = h->ids[h->n_ids - 1];
     session_rewind(s, shared);
@@ -256,7 +274,8 @@ static int key_of(uint64_t seed, int length, int depth, int trial) {
 }
 
 // One row of the table. Trials differ in the key alone, so what stands before it is read once.
-static bool run_cell(Session *s, const Measurement *m, Haystack *h, int sentences, int length, int depth, int trials, uint64_t seed, int *correct, Error *err) {
+static bool run_cell(Session *s, const Measurement *m, Haystack *h, int sentences, int length, int depth, int trials,
+                     uint64_t seed, int *correct, Error *err) {
     int32_t *last = NULL;
     int n_last = 0;
     bool ok = true;
@@ -279,8 +298,8 @@ static bool run_cell(Session *s, const Measurement *m, Haystack *h, int sentence
     return ok;
 }
 
-static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, int trials, uint64_t seed, Progress *progress, double done, double *accuracy,
-                       Error *err) {
+static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, int trials, uint64_t seed,
+                       Progress *progress, double done, double *accuracy, Error *err) {
     Session *s = open_session(m->model, plan, m->kv, m->length, plan == m->plans, err);
     if (!s) return false;
     bool ok = true;
@@ -294,16 +313,19 @@ static bool passkey_of(const Measurement *m, const RopePlan *plan, Haystack *h, 
             int correct;
             ok = run_cell(s, m, h, sentences, length, depth, trials, seed, &correct, err);
             if (!ok) break;
-            printf("%s\t%d\t%.2f\t%d\t%d\t%.3f\n", plan->name, length, (double)depth / (N_DEPTHS - 1), trials, correct, (double)correct / trials);
+            printf("%s\t%d\t%.2f\t%d\t%d\t%.3f\n", plan->name, length, (double)depth / (N_DEPTHS - 1), trials, correct,
+                   (double)correct / trials);
             fflush(stdout);
             all += trials;
             all_correct += correct;
-            progress_show(progress, plan->name, (done + ((depth + 1.0) / N_DEPTHS + 1) / 2 * length / m->length) / m->n_plans);
+            progress_show(progress, plan->name,
+                          (done + ((depth + 1.0) / N_DEPTHS + 1) / 2 * length / m->length) / m->n_plans);
         }
         if (length == m->length) break;
     }
     session_free(s);
-    if (ok && all == 0) return fail(err, "%d positions are too few for a haystack: the task's own text does not fit", m->length);
+    if (ok && all == 0)
+        return fail(err, "%d positions are too few for a haystack: the task's own text does not fit", m->length);
     *accuracy = all ? (double)all_correct / (double)all : 0;
     return ok;
 }

@@ -3,8 +3,8 @@
 #ifndef BYTELEVEL_H
 #define BYTELEVEL_H
 
+#include "../util.h"
 #include "pairs.h"
-#include "util.h"
 
 // The patterns, by their numbers in tokenizer.bin. They are the libraries' regexes, written out in bytelevel.c.
 enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, LAST_SPLIT = SPLIT_DIGITS_GPT2 };
@@ -37,7 +37,7 @@ void merge_room_free(MergeRoom *room);
 
 // Writes the ids of a word of n bytes to `ids` (room for n) and how many to *n_ids. byte_ids holds the token of each byte;
 // a byte without one (-1) is left out, as the library does it. False with the reason. Time is O(n log n).
-bool merge_word(const MergeTable *table, const int32_t byte_ids[256], const char *word, size_t n, MergeRoom *room, int32_t *ids,
-                size_t *n_ids, Error *err);
+bool merge_word(const MergeTable *table, const int32_t byte_ids[256], const char *word, size_t n, MergeRoom *room,
+                int32_t *ids, size_t *n_ids, Error *err);
 
 #endif

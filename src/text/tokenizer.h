@@ -2,7 +2,7 @@
 #ifndef TOKENIZER_H
 #define TOKENIZER_H
 
-#include "util.h"
+#include "../util.h"
 
 // Does not change once it is open, so threads may share it.
 typedef struct Tokenizer Tokenizer;

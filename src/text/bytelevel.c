@@ -108,7 +108,8 @@ size_t bytelevel_word(int split, const char *bytes, size_t n) {
     Text text = {bytes, n, false};
     if (split == SPLIT_LLAMA3) return llama3_word(text);
     if (split == SPLIT_GPT2) return gpt2_word(text);
-    Char c = char_at(text, 0);  // SPLIT_DIGITS_GPT2: every number is a word, and GPT-2's pattern is for what lies between
+    Char c =
+        char_at(text, 0);  // SPLIT_DIGITS_GPT2: every number is a word, and GPT-2's pattern is for what lies between
     text.ends_at_number = true;
     return c.class == CLASS_NUMBER ? c.end : gpt2_word(text);
 }
@@ -120,7 +121,8 @@ enum { MAX_PROBES = 512 };  // slots that a search may visit; only a file made t
 
 struct MergeTable {
     Merge *merges;
-    uint32_t *slots;  // from (left, right) to the merge: open addressing, a power of two of slots, at most half of them in use
+    uint32_t *
+        slots;  // from (left, right) to the merge: open addressing, a power of two of slots, at most half of them in use
     uint32_t slot_mask;
 };
 
@@ -198,8 +200,8 @@ static void consider_pair(const MergeTable *table, MergeRoom *room, uint32_t lef
     if (slot && *slot != NONE) push_pair(&room->heap, (Pair){-(float)*slot, left, *slot});
 }
 
-bool merge_word(const MergeTable *table, const int32_t byte_ids[256], const char *word, size_t n, MergeRoom *room, int32_t *ids,
-                size_t *n_ids, Error *err) {
+bool merge_word(const MergeTable *table, const int32_t byte_ids[256], const char *word, size_t n, MergeRoom *room,
+                int32_t *ids, size_t *n_ids, Error *err) {
     *n_ids = 0;
     if (!reserve(room, n, err)) return false;
     struct MergeSymbol *symbols = room->symbols;
@@ -213,7 +215,8 @@ bool merge_word(const MergeTable *table, const int32_t byte_ids[256], const char
         Pair pair = pop_pair(&room->heap);
         const Merge *merge = &table->merges[pair.mark];
         struct MergeSymbol *left = &symbols[pair.left];
-        if (left->id != merge->left || left->next == count || symbols[left->next].id != merge->right) continue;  // it is gone
+        if (left->id != merge->left || left->next == count || symbols[left->next].id != merge->right)
+            continue;  // it is gone
         struct MergeSymbol *right = &symbols[left->next];
         left->id = merge->merged;
         left->next = right->next;

@@ -31,9 +31,9 @@ enum { TILE_ROWS = 6 };  // of a register tile
 #define UNROLL _Pragma("GCC unroll 8")
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));    // whole numbers, and what comparing gives
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));   // bits
-typedef uint8_t vb __attribute__((vector_size(4 * LANES)));    // four to a lane
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));   // whole numbers, and what comparing gives
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));  // bits
+typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
 typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef uint8_t vb_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef uint16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
@@ -103,9 +103,7 @@ static inline void ask_for(const void *p) {
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
 
-static inline vf load_bf16(const void *p) {
-    return (vf)(__builtin_convertvector(*(const vh_mem *)p, vu) << 16);
-}
+static inline vf load_bf16(const void *p) { return (vf)(__builtin_convertvector(*(const vh_mem *)p, vu) << 16); }
 
 static inline vf load_i8(const void *p) {
 #if defined SIMD_AVX512
@@ -167,7 +165,8 @@ static inline vi dot4(vi sum, vb weights, vb x) {
     return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)x);
 #elif defined SIMD_AVX512
     __m512i w = (__m512i)weights, a = (__m512i)x;  // even and odd bytes as 16-bit numbers
-    __m512i even = _mm512_madd_epi16(_mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
+    __m512i even =
+        _mm512_madd_epi16(_mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
     return sum + (vi)even + (vi)_mm512_madd_epi16(_mm512_srai_epi16(w, 8), _mm512_srai_epi16(a, 8));
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
     return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)weights, (__m256i)x);
@@ -182,7 +181,8 @@ static inline vi dot4(vi sum, vb weights, vb x) {
 #elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON
-    int16x8_t low = vmull_s8(vget_low_s8((int8x16_t)weights), vget_low_s8((int8x16_t)x)), high = vmull_high_s8((int8x16_t)weights, (int8x16_t)x);
+    int16x8_t low = vmull_s8(vget_low_s8((int8x16_t)weights), vget_low_s8((int8x16_t)x)),
+              high = vmull_high_s8((int8x16_t)weights, (int8x16_t)x);
     return sum + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
 #else
     for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
@@ -216,12 +216,15 @@ static inline void transpose(vf rows[LANES]) {
     }
     for (int i = 0; i < 16; i += 4)
         for (int j = 0; j < 2; j++) {
-            b[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
-            b[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j] =
+                _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j + 1] =
+                _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
         }
     for (int i = 0; i < 4; i++) {  // then the quarters, as a 4 x 4 transposition of whole ones
         __m512 even01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), odd01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
-        __m512 even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88), odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+        __m512 even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88),
+               odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
         rows[i] = (vf)_mm512_shuffle_f32x4(even01, even23, 0x88);
         rows[4 + i] = (vf)_mm512_shuffle_f32x4(odd01, odd23, 0x88);
         rows[8 + i] = (vf)_mm512_shuffle_f32x4(even01, even23, 0xdd);
@@ -235,8 +238,10 @@ static inline void transpose(vf rows[LANES]) {
     }
     for (int i = 0; i < 8; i += 4)
         for (int j = 0; j < 2; j++) {
-            b[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
-            b[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j] =
+                _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j + 1] =
+                _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
         }
     for (int i = 0; i < 4; i++) {
         rows[i] = (vf)_mm256_permute2f128_ps(b[i], b[4 + i], 0x20);

@@ -33,16 +33,12 @@ static void add_id(Turn *t, int id) {
 static void add_text(Turn *t, const char *text, size_t length) {
     size_t n;
     int32_t *ids = t->failed ? NULL : tokenizer_encode(t->tokenizer, text, length, &n, t->err);
-    if (ids)
-        add(t, ids, n);
-    else
-        t->failed = true;
+    if (ids) add(t, ids, n);
+    else t->failed = true;
     free(ids);
 }
 
-int chat_end_of_turn(const Tokenizer *tokenizer) {
-    return tokenizer_special(tokenizer, "<|eot_id|>");
-}
+int chat_end_of_turn(const Tokenizer *tokenizer) { return tokenizer_special(tokenizer, "<|eot_id|>"); }
 
 // Llama 2: <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s><s>[INST] user [/INST] ...
 static void add_llama2(Turn *t, const char *system_prompt, const char *user) {
@@ -52,10 +48,8 @@ static void add_llama2(Turn *t, const char *system_prompt, const char *user) {
         t->failed = true;
         return;
     }
-    if (system_prompt[0])
-        snprintf(text, room, "[INST] <<SYS>>\n%s\n<</SYS>>\n\n%s [/INST]", system_prompt, user);
-    else
-        snprintf(text, room, "[INST] %s [/INST]", user);
+    if (system_prompt[0]) snprintf(text, room, "[INST] <<SYS>>\n%s\n<</SYS>>\n\n%s [/INST]", system_prompt, user);
+    else snprintf(text, room, "[INST] %s [/INST]", user);
     add_id(t, tokenizer_bos(t->tokenizer));
     add_text(t, text, strlen(text));
     free(text);
@@ -82,7 +76,8 @@ static void add_llama3_message(Turn *t, const char *role, const char *text) {
     free(body);
 }
 
-int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before, int *n, Error *err) {
+int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
+                   int *n, Error *err) {
     Turn t = {.tokenizer = tokenizer, .err = err};
     add_id(&t, before);
     if (tokenizer_special(tokenizer, "<|start_header_id|>") < 0) {

@@ -2,8 +2,8 @@
 #ifndef TRANSFORMER_H
 #define TRANSFORMER_H
 
+#include "../model/model.h"
 #include "attention.h"
-#include "model.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise

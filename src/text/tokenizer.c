@@ -18,10 +18,12 @@
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
 enum { SENTENCEPIECE, BYTELEVEL };                                  // the trailer's kinds
 enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, HIDE_UNUSED = 16 };  // flags
-enum { TRAILER_MAGIC = 0x31544b54 };                                // "TKT1"
+enum { TRAILER_MAGIC = 0x31544b54 };                                                                         // "TKT1"
 enum { MAX_EOS = 8 };
 enum { MAX_PIECE = 1024 };  // bytes; vocabularies in use stay far below, and it bounds the cost of looking at a pair
-enum { MAX_PROBES = 512 };  // slots that a search may visit; honest pieces need dozens, only a file made to collide needs more
+enum {
+    MAX_PROBES = 512
+};  // slots that a search may visit; honest pieces need dozens, only a file made to collide needs more
 
 static const char SPACE_SYMBOL[] = "\xE2\x96\x81";       // U+2581, how sentencepiece writes a space
 static const char REPLACEMENT[] = "\xEF\xBF\xBD";        // U+FFFD, what it reads in place of a byte that is not UTF-8
@@ -47,13 +49,14 @@ struct Tokenizer {
     int32_t bos_id, unk_id, n_eos, eos_ids[MAX_EOS];
     int32_t byte_ids[256];  // the token of each byte, -1: none
     char raw_bytes[256];    // raw_bytes[b] is b: what a byte token decodes to
-    Slot *slots;            // from spelling to id: open addressing, a power of two of slots, at most half of them in use
+    Slot *slots;  // from spelling to id: open addressing, a power of two of slots, at most half of them in use
     uint32_t slot_mask;
     size_t longest_piece;
-    uint16_t longest_added[256];  // of the user-defined tokens that begin with this byte, and a byte-level tokenizer's control
-                                  // tokens; 0: none
+    uint16_t longest_added
+        [256];  // of the user-defined tokens that begin with this byte, and a byte-level tokenizer's control
+                // tokens; 0: none
     bool has_unused;
-    bool by_words;  // a text may be encoded word by word, see segment_end
+    bool by_words;       // a text may be encoded word by word, see segment_end
     MergeTable *merges;  // of a byte-level tokenizer
     int split;
 };
@@ -63,9 +66,7 @@ struct Tokenizer {
 // The hash grows byte by byte, so the hashes of all prefixes of a text come for the price of one.
 static const uint64_t HASH_START = 0x243F6A8885A308D3;
 
-static uint64_t hash_byte(uint64_t hash, char byte) {
-    return (hash ^ (unsigned char)byte) * 0x9E3779B97F4A7C15;
-}
+static uint64_t hash_byte(uint64_t hash, char byte) { return (hash ^ (unsigned char)byte) * 0x9E3779B97F4A7C15; }
 
 // The slot that holds this spelling, else the empty one where it belongs, else (too many in the way) NULL.
 static Slot *find_slot(const Tokenizer *t, uint64_t hash, const char *bytes, size_t length) {
@@ -105,7 +106,8 @@ static bool read_token(const char *path, size_t id, const uint8_t **at, const ui
     int32_t length = read_i32(*at + 4);
     if (!isfinite(piece->score)) return fail(err, "%s: the score of token %zu is not a finite number", path, id);
     if (length < 0 || length > MAX_PIECE)
-        return fail(err, "%s: impossible length of token %zu (found %d, expected 0 to %d)", path, id, length, MAX_PIECE);
+        return fail(err, "%s: impossible length of token %zu (found %d, expected 0 to %d)", path, id, length,
+                    MAX_PIECE);
     if ((size_t)length > left - 8)
         return fail(err, "%s: ends inside token %zu (found %zu bytes, expected %d)", path, id, left - 8, length);
     piece->bytes = (const char *)*at + 8;
@@ -163,8 +165,8 @@ static bool is_trailer(const uint8_t *at, const uint8_t *end, size_t n_tokens, T
 
 static bool check_range(const char *path, const char *what, int64_t value, int64_t low, int64_t high, Error *err) {
     if (value >= low && value <= high) return true;
-    return fail(err, "%s: impossible %s (found %lld, expected %lld to %lld)", path, what, (long long)value, (long long)low,
-                (long long)high);
+    return fail(err, "%s: impossible %s (found %lld, expected %lld to %lld)", path, what, (long long)value,
+                (long long)low, (long long)high);
 }
 
 // Reads the merges: three ids each, the left and the right token's and that of the two as one.
@@ -178,7 +180,8 @@ static bool read_merges(Tokenizer *t, const char *path, const uint8_t *at, size_
         for (int k = 0; k < 3; k++) {
             bool good = ids[k] >= 0 && ids[k] < t->vocab_size;
             if (good) pieces[k] = &t->pieces[ids[k]];
-            if (good && pieces[k]->length > 0 && (pieces[k]->type == NORMAL || pieces[k]->type == USER_DEFINED)) continue;
+            if (good && pieces[k]->length > 0 && (pieces[k]->type == NORMAL || pieces[k]->type == USER_DEFINED))
+                continue;
             free(merges);  // a control token that merges could make would be one that a text can forge
             return fail(err, "%s: merge %zu has a bad token (found %d, expected normal ones)", path, i, ids[k]);
         }
@@ -201,7 +204,8 @@ static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, cons
     if (!check_range(path, "kind of tokenizer", head.kind, 0, BYTELEVEL, err)) return false;
     bool bytelevel = head.kind == BYTELEVEL;
     uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED);
-    if (head.flags & ~known) return fail(err, "%s: unknown flags (found %u, expected a sum of %u)", path, head.flags, known);
+    if (head.flags & ~known)
+        return fail(err, "%s: unknown flags (found %u, expected a sum of %u)", path, head.flags, known);
     if (!check_range(path, "bos_id", head.bos_id, -1, last, err) ||
         !check_range(path, "unk_id", head.unk_id, -1, bytelevel ? -1 : last, err) ||
         !check_range(path, "number of end tokens", head.n_eos, 0, MAX_EOS, err) ||
@@ -245,8 +249,8 @@ static bool read_vocabulary(Tokenizer *t, const char *path, Error *err) {
         Piece surplus;
         if (read_token(path, n, &at, end, n < capacity ? &t->pieces[n] : &surplus, err)) continue;
         if (n < expected) return false;
-        return fail(err, "%s: neither a trailer nor whole tokens follow the model's %d (found %zu bytes)", path, t->vocab_size,
-                    (size_t)(end - at));
+        return fail(err, "%s: neither a trailer nor whole tokens follow the model's %d (found %zu bytes)", path,
+                    t->vocab_size, (size_t)(end - at));
     }
     if (n != expected || n == 0) return fail(err, "%s: holds %zu tokens, the model has %d", path, n, t->vocab_size);
     return at == end ? assume_llama2(t, path, err) : read_trailer(t, path, at, end, err);
@@ -257,7 +261,8 @@ static bool index_piece(Tokenizer *t, const char *path, int id, Error *err) {
     const Piece *piece = &t->pieces[id];
     bool bytelevel = t->kind == BYTELEVEL, added = piece->type == USER_DEFINED || (bytelevel && piece->type == CONTROL);
     int byte = piece->type == BYTE ? spelled_byte(piece) : -1;
-    if (bytelevel && piece->length == 1 && piece->type != CONTROL && piece->type != UNUSED) byte = (uint8_t)*piece->bytes;
+    if (bytelevel && piece->length == 1 && piece->type != CONTROL && piece->type != UNUSED)
+        byte = (uint8_t)*piece->bytes;
     if (byte >= 0 && t->byte_ids[byte] < 0) t->byte_ids[byte] = id;
     if (piece->type == BYTE || piece->type == UNKNOWN || piece->length == 0) return true;
     if (piece->type == UNUSED && (bytelevel || t->flags & HIDE_UNUSED)) return true;
@@ -292,7 +297,8 @@ static bool index_pieces(Tokenizer *t, const char *path, Error *err) {
     bool every_byte = t->flags & BYTE_FALLBACK;
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
     if (every_byte || t->unk_id >= 0 || t->kind == BYTELEVEL) return true;
-    return fail(err, "%s: no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)", path);
+    return fail(err, "%s: no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)",
+                path);
 }
 
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
@@ -372,7 +378,8 @@ typedef struct {
     const char *text;  // the segment at hand: a word, or the whole text
     uint32_t length;
     Symbol *symbols;
-    PairHeap heap;  // a pair's mark is its length: when its symbols' lengths no longer add up to it, it has been broken up
+    PairHeap
+        heap;  // a pair's mark is its length: when its symbols' lengths no longer add up to it, it has been broken up
     uint32_t *left_lengths;  // of each unused piece seen as a pair: the length of its left half
     int32_t *ids;
     size_t n_ids;
@@ -571,7 +578,8 @@ const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *l
         return &t->raw_bytes[spelled_byte(piece)];
     }
     bool first = previous == -1 || previous == t->bos_id;
-    size_t skip = first && t->kind == SENTENCEPIECE && (t->flags & DUMMY_PREFIX) && piece->length > 0 && piece->bytes[0] == ' ';
+    size_t skip =
+        first && t->kind == SENTENCEPIECE && (t->flags & DUMMY_PREFIX) && piece->length > 0 && piece->bytes[0] == ' ';
     *length = piece->length - skip;
     return piece->bytes + skip;
 }

@@ -13,24 +13,24 @@
 struct Session {
     const Model *model;
     SessionConfig config;
-    int position;    // positions read so far
-    int n_kept;      // rows of x that session_logits can use
-    int bad_row;     // first row of a chunk that is not finite
-    bool follows;    // the scale can change, so keys are cached un-rotated
+    int position;  // positions read so far
+    int n_kept;    // rows of x that session_logits can use
+    int bad_row;   // first row of a chunk that is not finite
+    bool follows;  // the scale can change, so keys are cached un-rotated
     RopeFreqs freqs;
     double table_scale, table_attention;  // what the keys' table was made for
     bool table_is_long;
-    int table_blocks;                     // blocks that it holds
+    int table_blocks;  // blocks that it holds
     KvCache cache;
     Workspace *workspace;
     AttentionScratch *attention;
-    float *x;          // (chunk, dim) residual stream
-    float *q;          // (chunk, n_heads * head_dim)
-    float *k, *v;      // (chunk, n_kv_heads * head_dim)
-    float *mixed;      // (chunk, n_heads * head_dim) attention's output
-    float *hidden;     // (chunk, hidden_dim) the feed-forward layer
-    float *logits;     // (LOGIT_ROWS, vocab_size)
-    float *cosines, *sines;          // (chunk, head_dim / 2) of the chunk's positions
+    float *x;                                                        // (chunk, dim) residual stream
+    float *q;                                                        // (chunk, n_heads * head_dim)
+    float *k, *v;                                                    // (chunk, n_kv_heads * head_dim)
+    float *mixed;                                                    // (chunk, n_heads * head_dim) attention's output
+    float *hidden;                                                   // (chunk, hidden_dim) the feed-forward layer
+    float *logits;                                                   // (LOGIT_ROWS, vocab_size)
+    float *cosines, *sines;                                          // (chunk, head_dim / 2) of the chunk's positions
     float *step_cosines, *step_sines, *block_cosines, *block_sines;  // of the keys, when `follows`: see AttentionView
 };
 
@@ -54,21 +54,27 @@ static int chunk_of(const SessionConfig *c) {
 }
 
 // The context in cache blocks.
-static size_t context_blocks(const SessionConfig *c) {
-    return ((size_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
-}
+static size_t context_blocks(const SessionConfig *c) { return ((size_t)c->context + KV_BLOCK - 1) / KV_BLOCK; }
 
 static void list_rooms(Session *s, const ModelConfig *m, const SessionConfig *c, Room rooms[N_ROOMS]) {
-    size_t chunk = (size_t)chunk_of(c), heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
+    size_t chunk = (size_t)chunk_of(c), heads = (size_t)m->n_heads * (size_t)m->head_dim,
+           kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
     size_t pairs = (size_t)m->head_dim / 2, logit_rows = chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS;
     size_t turned = rope_follows_length(&c->rope, c->context) ? pairs : 0;  // pairs of keys that are cached un-rotated
     Room all[N_ROOMS] = {
         {&s->x, chunk * (size_t)m->dim, "the residual stream"},
-        {&s->q, chunk * heads, "queries"}, {&s->k, chunk * kv, "keys"}, {&s->v, chunk * kv, "values"}, {&s->mixed, chunk * heads, "attention's output"},
+        {&s->q, chunk * heads, "queries"},
+        {&s->k, chunk * kv, "keys"},
+        {&s->v, chunk * kv, "values"},
+        {&s->mixed, chunk * heads, "attention's output"},
         {&s->hidden, chunk * (size_t)m->hidden_dim, "the feed-forward layer"},
-        {&s->logits, logit_rows * (size_t)m->vocab_size, "logits"}, {&s->cosines, chunk * pairs, "the rope table"}, {&s->sines, chunk * pairs, "the rope table"},
-        {&s->step_cosines, turned * KV_BLOCK, "the keys' rope table"}, {&s->step_sines, turned * KV_BLOCK, "the keys' rope table"},
-        {&s->block_cosines, turned * context_blocks(c), "the keys' rope table"}, {&s->block_sines, turned * context_blocks(c), "the keys' rope table"},
+        {&s->logits, logit_rows * (size_t)m->vocab_size, "logits"},
+        {&s->cosines, chunk * pairs, "the rope table"},
+        {&s->sines, chunk * pairs, "the rope table"},
+        {&s->step_cosines, turned * KV_BLOCK, "the keys' rope table"},
+        {&s->step_sines, turned * KV_BLOCK, "the keys' rope table"},
+        {&s->block_cosines, turned * context_blocks(c), "the keys' rope table"},
+        {&s->block_sines, turned * context_blocks(c), "the keys' rope table"},
     };
     memcpy(rooms, all, sizeof all);
 }
@@ -86,7 +92,8 @@ size_t session_bytes(const Model *model, const SessionConfig *c, size_t *cache_b
     *cache_bytes = kv_cache_bytes(c->kv, m->n_layers, m->n_kv_heads, m->head_dim, c->context);
     size_t total = *cache_bytes;
     if (!add_size(total, workspace_bytes(chunk_of(c), widest_input(m)), &total) ||
-        !add_size(total, attention_scratch_bytes(m->n_heads, m->n_kv_heads, m->head_dim, c->context, chunk_of(c)), &total))
+        !add_size(total, attention_scratch_bytes(m->n_heads, m->n_kv_heads, m->head_dim, c->context, chunk_of(c)),
+                  &total))
         return SIZE_MAX;
     for (int i = 0; i < N_ROOMS; i++)
         if (!add_size(total, rooms[i].count * sizeof(float), &total)) return SIZE_MAX;
@@ -109,8 +116,10 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     size_t cache_bytes, bytes = session_bytes(model, config, &cache_bytes), available = available_memory();
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
     if (bytes > available) {
-        fail(err, "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are available", config->context,
-             (double)bytes / 1e6, (double)cache_bytes / 1e6, (double)available / 1e6);
+        fail(err,
+             "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are "
+             "available",
+             config->context, (double)bytes / 1e6, (double)cache_bytes / 1e6, (double)available / 1e6);
         return NULL;
     }
     Session *s = calloc(1, sizeof *s);
@@ -125,12 +134,14 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     Room rooms[N_ROOMS];
     list_rooms(s, m, config, rooms);
     bool ok = kv_cache_init(&s->cache, config->kv, m->n_layers, m->n_kv_heads, m->head_dim, config->context, err);
-    for (int i = 0; ok && i < N_ROOMS; i++) ok = (*rooms[i].array = alloc_array(rooms[i].count, sizeof(float), rooms[i].what, err)) != NULL;
+    for (int i = 0; ok && i < N_ROOMS; i++)
+        ok = (*rooms[i].array = alloc_array(rooms[i].count, sizeof(float), rooms[i].what, err)) != NULL;
     ok = ok && (s->workspace = workspace_new(s->config.chunk, widest_input(m), err));
     ok = ok && (s->attention = attention_scratch_new(&s->cache, m->n_heads, s->config.chunk, err));
     if (ok) return s;
     Error reason = *err;
-    fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, (double)bytes / 1e6, reason.text);
+    fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, (double)bytes / 1e6,
+         reason.text);
     session_free(s);
     return NULL;
 }
@@ -151,13 +162,9 @@ void session_rewind(Session *s, int position) {
     s->n_kept = 0;
 }
 
-void session_reset(Session *s) {
-    session_rewind(s, 0);
-}
+void session_reset(Session *s) { session_rewind(s, 0); }
 
-int session_position(const Session *s) {
-    return s->position;
-}
+int session_position(const Session *s) { return s->position; }
 
 // ---- rope -----------------------------------------------------------------------------------------------------------
 
@@ -169,7 +176,9 @@ static void prepare_rope(Session *s, int n, int length) {
     {
         rope_frequencies(&s->config.rope, length, &s->freqs);
         bool is_long = length > s->config.rope.train_ctx;
-        if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention || is_long != s->table_is_long) s->table_blocks = 0;
+        if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention ||
+            is_long != s->table_is_long)
+            s->table_blocks = 0;
         s->table_scale = s->freqs.scale;
         s->table_attention = s->freqs.attention_factor;
         s->table_is_long = is_long;
@@ -199,10 +208,12 @@ static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
 static void run_layer(Session *s, int index, int n, int first) {
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
-    size_t dim = (size_t)m->dim, heads = (size_t)m->n_heads * (size_t)m->head_dim, kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
+    size_t dim = (size_t)m->dim, heads = (size_t)m->n_heads * (size_t)m->head_dim,
+           kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
     float *x = s->x + (size_t)first * dim;
 
-    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv}, {.matrix = &layer->wv, .out = s->v, .stride = kv},
+    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv},
+                           {.matrix = &layer->wv, .out = s->v, .stride = kv},
                            {.matrix = &layer->wq, .out = s->q, .stride = heads}};
     matmul(qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, m->norm_eps}, s->workspace);
     int first_block = s->position / KV_BLOCK, n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
@@ -224,12 +235,15 @@ static void run_layer(Session *s, int index, int n, int first) {
         view.block_cosines = s->block_cosines, view.block_sines = s->block_sines;
         view.step_cosines = s->step_cosines, view.step_sines = s->step_sines;
     }
-    attention(&s->cache, index, &view, s->q + (size_t)first * heads, s->position + first, n - first, s->mixed, s->attention);
-    matmul(&(Product){.matrix = &layer->wo, .out = x, .stride = dim, .add = true}, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
+    attention(&s->cache, index, &view, s->q + (size_t)first * heads, s->position + first, n - first, s->mixed,
+              s->attention);
+    matmul(&(Product){.matrix = &layer->wo, .out = x, .stride = dim, .add = true}, 1,
+           &(Input){.x = s->mixed, .n = n - first}, s->workspace);
 
     const Product gated = {.matrix = &layer->w3, .gate = &layer->w1, .out = s->hidden, .stride = (size_t)m->hidden_dim};
     matmul(&gated, 1, &(Input){x, n - first, layer->ffn_norm, m->norm_eps}, s->workspace);
-    matmul(&(Product){.matrix = &layer->w2, .out = x, .stride = dim, .add = true}, 1, &(Input){.x = s->hidden, .n = n - first}, s->workspace);
+    matmul(&(Product){.matrix = &layer->w2, .out = x, .stride = dim, .add = true}, 1,
+           &(Input){.x = s->hidden, .n = n - first}, s->workspace);
 }
 
 // The first row of [first, n) that holds what is no number goes to s->bad_row. By a team.
@@ -247,7 +261,8 @@ static void check_finite(Session *s, int first, int n) {
 // range, end the run where they first show.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
     const ModelConfig *m = &s->model->config;
-    size_t dim = (size_t)m->dim, work = (size_t)n * (m->n_layers * (size_t)m->hidden_dim * dim + (size_t)(s->position + n) * dim);
+    size_t dim = (size_t)m->dim,
+           work = (size_t)n * (m->n_layers * (size_t)m->hidden_dim * dim + (size_t)(s->position + n) * dim);
     int layer = -1, threads = work < WORTH_A_TEAM ? 1 : thread_count();
     for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, m->dim, s->x + (size_t)t * dim);
     s->bad_row = n;
@@ -264,9 +279,11 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
             layer = l;
         }
     }
-    if (s->bad_row < n && layer < 0) return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
+    if (s->bad_row < n && layer < 0)
+        return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
     if (s->bad_row < n)
-        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it", layer, s->position + s->bad_row);
+        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
+                    layer, s->position + s->bad_row);
     memmove(s->x, s->x + (size_t)(n - n_kept) * dim, (size_t)n_kept * dim * sizeof *s->x);
     s->n_kept = n_kept;
     s->position += n;
@@ -278,11 +295,13 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
     if (n > s->config.context - s->position)
         return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, s->config.context);
     for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= m->vocab_size) return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], m->vocab_size);
+        if (tokens[i] < 0 || tokens[i] >= m->vocab_size)
+            return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], m->vocab_size);
     for (int done = 0; done < n;) {
         int count = n - done < s->config.chunk ? n - done : s->config.chunk;
         int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
-        if (!read_chunk(s, tokens + done, count, length, wanted < 0 ? 0 : wanted > count ? count : wanted, err)) return false;
+        if (!read_chunk(s, tokens + done, count, length, wanted < 0 ? 0 : wanted > count ? count : wanted, err))
+            return false;
         done += count;
     }
     return true;
@@ -297,7 +316,9 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     matmul(&product, 1, &input, s->workspace);
     for (int i = 0; i < n_rows; i++)
         if (!all_finite(s->logits + (size_t)i * (size_t)m->vocab_size, (size_t)m->vocab_size)) {
-            fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to it",
+            fail(err,
+                 "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads "
+                 "to it",
                  s->position - s->n_kept + row + i);
             return NULL;
         }

@@ -14,11 +14,11 @@
 const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8", "q4"};
 
 enum {
-    PANEL = 64,      // rows of weights in a panel
-    K_BLOCK = 128,   // columns of a float panel: 32 KB, a first-level cache
-    INT8_BLOCK = 4,  // groups of an int8 panel at a time: 16 KB
-    FEW = 3,         // up to this many vectors, rows are read in place
-    FEW_ROWS = 16,   // rows of one piece of work then
+    PANEL = 64,         // rows of weights in a panel
+    K_BLOCK = 128,      // columns of a float panel: 32 KB, a first-level cache
+    INT8_BLOCK = 4,     // groups of an int8 panel at a time: 16 KB
+    FEW = 3,            // up to this many vectors, rows are read in place
+    FEW_ROWS = 16,      // rows of one piece of work then
     VECS = 16 / LANES,  // vectors of bytes in a group of 64
 };
 
@@ -54,7 +54,8 @@ static inline const uint8_t *q4_pack(const Matrix *m, int row, size_t pack) {
 }
 
 static inline float q4_scale(const Matrix *m, int row, size_t pack, int half) {
-    return half_to_float((const uint8_t *)m->scales + 2 * (2 * ((size_t)row * groups_of(m->cols) + pack) + (size_t)half));
+    return half_to_float((const uint8_t *)m->scales +
+                         2 * (2 * ((size_t)row * groups_of(m->cols) + pack) + (size_t)half));
 }
 
 static void q4_to_f32(const Matrix *m, int row, int col, int n, float *out) {
@@ -96,16 +97,15 @@ void matrix_row(const Matrix *m, int row, int col, int n, float *out) {
 
 // Vectors rounded to int8 in groups of 64 columns, the last group filled up with zeros.
 typedef struct {
-    int8_t *values;   // (n, groups, 64)
-    float *scales;    // (n, groups)
-    int32_t *starts;  // (n, groups, 2): where sums begin, minus the weights' offset times the sum of what shares a scale
+    int8_t *values;  // (n, groups, 64)
+    float *scales;   // (n, groups)
+    int32_t
+        *starts;  // (n, groups, 2): where sums begin, minus the weights' offset times the sum of what shares a scale
     size_t groups;
 } Int8Vectors;
 
 // What int8 weights are stored as, beyond their value, when they are multiplied.
-static int offset_of(WeightType type) {
-    return type == WEIGHT_Q4 ? 8 : INT8_OFFSET;
-}
+static int offset_of(WeightType type) { return type == WEIGHT_Q4 ? 8 : INT8_OFFSET; }
 
 // Vector i of a group of 64 int8 weights as dot4 takes them. A q8 row's last group may be shorter: what is read past its
 // end, in the file still (the scales lie behind the weights), is multiplied by zeros.
@@ -121,7 +121,8 @@ static bool multiplies_int8(const Matrix *m) {
 static void quantize(const float *x, int cols, WeightType type, const Int8Vectors *q, int t) {
     const vb ones = (vb){0} + 1;
     for (size_t g = 0; g < q->groups; g++) {
-        size_t at = (size_t)t * q->groups + g, n = (size_t)cols - g * Q8_GROUP < Q8_GROUP ? (size_t)cols - g * Q8_GROUP : Q8_GROUP;
+        size_t at = (size_t)t * q->groups + g,
+               n = (size_t)cols - g * Q8_GROUP < Q8_GROUP ? (size_t)cols - g * Q8_GROUP : Q8_GROUP;
         int8_t *values = q->values + at * Q8_GROUP;
         if (n < Q8_GROUP) memset(values + n, 0, Q8_GROUP - n);
         q->scales[at] = f32_to_i8(values, x + g * Q8_GROUP, n);
@@ -139,7 +140,8 @@ static void quantize(const float *x, int cols, WeightType type, const Int8Vector
 // ---- few vectors ----------------------------------------------------------------------------------------------------
 
 // sum += vector i of a group of a q8 row, or of a pack of a q4 row, times a vector's group; `starts` takes the offset off.
-static inline vf add_dot(vf sum, const uint8_t *w, WeightType type, const int8_t *x, const vi *starts, int i, vf scale) {
+static inline vf add_dot(vf sum, const uint8_t *w, WeightType type, const int8_t *x, const vi *starts, int i,
+                         vf scale) {
     return sum + to_float(dot4(starts[i], load_weights(w, type, i), load_bytes(x + 4 * LANES * i))) * scale;
 }
 
@@ -148,12 +150,12 @@ static float q8_row_dot(const Matrix *m, int row, const int8_t *x, const float *
     size_t groups = groups_of(m->cols), from = (size_t)row * groups;
     const uint8_t *w = (const uint8_t *)m->data + (size_t)row * (size_t)m->cols;
     vf sum[2] = {{0}};
-    for (size_t g = 0; g < groups; g += 2)
-        UNROLL for (size_t h = 0; h < 2; h++) {
+    for (size_t g = 0; g < groups; g += 2) UNROLL for (size_t h = 0; h < 2; h++) {
             if (g + h == groups) break;
             vf scale = splat(q8_scale(m, from + g + h) * xs[g + h]);
             ask_for(w + (g + h) * Q8_GROUP);
-            UNROLL for (int i = 0; i < VECS; i++) sum[h] = add_dot(sum[h], w + (g + h) * Q8_GROUP, WEIGHT_Q8, x + (g + h) * Q8_GROUP, starts + (g + h) * VECS, i, scale);
+            UNROLL for (int i = 0; i < VECS; i++) sum[h] = add_dot(
+                sum[h], w + (g + h) * Q8_GROUP, WEIGHT_Q8, x + (g + h) * Q8_GROUP, starts + (g + h) * VECS, i, scale);
         }
     return sum_lanes(sum[0] + sum[1]);
 }
@@ -182,7 +184,8 @@ static float q4_row_dot(const Matrix *m, int row, const int8_t *x, const float *
             if (k % 2 == 0) ask_for(w + g * (Q4_PACK / 2));
             UNROLL for (int i = 0; i < VECS; i++) {
                 vf scale = spread(pairs, (int)k, i);
-                sum[k % 2] = add_dot(sum[k % 2], w + g * (Q4_PACK / 2), WEIGHT_Q4, x + g * Q8_GROUP, starts + g * VECS, i, scale);
+                sum[k % 2] = add_dot(sum[k % 2], w + g * (Q4_PACK / 2), WEIGHT_Q4, x + g * Q8_GROUP, starts + g * VECS,
+                                     i, scale);
             }
         }
     }
@@ -197,7 +200,10 @@ static inline __attribute__((always_inline)) float dot_of_type(WeightType type, 
         for (int j = 0; j < 4; j++) {
             const char *at = w + size * (i + j * LANES);
             if (size * LANES * j % 64 == 0) ask_for(at);
-            sum[j] += (type == WEIGHT_F32 ? load(at) : type == WEIGHT_F16 ? load_f16(at) : load_bf16(at)) * load(x + i + j * LANES);
+            sum[j] += (type == WEIGHT_F32   ? load(at)
+                       : type == WEIGHT_F16 ? load_f16(at)
+                                            : load_bf16(at)) *
+                      load(x + i + j * LANES);
         }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
@@ -225,15 +231,16 @@ static float float_row_dot(const Matrix *m, int row, const float *x) {
 
 // What a thread makes of few vectors for itself: cheaper than sharing the work and waiting for it.
 typedef struct {
-    float *x;     // (FEW, cols) normed
+    float *x;  // (FEW, cols) normed
     Int8Vectors q;
-    vi *starts;   // (FEW, groups, VECS): minus the offset times each lane's sum
+    vi *starts;  // (FEW, groups, VECS): minus the offset times each lane's sum
 } Prepared;
 
 static float row_dot(const Matrix *m, int row, const Input *in, const Prepared *own, int t) {
     size_t groups = groups_of(m->cols), at = (size_t)t * groups;
     if (!multiplies_int8(m)) return float_row_dot(m, row, (in->norm ? own->x : in->x) + (size_t)t * (size_t)m->cols);
-    return (m->type == WEIGHT_Q4 ? q4_row_dot : q8_row_dot)(m, row, own->q.values + at * Q8_GROUP, own->q.scales + at, own->starts + at * VECS);
+    return (m->type == WEIGHT_Q4 ? q4_row_dot : q8_row_dot)(m, row, own->q.values + at * Q8_GROUP, own->q.scales + at,
+                                                            own->starts + at * VECS);
 }
 
 static void prepare_few(const Input *in, const Matrix *m, Prepared *own) {
@@ -286,8 +293,8 @@ typedef union {
 
 // c (m, PANEL) = (from group 0 on) or += the products of m int8 vectors, from vector t and group `first` on, with `groups`
 // groups of a panel, of which `halves` parts, 1 or 2, have a scale of their own.
-static inline __attribute__((always_inline)) void int8_tile(int m, int halves, int groups, const Int8Vectors *q, int t, size_t first,
-                                                            const Int8Panel *panel, float *c) {
+static inline __attribute__((always_inline)) void int8_tile(int m, int halves, int groups, const Int8Vectors *q, int t,
+                                                            size_t first, const Int8Panel *panel, float *c) {
     const int quads = Q8_GROUP / 4 / halves;  // quads of columns that share a scale
     const size_t per_row = q->groups;
     for (int part = 0; part < groups * halves; part++) {
@@ -298,11 +305,12 @@ static inline __attribute__((always_inline)) void int8_tile(int m, int halves, i
         const int32_t *starts = q->starts + 2 * at + half;
         for (int column = 0; column < PANEL; column += TILE_VECS * LANES) {
             vi sum[TILE_ROWS][TILE_VECS];
-            UNROLL for (int i = 0; i < m; i++)
-                UNROLL for (int j = 0; j < TILE_VECS; j++) sum[i][j] = (vi){0} + starts[2 * (size_t)i * per_row];
+            UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < TILE_VECS; j++) sum[i][j] =
+                (vi){0} + starts[2 * (size_t)i * per_row];
             for (int k = 0; k < quads; k++) {
                 vb w[TILE_VECS];
-                UNROLL for (int j = 0; j < TILE_VECS; j++) w[j] = load_bytes(panel->values[g][half * quads + k][column + j * LANES]);
+                UNROLL for (int j = 0; j < TILE_VECS; j++) w[j] =
+                    load_bytes(panel->values[g][half * quads + k][column + j * LANES]);
                 UNROLL for (int i = 0; i < m; i++) {
                     int32_t four;
                     memcpy(&four, x + (size_t)i * per_row * Q8_GROUP + 4 * k, 4);
@@ -323,10 +331,9 @@ static inline __attribute__((always_inline)) void int8_tile(int m, int halves, i
 }
 
 // The same for all n vectors.
-static inline __attribute__((always_inline)) void int8_tiles(int halves, int groups, const Int8Vectors *q, int n, size_t first, const Int8Panel *panel,
-                                                             float *c) {
-    for (int t = 0; t < n; t += TILE_ROWS, c += TILE_ROWS * PANEL)
-        switch (n - t) {
+static inline __attribute__((always_inline)) void int8_tiles(int halves, int groups, const Int8Vectors *q, int n,
+                                                             size_t first, const Int8Panel *panel, float *c) {
+    for (int t = 0; t < n; t += TILE_ROWS, c += TILE_ROWS * PANEL) switch (n - t) {
         case 1: int8_tile(1, halves, groups, q, t, first, panel, c); break;
         case 2: int8_tile(2, halves, groups, q, t, first, panel, c); break;
         case 3: int8_tile(3, halves, groups, q, t, first, panel, c); break;
@@ -337,9 +344,7 @@ static inline __attribute__((always_inline)) void int8_tiles(int halves, int gro
 }
 
 // Rows that the matrix does not have are as good as any: what comes of them is not used.
-static int row_or_last(const Matrix *m, int row) {
-    return row < m->rows ? row : m->rows - 1;
-}
+static int row_or_last(const Matrix *m, int row) { return row < m->rows ? row : m->rows - 1; }
 
 // Asks for what will be unpacked next, while the present block is multiplied: 64 rows of `bytes` bytes from `at` bytes
 // into row `row` on, or at the row's end the first bytes of the next 64 rows. Rows lie `stride` bytes apart.
@@ -359,10 +364,12 @@ static void unpack_int8(const Matrix *m, int row, size_t group, int groups, Int8
                 vf square[LANES];
                 for (int r = 0; r < LANES; r++) {
                     size_t from = (size_t)row_or_last(m, row + r0 + r), at = group + (size_t)g;
-                    const uint8_t *w = q4 ? q4_pack(m, (int)from, at) : (const uint8_t *)m->data + from * (size_t)m->cols + at * Q8_GROUP;
+                    const uint8_t *w = q4 ? q4_pack(m, (int)from, at)
+                                          : (const uint8_t *)m->data + from * (size_t)m->cols + at * Q8_GROUP;
                     square[r] = (vf)load_weights(w, m->type, i);
                     for (int half = 0; i == 0 && half < (q4 ? 2 : 1); half++)
-                        panel->scales[g][half][r0 + r] = q4 ? q4_scale(m, (int)from, at, half) : q8_scale(m, from * per_row + at);
+                        panel->scales[g][half][r0 + r] =
+                            q4 ? q4_scale(m, (int)from, at, half) : q8_scale(m, from * per_row + at);
                 }
                 transpose(square);
                 for (int k = 0; k < LANES; k++) store(panel->values[g][i * LANES + k][r0], square[k]);
@@ -370,15 +377,14 @@ static void unpack_int8(const Matrix *m, int row, size_t group, int groups, Int8
 }
 
 static void multiply_int8_panel(const Matrix *m, int row, const Int8Vectors *q, int n, Int8Panel *panel, float *sums) {
-    size_t size = m->type == WEIGHT_Q4 ? Q4_PACK / 2 : Q8_GROUP, stride = m->type == WEIGHT_Q4 ? q->groups * size : (size_t)m->cols;
+    size_t size = m->type == WEIGHT_Q4 ? Q4_PACK / 2 : Q8_GROUP,
+           stride = m->type == WEIGHT_Q4 ? q->groups * size : (size_t)m->cols;
     for (size_t g = 0; g < q->groups; g += INT8_BLOCK) {
         int count = q->groups - g < INT8_BLOCK ? (int)(q->groups - g) : INT8_BLOCK;
         unpack_int8(m, row, g, count, panel);
         ask_for_block(m, row, stride, (g + INT8_BLOCK) * size, INT8_BLOCK * size);
-        if (m->type == WEIGHT_Q4)
-            int8_tiles(2, count, q, n, g, panel, sums);
-        else
-            int8_tiles(1, count, q, n, g, panel, sums);
+        if (m->type == WEIGHT_Q4) int8_tiles(2, count, q, n, g, panel, sums);
+        else int8_tiles(1, count, q, n, g, panel, sums);
     }
 }
 
@@ -392,10 +398,10 @@ static void multiply_float_panel(const Matrix *m, int row, const float *x, int n
                 rows[r] = f->rows[r];
                 if (m->type == WEIGHT_F32 && count % LANES == 0)
                     rows[r] = (const float *)m->data + (size_t)from * (size_t)m->cols + (size_t)k;
-                else
-                    matrix_row(m, from, k, count, f->rows[r]);
+                else matrix_row(m, from, k, count, f->rows[r]);
             }
-            for (int i = 0; i < count; i += LANES) {  // the last columns of the panel may be rubbish, which is not multiplied
+            for (int i = 0; i < count;
+                 i += LANES) {  // the last columns of the panel may be rubbish, which is not multiplied
                 vf square[LANES];
                 for (int r = 0; r < LANES; r++) square[r] = load(rows[r] + i);
                 transpose(square);
@@ -412,11 +418,11 @@ static void multiply_float_panel(const Matrix *m, int row, const float *x, int n
 
 struct Workspace {
     int max_n, max_cols, n_threads;
-    float *x;        // (max_n, max_cols) normed
-    Int8Vectors q;   // of max_n
-    float *sums;     // (n_threads, 2, max_n, PANEL)
-    Panel *panels;   // (n_threads)
-    Prepared *few;   // (n_threads)
+    float *x;       // (max_n, max_cols) normed
+    Int8Vectors q;  // of max_n
+    float *sums;    // (n_threads, 2, max_n, PANEL)
+    Panel *panels;  // (n_threads)
+    Prepared *few;  // (n_threads)
 };
 
 static size_t int8_bytes(size_t n, size_t groups) {
@@ -426,7 +432,8 @@ static size_t int8_bytes(size_t n, size_t groups) {
 size_t workspace_bytes(int max_n, int max_cols) {
     size_t n = (size_t)max_n, cols = (size_t)max_cols, threads = (size_t)thread_count(), groups = groups_of(max_cols);
     size_t few = FEW * (cols * sizeof(float) + groups * VECS * sizeof(vi)) + int8_bytes(FEW, groups) + sizeof(Prepared);
-    return n * cols * sizeof(float) + int8_bytes(n, groups) + threads * (2 * n * PANEL * sizeof(float) + sizeof(Panel) + few);
+    return n * cols * sizeof(float) + int8_bytes(n, groups) +
+           threads * (2 * n * PANEL * sizeof(float) + sizeof(Panel) + few);
 }
 
 static bool int8_new(Int8Vectors *q, size_t n, size_t groups, Error *err) {
@@ -454,7 +461,8 @@ Workspace *workspace_new(int max_n, int max_cols, Error *err) {
     bool ok = w->x && w->sums && w->panels && w->few && int8_new(&w->q, n, groups, err);
     for (size_t i = 0; ok && i < threads; i++) {
         Prepared *own = &w->few[i];
-        ok = (own->x = alloc_array(FEW, cols * sizeof(float), "normed activations", err)) != NULL && int8_new(&own->q, FEW, groups, err) &&
+        ok = (own->x = alloc_array(FEW, cols * sizeof(float), "normed activations", err)) != NULL &&
+             int8_new(&own->q, FEW, groups, err) &&
              (own->starts = alloc_array(FEW, groups * VECS * sizeof(vi), "quantized activations", err)) != NULL;
     }
     if (ok) return w;
@@ -478,7 +486,8 @@ void workspace_free(Workspace *w) {
 }
 
 // Rows [row, row + PANEL) of a matrix times many vectors, q when they are rounded to int8, into sums (n, PANEL).
-static void multiply_panel(const Matrix *m, int row, const Input *in, const Int8Vectors *q, const Workspace *ws, float *sums) {
+static void multiply_panel(const Matrix *m, int row, const Input *in, const Int8Vectors *q, const Workspace *ws,
+                           float *sums) {
     Panel *panel = &ws->panels[thread_number()];
     if (multiplies_int8(m)) {
         multiply_int8_panel(m, row, q, in->n, &panel->int8, sums);
@@ -503,8 +512,7 @@ static void multiply_panels(const Product *p, int row, const Input *in, const In
         float *out = p->out + t * p->stride + (size_t)row;
         if (p->add)
             for (size_t r = 0; r < rows; r++) out[r] += sums[t * PANEL + r];
-        else
-            memcpy(out, sums + t * PANEL, rows * sizeof *out);
+        else memcpy(out, sums + t * PANEL, rows * sizeof *out);
     }
 }
 
@@ -534,10 +542,9 @@ void matmul(const Product *products, int n_products, const Input *in, Workspace 
     for (int piece = 0; piece < total; piece++) {
         const Product *p = products;
         int row = piece * unit;
-        for (; row >= (p->matrix->rows + unit - 1) / unit * unit; p++) row -= (p->matrix->rows + unit - 1) / unit * unit;
-        if (few)
-            multiply_rows(p, row, row + unit < p->matrix->rows ? row + unit : p->matrix->rows, in, own);
-        else
-            multiply_panels(p, row, in, &q, ws);
+        for (; row >= (p->matrix->rows + unit - 1) / unit * unit; p++)
+            row -= (p->matrix->rows + unit - 1) / unit * unit;
+        if (few) multiply_rows(p, row, row + unit < p->matrix->rows ? row + unit : p->matrix->rows, in, own);
+        else multiply_panels(p, row, in, &q, ws);
     }
 }

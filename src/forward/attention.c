@@ -29,18 +29,14 @@ enum {
 // ---- cache ----------------------------------------------------------------------------------------------------------
 
 // A block: keys, then values, and for q8 a float32 scale per position for each, which stand behind.
-static size_t element_bytes(KvType type) {
-    return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1;
-}
+static size_t element_bytes(KvType type) { return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1; }
 
 static size_t block_bytes(KvType type, int head_dim) {
     size_t half = (size_t)head_dim * KV_BLOCK * element_bytes(type);
     return 2 * half + (type == KV_Q8 ? 2 * KV_BLOCK * sizeof(float) : 0);
 }
 
-static int blocks_for(int positions) {
-    return (positions - 1) / KV_BLOCK + 1;
-}
+static int blocks_for(int positions) { return (positions - 1) / KV_BLOCK + 1; }
 
 size_t kv_cache_bytes(KvType type, int n_layers, int n_kv_heads, int head_dim, int positions) {
     size_t bytes = block_bytes(type, head_dim);
@@ -64,7 +60,8 @@ void kv_cache_free(KvCache *c) {
 }
 
 static uint8_t *block_of(const KvCache *c, int layer, int kv_head, int block) {
-    size_t index = ((size_t)layer * (size_t)c->n_kv_heads + (size_t)kv_head) * (size_t)(c->capacity / KV_BLOCK) + (size_t)block;
+    size_t index =
+        ((size_t)layer * (size_t)c->n_kv_heads + (size_t)kv_head) * (size_t)(c->capacity / KV_BLOCK) + (size_t)block;
     return c->data + index * block_bytes(c->type, c->head_dim);
 }
 
@@ -115,13 +112,9 @@ struct AttentionScratch {
     float *sums, *maxima, *totals;
 };
 
-static int width_of(int head_dim) {
-    return (head_dim + 15) / 16 * 16;
-}
+static int width_of(int head_dim) { return (head_dim + 15) / 16 * 16; }
 
-static int queries_per_task(int heads_per_kv) {
-    return heads_per_kv < TASK_ROWS ? TASK_ROWS / heads_per_kv : 1;
-}
+static int queries_per_task(int heads_per_kv) { return heads_per_kv < TASK_ROWS ? TASK_ROWS / heads_per_kv : 1; }
 
 // How a call is cut into tasks: kv heads x groups of queries x stretches of the past.
 typedef struct {
@@ -156,8 +149,10 @@ static size_t task_floats(int rows, int head_dim) {
 }
 
 size_t attention_scratch_bytes(int n_heads, int n_kv_heads, int head_dim, int positions, int max_n) {
-    size_t rows = (size_t)rows_per_task(n_heads, n_kv_heads), tasks = most_tasks(n_heads, n_kv_heads, blocks_for(positions), max_n);
-    return sizeof(float) * ((size_t)thread_count() * task_floats((int)rows, head_dim) + tasks * rows * ((size_t)width_of(head_dim) + 2));
+    size_t rows = (size_t)rows_per_task(n_heads, n_kv_heads),
+           tasks = most_tasks(n_heads, n_kv_heads, blocks_for(positions), max_n);
+    return sizeof(float) * ((size_t)thread_count() * task_floats((int)rows, head_dim) +
+                            tasks * rows * ((size_t)width_of(head_dim) + 2));
 }
 
 AttentionScratch *attention_scratch_new(const KvCache *cache, int n_heads, int max_n, Error *err) {
@@ -167,10 +162,12 @@ AttentionScratch *attention_scratch_new(const KvCache *cache, int n_heads, int m
         return NULL;
     }
     int rows = rows_per_task(n_heads, cache->n_kv_heads);
-    *s = (AttentionScratch){.n_threads = thread_count(), .rows = rows, .head_dim = cache->head_dim, .width = width_of(cache->head_dim)};
+    *s = (AttentionScratch){
+        .n_threads = thread_count(), .rows = rows, .head_dim = cache->head_dim, .width = width_of(cache->head_dim)};
     s->n_partial = most_tasks(n_heads, cache->n_kv_heads, cache->capacity / KV_BLOCK, max_n);
     size_t n = s->n_partial * (size_t)rows;
-    s->memory = alloc_array((size_t)s->n_threads, task_floats(rows, s->head_dim) * sizeof(float), "attention's scratch", err);
+    s->memory =
+        alloc_array((size_t)s->n_threads, task_floats(rows, s->head_dim) * sizeof(float), "attention's scratch", err);
     s->sums = alloc_array(n, (size_t)s->width * sizeof(float), "attention's sums", err);
     s->maxima = alloc_array(n, sizeof(float), "attention's maxima", err);
     s->totals = alloc_array(n, sizeof(float), "attention's totals", err);
@@ -202,20 +199,19 @@ static TaskScratch task_scratch(const AttentionScratch *s) {
 static const Number number_of[N_KV_TYPES] = {[KV_F16] = NUMBER_F16, [KV_F32] = NUMBER_F32, [KV_Q8] = NUMBER_I8};
 
 static void widen(KvType type, float *out, const void *x, size_t n) {
-    if (type == KV_F32)
-        memcpy(out, x, n * sizeof *out);
-    else if (type == KV_F16)
-        f16_to_f32(out, x, n);
-    else
-        i8_to_f32(out, x, n);
+    if (type == KV_F32) memcpy(out, x, n * sizeof *out);
+    else if (type == KV_F16) f16_to_f32(out, x, n);
+    else i8_to_f32(out, x, n);
 }
 
 // scores (rows, KV_BLOCK) = q . the keys of block `index`, in units of their scales when the cache is q8. Few rows multiply keys
 // where they lie; for many they are widened once, into `wide`. Un-rotated keys are turned by the block's angle and the step's:
 // few rows turn the queries back by the block's angle instead, and the keys by the step's on their way to the registers.
-static void multiply_keys(const KvCache *c, const uint8_t *block, int index, const AttentionView *view, int rows, const float *q, float *wide, float *scores) {
+static void multiply_keys(const KvCache *c, const uint8_t *block, int index, const AttentionView *view, int rows,
+                          const float *q, float *wide, float *scores) {
     size_t d = (size_t)c->head_dim, pairs = d / 2, at = (size_t)index * pairs;
-    const float *cosines = view->block_cosines ? view->block_cosines + at : NULL, *sines = cosines ? view->block_sines + at : NULL;
+    const float *cosines = view->block_cosines ? view->block_cosines + at : NULL,
+                *sines = cosines ? view->block_sines + at : NULL;
     memset(scores, 0, (size_t)rows * KV_BLOCK * sizeof *scores);
     if (rows <= IN_PLACE_ROWS && cosines) {
         for (size_t r = 0; r < (size_t)rows; r++)
@@ -224,7 +220,8 @@ static void multiply_keys(const KvCache *c, const uint8_t *block, int index, con
                 wide[r * d + 2 * i] = a * cosines[i] + b * sines[i];
                 wide[r * d + 2 * i + 1] = b * cosines[i] - a * sines[i];
             }
-        gemm_rotated(rows, c->head_dim / 2, wide, d, block, number_of[c->type], view->step_cosines, view->step_sines, scores, KV_BLOCK);
+        gemm_rotated(rows, c->head_dim / 2, wide, d, block, number_of[c->type], view->step_cosines, view->step_sines,
+                     scores, KV_BLOCK);
     } else if (rows <= IN_PLACE_ROWS || (c->type == KV_F32 && !cosines)) {
         gemm_accumulate(rows, KV_BLOCK, c->head_dim, q, d, block, number_of[c->type], KV_BLOCK, scores, KV_BLOCK);
     } else {
@@ -244,7 +241,8 @@ static void multiply_keys(const KvCache *c, const uint8_t *block, int index, con
 
 // sums (rows, width) += scores . the first `count` values of a block. Values are widened for many rows, and when head_dim is
 // no multiple of 16: the columns past it are zeros.
-static void multiply_values(const KvCache *c, const uint8_t *values, int count, int rows, const float *scores, float *wide, float *sums, int width) {
+static void multiply_values(const KvCache *c, const uint8_t *values, int count, int rows, const float *scores,
+                            float *wide, float *sums, int width) {
     size_t d = (size_t)c->head_dim;
     Number type = number_of[c->type];
     if (c->head_dim != width || (rows > IN_PLACE_ROWS && c->type != KV_F32)) {
@@ -273,14 +271,15 @@ static void mask(float *scores, int first, int position, const AttentionView *vi
 // ---- one task -------------------------------------------------------------------------------------------------------
 
 // Queries [t0, t1) of a call, all heads of one kv head, over blocks [block0, block1). `slot` is where the result goes.
-static void run_task(const KvCache *c, int layer, int kv_head, const AttentionView *view, const float *q, int first, int t0, int t1, int block0,
-                     int block1, size_t slot, const AttentionScratch *s) {
+static void run_task(const KvCache *c, int layer, int kv_head, const AttentionView *view, const float *q, int first,
+                     int t0, int t1, int block0, int block1, size_t slot, const AttentionScratch *s) {
     int heads = view->n_heads / c->n_kv_heads, rows = (t1 - t0) * heads, d = c->head_dim, width = s->width;
     TaskScratch t = task_scratch(s);
     float *sums = s->sums + slot * (size_t)s->rows * (size_t)width, *maxima = s->maxima + slot * (size_t)s->rows;
     float *totals = s->totals + slot * (size_t)s->rows, scale = 1 / sqrtf((float)d);
     for (int r = 0; r < rows; r++) {
-        const float *from = q + ((size_t)(t0 + r / heads) * (size_t)view->n_heads + (size_t)(kv_head * heads + r % heads)) * (size_t)d;
+        const float *from =
+            q + ((size_t)(t0 + r / heads) * (size_t)view->n_heads + (size_t)(kv_head * heads + r % heads)) * (size_t)d;
         for (int i = 0; i < d; i++) t.q[(size_t)r * (size_t)d + (size_t)i] = from[i] * scale;
         maxima[r] = -INFINITY;
         totals[r] = 0;
@@ -305,8 +304,7 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
             }
             if (maxima[r] == -INFINITY)  // nothing seen yet
                 memset(scores, 0, KV_BLOCK * sizeof *scores);
-            else
-                totals[r] += exp_and_sum(scores, KV_BLOCK, maxima[r]);
+            else totals[r] += exp_and_sum(scores, KV_BLOCK, maxima[r]);
             for (int j = 0; c->type == KV_Q8 && j < KV_BLOCK; j++) scores[j] *= scales_of(c, block)[KV_BLOCK + j];
         }
         multiply_values(c, values_of(c, block), end - start, rows, t.scores, t.values, sums, width);
@@ -316,7 +314,8 @@ static void run_task(const KvCache *c, int layer, int kv_head, const AttentionVi
 // Merges a query head's results over all stretches and divides by the total.
 static void merge(const AttentionScratch *s, size_t first_slot, int stretches, int row, float *out) {
     float max = -INFINITY, total = 0;
-    for (int i = 0; i < stretches; i++) max = fmaxf(max, s->maxima[(first_slot + (size_t)i) * (size_t)s->rows + (size_t)row]);
+    for (int i = 0; i < stretches; i++)
+        max = fmaxf(max, s->maxima[(first_slot + (size_t)i) * (size_t)s->rows + (size_t)row]);
     memset(out, 0, (size_t)s->head_dim * sizeof *out);
     for (int i = 0; i < stretches; i++) {
         size_t at = (first_slot + (size_t)i) * (size_t)s->rows + (size_t)row;
@@ -328,15 +327,18 @@ static void merge(const AttentionScratch *s, size_t first_slot, int stretches, i
     scale_by(out, 1 / total, (size_t)s->head_dim);
 }
 
-void attention(const KvCache *c, int layer, const AttentionView *view, const float *q, int first, int n, float *out, AttentionScratch *s) {
+void attention(const KvCache *c, int layer, const AttentionView *view, const float *q, int first, int n, float *out,
+               AttentionScratch *s) {
     int heads = view->n_heads / c->n_kv_heads, n_blocks = blocks_for(first + n);
     Plan p = plan(view->n_heads, c->n_kv_heads, n, n_blocks);
     int tasks = c->n_kv_heads * p.groups * p.stretches;
     // A slot is (kv head, group, stretch). The last groups have the longest past, so they are begun first.
 #pragma omp for schedule(dynamic)
     for (int i = 0; i < tasks; i++) {
-        int slot = tasks - 1 - i, stretch = slot % p.stretches, group = slot / p.stretches % p.groups, kv_head = slot / p.stretches / p.groups;
-        int t0 = group * p.queries, t1 = t0 + p.queries < n ? t0 + p.queries : n, block0 = stretch * p.blocks_per_stretch;
+        int slot = tasks - 1 - i, stretch = slot % p.stretches, group = slot / p.stretches % p.groups,
+            kv_head = slot / p.stretches / p.groups;
+        int t0 = group * p.queries, t1 = t0 + p.queries < n ? t0 + p.queries : n,
+            block0 = stretch * p.blocks_per_stretch;
         int block1 = block0 + p.blocks_per_stretch < n_blocks ? block0 + p.blocks_per_stretch : n_blocks;
         run_task(c, layer, kv_head, view, q, first, t0, t1, block0, block1, (size_t)slot, s);
     }

@@ -2,9 +2,9 @@
 #ifndef MODEL_H
 #define MODEL_H
 
-#include "../rope.h"
-#include "matmul.h"
-#include "util.h"
+#include "../../rope.h"
+#include "../forward/matmul.h"
+#include "../util.h"
 
 enum { MODEL_MAGIC = 0x616b3432, MAX_EOS = 8 };
 
@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     MappedFile file;
     ModelConfig config;
-    RopeConfig rope;  // as the file has it, without defaults filled in
+    RopeConfig rope;   // as the file has it, without defaults filled in
     Matrix embedding;  // (vocab_size, dim)
     Layer *layers;
     const float *final_norm;  // (dim)

@@ -2,7 +2,7 @@
 #ifndef SAMPLER_H
 #define SAMPLER_H
 
-#include "util.h"
+#include "../util.h"
 
 typedef struct {
     int vocab_size;

@@ -3,9 +3,7 @@
 
 #include <stdbool.h>
 
-static bool is_better(Pair a, Pair b) {
-    return a.score != b.score ? a.score > b.score : a.left < b.left;
-}
+static bool is_better(Pair a, Pair b) { return a.score != b.score ? a.score > b.score : a.left < b.left; }
 
 void push_pair(PairHeap *heap, Pair pair) {
     Pair *pairs = heap->pairs;

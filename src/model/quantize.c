@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels.h"
+#include "../forward/kernels.h"
 
 enum { ROWS_AT_A_TIME = 256 };
 
@@ -47,16 +47,16 @@ static void set_u32(uint8_t *p, int x) {
     memcpy(p, &bits, 4);
 }
 
-static void set_f64(uint8_t *p, double x) {
-    memcpy(p, &x, 8);
-}
+static void set_f64(uint8_t *p, double x) { memcpy(p, &x, 8); }
 
 static void put_header(Writer *w, const ModelConfig *c, const RopeConfig *r) {
     uint8_t h[256] = {0};
     int n_longrope = r->short_factors ? r->head_dim / 2 : 0;
-    set_u32(h, MODEL_MAGIC), set_u32(h + 4, 3), set_u32(h + 8, (int)w->type), set_u32(h + 12, w->type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP);
+    set_u32(h, MODEL_MAGIC), set_u32(h + 4, 3), set_u32(h + 8, (int)w->type),
+        set_u32(h + 12, w->type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP);
     set_u32(h + 16, c->dim), set_u32(h + 20, c->hidden_dim), set_u32(h + 24, c->n_layers), set_u32(h + 28, c->n_heads);
-    set_u32(h + 32, c->n_kv_heads), set_u32(h + 36, c->head_dim), set_u32(h + 40, c->vocab_size), set_u32(h + 44, c->seq_len);
+    set_u32(h + 32, c->n_kv_heads), set_u32(h + 36, c->head_dim), set_u32(h + 40, c->vocab_size),
+        set_u32(h + 44, c->seq_len);
     set_u32(h + 48, c->shared_classifier), set_u32(h + 52, c->sliding_window);
     // The float that runs, in the shortest decimals that give it: 1e-5f is written as 1e-5 and not as 0.00000999999974738.
     char eps[32];
@@ -183,12 +183,14 @@ static bool put_matrix(Writer *w, const Matrix *m, int tensor_class, Error *err)
     for (int row = 0; ok && row < m->rows && !w->failed; row += ROWS_AT_A_TIME) {
         int n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
         uint8_t *scales = room.scales + (size_t)row * size.scale_bytes;
-        Matrix quantized = {w->type, n, m->cols, room.values, scales, w->type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP, false};
+        Matrix quantized = {w->type, n, m->cols, room.values, scales, w->type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP,
+                            false};
 #pragma omp parallel for
         for (int i = 0; i < n; i++) {
             float *before = room.before + (size_t)i * stride, *after = room.after + (size_t)i * stride;
             matrix_row(m, row + i, 0, m->cols, before);
-            quantize_row(w->type, before, cols, room.values + (size_t)i * size.value_bytes, scales + (size_t)i * size.scale_bytes);
+            quantize_row(w->type, before, cols, room.values + (size_t)i * size.value_bytes,
+                         scales + (size_t)i * size.scale_bytes);
             matrix_row(&quantized, i, 0, m->cols, after);
             room.tallies[i] = (Tally){0};
             tally_row(&room.tallies[i], before, after, cols);
@@ -214,7 +216,8 @@ static bool put_model(Writer *w, const Model *m, Error *err) {
     if (!put_matrix(w, &m->embedding, EMBEDDING, err)) return false;
     for (int l = 0; l < c->n_layers; l++) {
         const Layer *layer = &m->layers[l];
-        const Matrix *attention[] = {&layer->wq, &layer->wk, &layer->wv, &layer->wo}, *feed_forward[] = {&layer->w1, &layer->w3, &layer->w2};
+        const Matrix *attention[] = {&layer->wq, &layer->wk, &layer->wv, &layer->wo},
+                     *feed_forward[] = {&layer->w1, &layer->w3, &layer->w2};
         put_vector(w, layer->attention_norm, c->dim);
         for (int i = 0; i < 4; i++)
             if (!put_matrix(w, attention[i], ATTENTION, err)) return false;
@@ -228,8 +231,8 @@ static bool put_model(Writer *w, const Model *m, Error *err) {
     return true;
 }
 
-bool model_quantize(const Model *m, WeightType type, const char *out_path, const volatile sig_atomic_t *stop, QuantizeError errors[N_TENSOR_CLASSES],
-                    Error *err) {
+bool model_quantize(const Model *m, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
+                    QuantizeError errors[N_TENSOR_CLASSES], Error *err) {
     size_t length = strlen(out_path);
     char *temporary = alloc_array(length + 32, 1, "a file name", err);
     if (!temporary) return false;
@@ -241,14 +244,16 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, const
         ok = put_model(&w, m, err);
         if (fclose(w.file) != 0 && !w.failed) w.failed = true, w.reason = errno;
         if (ok && w.failed) ok = fail(err, "%s: cannot write (%s)", out_path, strerror(w.reason));
-        if (ok && rename(temporary, out_path) != 0) ok = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));
+        if (ok && rename(temporary, out_path) != 0)
+            ok = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));
         if (!ok) remove(temporary);
     }
     free(temporary);
     for (int i = 0; i < N_TENSOR_CLASSES; i++) {
         const Tally *t = &w.tallies[i];
         double mean_weight = t->weights > 0 ? t->weights / t->count : 1;
-        errors[i] = (QuantizeError){class_names[i], t->worst / mean_weight, t->count > 0 ? t->differences / t->count / mean_weight : 0};
+        errors[i] = (QuantizeError){class_names[i], t->worst / mean_weight,
+                                    t->count > 0 ? t->differences / t->count / mean_weight : 0};
     }
     return ok;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels.h"
+#include "../forward/kernels.h"
 
 typedef struct {
     float probability;

@@ -3,17 +3,19 @@
 #ifndef KERNELS_H
 #define KERNELS_H
 
-#include "util.h"
+#include "../util.h"
 
 // Element types that gemm_accumulate can multiply with.
 typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8 } Number;
 
 // C (m, n) += A (m, k) B (k, n), with row strides lda, ldb, ldc in elements; n a multiple of 16. A and C are float32.
-void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void *b, Number b_type, size_t ldb, float *c, size_t ldc);
+void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void *b, Number b_type, size_t ldb,
+                     float *c, size_t ldc);
 
 // C (m, 64) += A (m, 2 pairs) B (2 pairs, 64) with B rotated on the way: rows 2i and 2i + 1, (x, y), become
 // (x cos - y sin, x sin + y cos) with row i of the cosines and sines (pairs, 64).
-void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number b_type, const float *cosines, const float *sines, float *c, size_t ldc);
+void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number b_type, const float *cosines,
+                  const float *sines, float *c, size_t ldc);
 
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
 void rmsnorm(float *out, const float *x, const float *weight, int n, float eps);
@@ -21,9 +23,9 @@ void rmsnorm(float *out, const float *x, const float *weight, int n, float eps);
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
 void swiglu(float *gate, const float *up, size_t n);
 
-void scale_by(float *x, float factor, size_t n);    // x *= factor
-bool all_finite(const float *x, size_t n);          // neither NaN nor infinity among them
-float max_of(const float *x, int n);                // -inf when n is 0
+void scale_by(float *x, float factor, size_t n);  // x *= factor
+bool all_finite(const float *x, size_t n);        // neither NaN nor infinity among them
+float max_of(const float *x, int n);              // -inf when n is 0
 // x = exp(x - max), exactly 0 where x is -inf; returns the sum.
 float exp_and_sum(float *x, int n, float max);
 

@@ -34,36 +34,45 @@ static double read_f64(const uint8_t *p) {
 // Reads an unsigned field into an int and checks its range.
 static bool read_int(const uint8_t *p, const char *name, long low, long high, int *out, Error *err) {
     uint32_t x = read_u32(p);
-    if ((long)x < low || (long)x > high) return fail(err, "impossible header: %s is %ld (expected %ld to %ld)", name, (long)(int32_t)x, low, high);
+    if ((long)x < low || (long)x > high)
+        return fail(err, "impossible header: %s is %ld (expected %ld to %ld)", name, (long)(int32_t)x, low, high);
     *out = (int)x;
     return true;
 }
 
 static bool read_optional(const uint8_t *p, const char *name, double *out, Error *err) {
     *out = read_f64(p);
-    if (!isfinite(*out) || *out < 0) return fail(err, "impossible header: %s is %g (expected a number, or 0 for none)", name, *out);
+    if (!isfinite(*out) || *out < 0)
+        return fail(err, "impossible header: %s is %g (expected a number, or 0 for none)", name, *out);
     return true;
 }
 
 // What every version has.
 static bool check_shape(const ModelConfig *c, Error *err) {
-    if (c->n_heads % c->n_kv_heads) return fail(err, "impossible header: %d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
+    if (c->n_heads % c->n_kv_heads)
+        return fail(err, "impossible header: %d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2 || c->head_dim < 2 || c->head_dim > ROPE_MAX_HEAD_DIM)
-        return fail(err, "impossible header: head_dim is %d (expected an even number from 2 to %d)", c->head_dim, ROPE_MAX_HEAD_DIM);
+        return fail(err, "impossible header: head_dim is %d (expected an even number from 2 to %d)", c->head_dim,
+                    ROPE_MAX_HEAD_DIM);
     return true;
 }
 
 // The seven int32 of llama2.c's versions.
 static bool read_legacy_config(const uint8_t *p, ModelConfig *c, Error *err) {
-    if (!read_int(p, "dim", 1, MAX_WIDTH, &c->dim, err) || !read_int(p + 4, "hidden_dim", 1, MAX_WIDTH, &c->hidden_dim, err) ||
-        !read_int(p + 8, "n_layers", 1, MAX_LAYERS, &c->n_layers, err) || !read_int(p + 12, "n_heads", 1, MAX_HEADS, &c->n_heads, err) ||
-        !read_int(p + 16, "n_kv_heads", 1, MAX_HEADS, &c->n_kv_heads, err) || !read_int(p + 24, "seq_len", 1, MAX_SEQ, &c->seq_len, err))
+    if (!read_int(p, "dim", 1, MAX_WIDTH, &c->dim, err) ||
+        !read_int(p + 4, "hidden_dim", 1, MAX_WIDTH, &c->hidden_dim, err) ||
+        !read_int(p + 8, "n_layers", 1, MAX_LAYERS, &c->n_layers, err) ||
+        !read_int(p + 12, "n_heads", 1, MAX_HEADS, &c->n_heads, err) ||
+        !read_int(p + 16, "n_kv_heads", 1, MAX_HEADS, &c->n_kv_heads, err) ||
+        !read_int(p + 24, "seq_len", 1, MAX_SEQ, &c->seq_len, err))
         return false;
     int32_t vocab = (int32_t)read_u32(p + 20);
-    if (vocab == 0 || vocab > MAX_VOCAB || vocab < -MAX_VOCAB) return fail(err, "impossible header: vocab_size is %d (expected 1 to %d)", vocab, MAX_VOCAB);
+    if (vocab == 0 || vocab > MAX_VOCAB || vocab < -MAX_VOCAB)
+        return fail(err, "impossible header: vocab_size is %d (expected 1 to %d)", vocab, MAX_VOCAB);
     c->vocab_size = abs(vocab);
     c->shared_classifier = vocab > 0;
-    if (c->dim % c->n_heads) return fail(err, "impossible header: dim %d is not a multiple of %d heads", c->dim, c->n_heads);
+    if (c->dim % c->n_heads)
+        return fail(err, "impossible header: dim %d is not a multiple of %d heads", c->dim, c->n_heads);
     c->head_dim = c->dim / c->n_heads;
     c->norm_eps = 1e-5f;
     c->bos_id = 1;
@@ -74,19 +83,26 @@ static bool read_legacy_config(const uint8_t *p, ModelConfig *c, Error *err) {
 
 static bool read_config(const uint8_t *p, ModelConfig *c, int *group_size, Error *err) {
     int type = 0, shared = 0;
-    if (!read_int(p + 8, "weight_type", 0, N_WEIGHT_TYPES - 1, &type, err) || !read_int(p + 12, "group_size", 0, 1 << 16, group_size, err) ||
-        !read_int(p + 16, "dim", 1, MAX_WIDTH, &c->dim, err) || !read_int(p + 20, "hidden_dim", 1, MAX_WIDTH, &c->hidden_dim, err) ||
-        !read_int(p + 24, "n_layers", 1, MAX_LAYERS, &c->n_layers, err) || !read_int(p + 28, "n_heads", 1, MAX_HEADS, &c->n_heads, err) ||
-        !read_int(p + 32, "n_kv_heads", 1, MAX_HEADS, &c->n_kv_heads, err) || !read_int(p + 36, "head_dim", 2, ROPE_MAX_HEAD_DIM, &c->head_dim, err) ||
-        !read_int(p + 40, "vocab_size", 1, MAX_VOCAB, &c->vocab_size, err) || !read_int(p + 44, "seq_len", 1, MAX_SEQ, &c->seq_len, err) ||
-        !read_int(p + 48, "shared_classifier", 0, 1, &shared, err) || !read_int(p + 52, "sliding_window", 0, MAX_SEQ, &c->sliding_window, err) ||
+    if (!read_int(p + 8, "weight_type", 0, N_WEIGHT_TYPES - 1, &type, err) ||
+        !read_int(p + 12, "group_size", 0, 1 << 16, group_size, err) ||
+        !read_int(p + 16, "dim", 1, MAX_WIDTH, &c->dim, err) ||
+        !read_int(p + 20, "hidden_dim", 1, MAX_WIDTH, &c->hidden_dim, err) ||
+        !read_int(p + 24, "n_layers", 1, MAX_LAYERS, &c->n_layers, err) ||
+        !read_int(p + 28, "n_heads", 1, MAX_HEADS, &c->n_heads, err) ||
+        !read_int(p + 32, "n_kv_heads", 1, MAX_HEADS, &c->n_kv_heads, err) ||
+        !read_int(p + 36, "head_dim", 2, ROPE_MAX_HEAD_DIM, &c->head_dim, err) ||
+        !read_int(p + 40, "vocab_size", 1, MAX_VOCAB, &c->vocab_size, err) ||
+        !read_int(p + 44, "seq_len", 1, MAX_SEQ, &c->seq_len, err) ||
+        !read_int(p + 48, "shared_classifier", 0, 1, &shared, err) ||
+        !read_int(p + 52, "sliding_window", 0, MAX_SEQ, &c->sliding_window, err) ||
         !read_int(p + 68, "n_eos", 0, MAX_EOS, &c->n_eos, err))
         return false;
     c->weight_type = (WeightType)type;
     c->shared_classifier = shared;
     bool quantized = c->weight_type == WEIGHT_Q8 || c->weight_type == WEIGHT_Q4;
     if (quantized != (*group_size > 0) || (c->weight_type == WEIGHT_Q4 && *group_size != Q4_GROUP))
-        return fail(err, "impossible header: group_size is %d with weight type %s", *group_size, weight_type_names[type]);
+        return fail(err, "impossible header: group_size is %d with weight type %s", *group_size,
+                    weight_type_names[type]);
     double eps = read_f64(p + 56);
     if (!(eps >= 0 && eps <= 1)) return fail(err, "impossible header: norm_eps is %g (expected 0 to 1)", eps);
     c->norm_eps = (float)eps;
@@ -102,14 +118,19 @@ static bool read_config(const uint8_t *p, ModelConfig *c, int *group_size, Error
 
 static bool read_rope(const uint8_t *p, RopeConfig *r, int *n_longrope, Error *err) {
     int dynamic = 0, ramp = 0, truncate = 0;
-    if (!read_int(p + 104, "rope_method", 0, rope_n_methods - 1, &r->method, err) || !read_int(p + 108, "rope_dynamic", 0, 1, &dynamic, err) ||
-        !read_int(p + 128, "train_ctx", 1, MAX_SEQ, &r->train_ctx, err) || !read_int(p + 132, "ramp", 0, 1, &ramp, err) ||
-        !read_int(p + 136, "truncate", 0, 1, &truncate, err) || !read_int(p + 200, "n_longrope", 0, ROPE_MAX_PAIRS, n_longrope, err) ||
+    if (!read_int(p + 104, "rope_method", 0, rope_n_methods - 1, &r->method, err) ||
+        !read_int(p + 108, "rope_dynamic", 0, 1, &dynamic, err) ||
+        !read_int(p + 128, "train_ctx", 1, MAX_SEQ, &r->train_ctx, err) ||
+        !read_int(p + 132, "ramp", 0, 1, &ramp, err) || !read_int(p + 136, "truncate", 0, 1, &truncate, err) ||
+        !read_int(p + 200, "n_longrope", 0, ROPE_MAX_PAIRS, n_longrope, err) ||
         !read_optional(p + 112, "theta", &r->theta, err) || !read_optional(p + 120, "factor", &r->factor, err) ||
-        !read_optional(p + 144, "beta_fast", &r->beta_fast, err) || !read_optional(p + 152, "beta_slow", &r->beta_slow, err) ||
-        !read_optional(p + 160, "attention_factor", &r->attention_factor, err) || !read_optional(p + 168, "mscale", &r->mscale, err) ||
+        !read_optional(p + 144, "beta_fast", &r->beta_fast, err) ||
+        !read_optional(p + 152, "beta_slow", &r->beta_slow, err) ||
+        !read_optional(p + 160, "attention_factor", &r->attention_factor, err) ||
+        !read_optional(p + 168, "mscale", &r->mscale, err) ||
         !read_optional(p + 176, "mscale_all_dim", &r->mscale_all_dim, err) ||
-        !read_optional(p + 184, "low_freq_factor", &r->low_freq_factor, err) || !read_optional(p + 192, "high_freq_factor", &r->high_freq_factor, err))
+        !read_optional(p + 184, "low_freq_factor", &r->low_freq_factor, err) ||
+        !read_optional(p + 192, "high_freq_factor", &r->high_freq_factor, err))
         return false;
     r->dynamic = dynamic;
     r->ramp = (RopeRamp)ramp;
@@ -141,13 +162,9 @@ static void align(Cursor *c) {
 }
 
 // Bytes of one value of the types that are not packed.
-static size_t weight_bytes(WeightType type) {
-    return type == WEIGHT_F32 ? 4 : type == WEIGHT_Q8 ? 1 : 2;
-}
+static size_t weight_bytes(WeightType type) { return type == WEIGHT_F32 ? 4 : type == WEIGHT_Q8 ? 1 : 2; }
 
-static const float *take_vector(Cursor *c, int n) {
-    return (const float *)(const void *)take(c, (size_t)n, 4);
-}
+static const float *take_vector(Cursor *c, int n) { return (const float *)(const void *)take(c, (size_t)n, 4); }
 
 // rows and cols are at most MAX_WIDTH * ROPE_MAX_HEAD_DIM and MAX_VOCAB, so their product fits in 64 bits.
 static Matrix take_matrix(Cursor *c, WeightType type, int rows, int cols) {
@@ -169,7 +186,8 @@ static Matrix take_aligned(Cursor *c, WeightType type, int rows, int cols, int g
     align(c);
     if (type == WEIGHT_Q4) {
         size_t packs = (size_t)rows * (((size_t)cols + Q4_PACK - 1) / Q4_PACK);
-        Matrix m = {.type = type, .rows = rows, .cols = cols, .group_size = group_size, .data = take(c, packs, Q4_PACK / 2)};
+        Matrix m = {
+            .type = type, .rows = rows, .cols = cols, .group_size = group_size, .data = take(c, packs, Q4_PACK / 2)};
         align(c);
         m.scales = take(c, packs, 2 * sizeof(uint16_t));
         return m;
@@ -194,8 +212,9 @@ static void place_legacy(Model *m, Layer *layers, Cursor *c, int group_size) {
     int heads = k->n_heads * k->head_dim, kv = k->n_kv_heads * k->head_dim;
     Layer none;
 #define LAYER(l) (layers ? &layers[l] : &none)
-#define MATRIX(rows, cols) (group_size ? take_flat_q8(c, rows, cols, group_size) : take_matrix(c, WEIGHT_F32, rows, cols))
-#define EACH_LAYER(field, value) \
+#define MATRIX(rows, cols)                                                                                             \
+    (group_size ? take_flat_q8(c, rows, cols, group_size) : take_matrix(c, WEIGHT_F32, rows, cols))
+#define EACH_LAYER(field, value)                                                                                       \
     for (int l = 0; l < k->n_layers; l++) LAYER(l)->field = value
     if (k->version == 0) m->embedding = MATRIX(k->vocab_size, k->dim);
     EACH_LAYER(attention_norm, take_vector(c, k->dim));
@@ -249,14 +268,14 @@ static void place_v3(Model *m, Layer *layers, Cursor *c, int group_size) {
 static bool place_tensors(Model *m, size_t header_bytes, int group_size, Error *err) {
     for (int pass = 0; pass < 2; pass++) {
         Cursor c = {.data = m->file.data, .size = m->file.size, .offset = header_bytes};
-        if (m->config.version == 3)
-            place_v3(m, m->layers, &c, group_size);
-        else
-            place_legacy(m, m->layers, &c, group_size);
+        if (m->config.version == 3) place_v3(m, m->layers, &c, group_size);
+        else place_legacy(m, m->layers, &c, group_size);
         if (c.overflow) return fail(err, "impossible header: the tensors' sizes overflow");
         if (c.offset != m->file.size)
-            return fail(err, "%s (%zu bytes found, %zu expected from the header)", c.offset > m->file.size ? "truncated" : "too long", m->file.size, c.offset);
-        if (pass == 0 && !(m->layers = alloc_array((size_t)m->config.n_layers, sizeof(Layer), "layers", err))) return false;
+            return fail(err, "%s (%zu bytes found, %zu expected from the header)",
+                        c.offset > m->file.size ? "truncated" : "too long", m->file.size, c.offset);
+        if (pass == 0 && !(m->layers = alloc_array((size_t)m->config.n_layers, sizeof(Layer), "layers", err)))
+            return false;
     }
     return true;
 }
@@ -278,27 +297,34 @@ static bool parse(Model *m, Error *err) {
     *r = (RopeConfig){.theta = 10000, .truncate = true};
     if (size < 28) return fail(err, "not a model file (%zu bytes, a header has at least 28)", size);
     bool has_magic = read_u32(p) == MODEL_MAGIC;
-    if (has_magic && size < HEADER_BYTES) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
+    if (has_magic && size < HEADER_BYTES)
+        return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
     if (has_magic && !read_int(p + 4, "version", 1, 3, &c->version, err)) return false;
     size_t header = c->version == 0 ? 28 : HEADER_BYTES;
     if (c->version < 3) {
         Error reason;
         if (!read_legacy_config(has_magic ? p + 8 : p, c, &reason))
-            return fail(err, "%s%s", has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ", reason.text);
+            return fail(err, "%s%s",
+                        has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ",
+                        reason.text);
         if (has_magic) {
             if (p[36] > 1) return fail(err, "impossible header: shared_classifier is %d (expected 0 or 1)", p[36]);
-            if (!c->shared_classifier) return fail(err, "impossible header: vocab_size is -%d (expected 1 to %d)", c->vocab_size, MAX_VOCAB);
+            if (!c->shared_classifier)
+                return fail(err, "impossible header: vocab_size is -%d (expected 1 to %d)", c->vocab_size, MAX_VOCAB);
             c->shared_classifier = p[36];
         }
         c->weight_type = c->version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
-        if (c->version == 2 && (!read_int(p + 37, "group_size", 1, MAX_WIDTH, &group_size, err) || !check_flat_groups(c, group_size, err))) return false;
+        if (c->version == 2 &&
+            (!read_int(p + 37, "group_size", 1, MAX_WIDTH, &group_size, err) || !check_flat_groups(c, group_size, err)))
+            return false;
         if (c->bos_id >= c->vocab_size || c->eos_ids[0] >= c->vocab_size) c->bos_id = -1, c->n_eos = 0;
         r->train_ctx = c->seq_len;
     } else {
         int n_longrope = 0;
         if (!read_config(p, c, &group_size, err) || !read_rope(p, r, &n_longrope, err)) return false;
         if (n_longrope != 0 && n_longrope != c->head_dim / 2)
-            return fail(err, "impossible header: longrope lists of %d factors (expected %d)", n_longrope, c->head_dim / 2);
+            return fail(err, "impossible header: longrope lists of %d factors (expected %d)", n_longrope,
+                        c->head_dim / 2);
         header += (size_t)n_longrope * 16;
         if (size < header) return fail(err, "truncated (%zu bytes found, the header has %zu)", size, header);
         if (n_longrope) {

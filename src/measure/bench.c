@@ -9,7 +9,7 @@
 
 enum {
     SHORT_PROMPT = 512,
-    DECODED = 32,    // tokens of a decoding run
+    DECODED = 32,  // tokens of a decoding run
     FEWEST_RUNS = 3,
     MOST_RUNS = 25,
 };
@@ -75,7 +75,8 @@ static double multiplying_speed(Error *err) {
     Workspace *workspace = memory ? workspace_new(SIZE, SIZE, err) : NULL;
     for (size_t i = 0; workspace && i < 2 * count; i++) memory[i] = (float)(i % 7) - 3;
     const Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
-    for (int i = 0; workspace && i < RUNS; i++) seconds[i] = multiply_once(SIZE, &w, memory + count, memory + 2 * count, workspace);
+    for (int i = 0; workspace && i < RUNS; i++)
+        seconds[i] = multiply_once(SIZE, &w, memory + count, memory + 2 * count, workspace);
     double flops = workspace ? 2 * (double)count * SIZE / median(seconds, RUNS) : 0;
     workspace_free(workspace);
     free(memory);
@@ -145,7 +146,8 @@ static bool bench_prefill(const Bench *b, int n, Error *err) {
 }
 
 static bool bench_decode(const Bench *b, int depth, Error *err) {
-    double seconds[MOST_RUNS], spent = 0, bytes = DECODED * (b->weight_bytes + cache_bytes(b, depth + (DECODED + 1) / 2.0));
+    double seconds[MOST_RUNS], spent = 0,
+                               bytes = DECODED * (b->weight_bytes + cache_bytes(b, depth + (DECODED + 1) / 2.0));
     int runs = 0;
     while (runs < FEWEST_RUNS || (runs < MOST_RUNS && spent < ENOUGH_SECONDS)) {
         if (!decode_once(b, depth, &seconds[runs], err)) return false;
@@ -155,8 +157,10 @@ static bool bench_decode(const Bench *b, int depth, Error *err) {
     print_row("decode", depth, DECODED, typical, bytes);
     double limit = reading_speed(&b->model->file, (size_t)cache_bytes(b, depth), err);
     if (limit == 0) return false;
-    fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %% of the %.2f GB/s at which the threads read as much memory\n", depth, speed * 1e-9,
-            100 * speed / limit, limit * 1e-9);
+    fprintf(stderr,
+            "run: decoding at depth %d reads %.2f GB/s, %.0f %% of the %.2f GB/s at which the threads read as much "
+            "memory\n",
+            depth, speed * 1e-9, 100 * speed / limit, limit * 1e-9);
     return true;
 }
 
@@ -177,7 +181,8 @@ bool bench(const Model *model, const RopePlan *plan, KvType kv, int depth, const
     double reading = reading_speed(&model->file, 0, err), multiplying = reading > 0 ? multiplying_speed(err) : 0;
     bool ok = multiplying > 0;
     if (ok) {
-        printf("%s# threads\t%d\n# read_gbytes_per_s\t%.3f\n# float32_gflops\t%.1f\n", heading, thread_count(), reading * 1e-9, multiplying * 1e-9);
+        printf("%s# threads\t%d\n# read_gbytes_per_s\t%.3f\n# float32_gflops\t%.1f\n", heading, thread_count(),
+               reading * 1e-9, multiplying * 1e-9);
         printf("phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s\n");
     }
     ok = ok && bench_decode(&b, 0, err) && bench_prefill(&b, prompt, err);

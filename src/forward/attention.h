@@ -2,7 +2,7 @@
 #ifndef ATTENTION_H
 #define ATTENTION_H
 
-#include "util.h"
+#include "../util.h"
 
 typedef enum { KV_F16, KV_F32, KV_Q8, N_KV_TYPES } KvType;
 

@@ -2,8 +2,8 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "settings.h"
-#include "transformer.h"
+#include "../forward/transformer.h"
+#include "../settings.h"
 
 enum { BENCH_DEPTH = 8192 };  // the deep measurements' depth, unless asked otherwise
 

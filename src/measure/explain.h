@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "settings.h"
+#include "../settings.h"
 
 // The table of --explain for a current length of `length` positions: `# key<TAB>value` lines, then one row per pair.
 void explain_pairs(const RopePlan *plan, int length);
