@@ -31,7 +31,7 @@ run: $(OBJECTS)
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) $(OPENMP) $(CFLAGS) -MMD -c $< -o $@
+	$(CC) $(FLAGS) $(OPENMP) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # Objects are made again when the compiler or its options change.
 build/flags: FORCE
