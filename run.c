@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rope.h"
+#include "src/forward/team.h"
 #include "src/forward/transformer.h"
 #include "src/measure/bench.h"
 #include "src/measure/explain.h"

@@ -11,30 +11,6 @@ enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 
 const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1};
 
-// ---- numbers --------------------------------------------------------------------------------------------------------
-
-// Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
-static bool is_decimal(const char *text) { return *text && text[strspn(text, "0123456789.eE+-")] == '\0'; }
-
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err) {
-    char *end;
-    double x = strtod(text, &end);
-    if (!is_decimal(text) || *end || !isfinite(x) || x < low || x > high)
-        return fail(err, "%s: '%.60s' is not a number from %g to %g", name, text, low, high);
-    *out = x;
-    return true;
-}
-
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err) {
-    char *end;
-    errno = 0;
-    long x = strtol(text, &end, 10);
-    if (!is_decimal(text) || *end || errno == ERANGE || x < low || x > high)
-        return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
-    *out = (int)x;
-    return true;
-}
-
 // ---- one setting ----------------------------------------------------------------------------------------------------
 
 static const char *const ramp_names[] = {"dims", "turns"};

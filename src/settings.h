@@ -20,10 +20,6 @@ typedef struct {
 
 extern const RopeSettings settings_nothing_said;
 
-// Strict numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it.
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
-
 // Sets one field by its option's name without dashes ("factor", "beta-fast", "window", ...).
 // *known tells whether there is such a field; false with the reason when the value is bad.
 bool settings_set(RopeSettings *settings, const char *key, const char *value, bool *known, Error *err);

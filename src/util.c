@@ -1,9 +1,10 @@
-#define _GNU_SOURCE  // sched_getaffinity
+// Errors as values, checked sizes, memory, numbers and files.
+#define _POSIX_C_SOURCE 200809L
 #include "util.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 bool fail(Error *err, const char *format, ...) {
     va_list args;
@@ -50,6 +48,50 @@ void *alloc_array(size_t count, size_t size, const char *what, Error *err) {
     }
     memset(memory, 0, padded);
     return memory;
+}
+
+enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
+
+void *arena_take(Arena *arena, size_t count, size_t size) {
+    size_t bytes, first = arena->used;
+    bool fits = mul_size(count, size, &bytes) && add_size(bytes, ARENA_ALIGNMENT - 1, &bytes) &&
+                add_size(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
+    if (!fits || first == SIZE_MAX) arena->used = SIZE_MAX;
+    return arena->memory ? arena->memory + first : NULL;
+}
+
+bool arena_open(Arena *arena, const char *what, Error *err) {
+    size_t bytes = arena->used ? arena->used : ARENA_ALIGNMENT;
+    arena->memory = bytes < SIZE_MAX ? aligned_alloc(ARENA_ALIGNMENT, bytes) : NULL;
+    arena->used = 0;
+    return arena->memory || fail(err, "%s: cannot get %zu bytes of memory", what, bytes);
+}
+
+void arena_close(Arena *arena) {
+    free(arena->memory);
+    *arena = (Arena){0};
+}
+
+// Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
+static bool is_decimal(const char *text) { return *text && text[strspn(text, "0123456789.eE+-")] == '\0'; }
+
+bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err) {
+    char *end;
+    double x = strtod(text, &end);
+    if (!is_decimal(text) || *end || !isfinite(x) || x < low || x > high)
+        return fail(err, "%s: '%.60s' is not a number from %g to %g", name, text, low, high);
+    *out = x;
+    return true;
+}
+
+bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err) {
+    char *end;
+    errno = 0;
+    long x = strtol(text, &end, 10);
+    if (!is_decimal(text) || *end || errno == ERANGE || x < low || x > high)
+        return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
+    *out = (int)x;
+    return true;
 }
 
 bool map_file(const char *path, MappedFile *file, Error *err) {
@@ -112,58 +154,6 @@ char *read_file(const char *path, size_t *length, Error *err) {
     text[used] = '\0';
     *length = used;
     return text;
-}
-
-// Processors are counted by the first of their siblings, whether that one is ours or not.
-int physical_cores(void) {
-#ifdef __linux__
-    cpu_set_t allowed, counted;
-    CPU_ZERO(&counted);
-    int cores = 0;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-            if (!CPU_ISSET(cpu, &allowed)) continue;
-            char path[96];
-            int first = cpu;
-            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-            FILE *siblings = fopen(path, "r");
-            if (siblings) {
-                if (fscanf(siblings, "%d", &first) != 1) first = cpu;
-                fclose(siblings);
-            }
-            if (first < 0 || first >= CPU_SETSIZE) first = cpu;
-            if (!CPU_ISSET(first, &counted)) cores++;
-            CPU_SET(first, &counted);
-        }
-        if (cores > 0) return cores;
-    }
-#endif
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (int)processors : 1;
-}
-
-int thread_count(void) {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-int thread_number(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
-void set_thread_count(int n) {
-#ifdef _OPENMP
-    omp_set_num_threads(n);
-#else
-    (void)n;
-#endif
 }
 
 double now_seconds(void) {

@@ -26,6 +26,19 @@ bool add_size(size_t a, size_t b, size_t *out);
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(size_t count, size_t size, const char *what, Error *err);
 
+// One stretch of memory that arrays are laid out on, each aligned to 64 bytes. A function that takes its arrays from an
+// arena is called twice: on an arena that starts as {0} and only counts, then, after arena_open, to get them for good.
+typedef struct {
+    uint8_t *memory;  // NULL: it only counts
+    size_t used;      // bytes taken so far; SIZE_MAX when their number does not fit in size_t
+} Arena;
+
+// The next `count` elements of `size` bytes, not cleared; NULL from an arena that only counts.
+void *arena_take(Arena *arena, size_t count, size_t size);
+// Gets the memory that was counted. False with the reason, which says how much was asked for `what`.
+bool arena_open(Arena *arena, const char *what, Error *err);
+void arena_close(Arena *arena);
+
 // A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
 typedef struct {
     const uint8_t *data;
@@ -35,17 +48,13 @@ typedef struct {
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
+// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it.
+bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
+bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
+
 // The whole of a file, or of standard input when path is "-", NUL-terminated. *length excludes the NUL.
 // NULL with the reason on failure. Free with free().
 char *read_file(const char *path, size_t *length, Error *err);
-
-// How many physical cores this process may use: processors that share a core count once.
-int physical_cores(void);
-
-// Threads that a parallel region will have, and the number of the one that asks, 0 to thread_count() - 1. Without OpenMP 1 and 0.
-int thread_count(void);
-int thread_number(void);
-void set_thread_count(int n);
 
 // Seconds from an arbitrary start, for measuring.
 double now_seconds(void);

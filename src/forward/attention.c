@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "team.h"
 
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
 

@@ -10,6 +10,7 @@
 
 #include "kernels.h"
 #include "simd.h"
+#include "team.h"
 
 const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8", "q4"};
 

@@ -101,6 +101,15 @@ static inline void ask_for(const void *p) {
     __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
 }
 
+// For a loop that waits for another thread: the processor's other work goes first for a moment.
+static inline void pause_briefly(void) {
+#if defined __SSE2__
+    _mm_pause();
+#elif defined __ARM_NEON && defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
 
 static inline vf load_bf16(const void *p) { return (vf)(__builtin_convertvector(*(const vh_mem *)p, vu) << 16); }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernels.h"
+#include "team.h"
 
 struct Session {
     const Model *model;

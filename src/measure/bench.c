@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../forward/team.h"
 #include "measure.h"
 
 enum {

@@ -1,0 +1,44 @@
+// A team of threads that goes through the forward pass together: who is in it, how it shares work, where it waits.
+#ifndef TEAM_H
+#define TEAM_H
+
+#include <stdatomic.h>
+
+// What the threads of a team share, each count on a cache line of its own. Starts as zeros, and serves one parallel
+// region after another.
+typedef struct {
+    _Alignas(64) atomic_uint arrived;  // threads that wait
+    _Alignas(64) atomic_uint rounds;   // times that all have arrived
+    _Alignas(64) atomic_int next_task;
+} TeamShared;
+
+// One thread's place in its team.
+typedef struct {
+    int number;  // 0 to size - 1
+    int size;
+    TeamShared *shared;
+} Team;
+
+// The calling thread's place. Every thread of an OpenMP parallel region calls it first; outside of one, and without
+// OpenMP, the team is the caller alone.
+Team team_join(TeamShared *shared);
+
+// Waits until every thread of the team has come here: what each wrote before, all can read behind it.
+void team_wait(const Team *team);
+
+// The items [*first, *end) of n that are this thread's: neighbours, about equally many for each.
+void team_share(const Team *team, int n, int *first, int *end);
+
+// The number of the next task that nobody has begun, from 0 on, for work whose pieces differ in size. The count begins
+// anew at every team_wait.
+int team_next_task(const Team *team);
+
+int thread_number(void);
+// How many threads a parallel region will have, and how to say it: 1 without OpenMP.
+int thread_count(void);
+void set_thread_count(int n);
+
+// How many physical cores this process may use: processors that share a core count once.
+int physical_cores(void);
+
+#endif
