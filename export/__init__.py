@@ -8,5 +8,5 @@
     llama2c         llama2.c's .bin, versions 0 to 2
     gguf            llama.cpp's files
     write           model.bin
-    tokenizer       tokenizer.bin; sentencepiece and bytelevel read what it is made from
+    tokenizer       tokenizer.bin; sentencepiece, tokenizer_json and bytelevel read what it is made from
 """

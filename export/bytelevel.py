@@ -1,29 +1,23 @@
-"""Byte-level BPE tokenizers: Hugging Face's tokenizer.json, tiktoken's ranks as Meta ships them, and those in GGUF files.
-
-A tokenizer.json describes a pipeline of many possible parts. What is asked for here is what Llama-architecture models have;
-anything else in the file, known or new, is refused by its key, so that no tokenizer is a silent approximation. A
-tokenizer.json that does what sentencepiece does (Llama 2) becomes a sentencepiece tokenizer, once it is proved to be one.
+"""Byte-level BPE vocabularies: the alphabet that spells bytes, the patterns that split a text into words, and the two
+files that hold nothing but tokens and merges: tiktoken's ranks as Meta ships them, and GGUF's lists.
 """
 
 import struct
 from base64 import b64decode
 
-from .common import MAX_VOCAB, Keys, Problem, notes, read_json, read_small
-from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from .common import Keys, Problem, read_small
+from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
 
-LLAMA3, GPT2, DIGITS_GPT2 = 1, 2, 3  # the split patterns of src/bytelevel.h
+LLAMA3, GPT2, DIGITS_GPT2 = 1, 2, 3  # the split patterns of src/text/unicode.h
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED = 1, 2, 4, 8, 16  # tokenizer.bin's flags
-MAX_MERGES = 1 << 24
 
 REGEXES = {
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": LLAMA3,
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": LLAMA3,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
 
-# Control tokens that end a text or a turn, for when no config.json says which.
-END_TOKENS = '</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>'
-
-# Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same tokenizer.model
-# with some of these still called reserved; the ids of those that are in use were never changed.
+# Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same
+# tokenizer.model with some of these still called reserved; the ids of those that are in use were never changed.
 LLAMA3_RANKS = 128000
 LLAMA3_CONTROL = [
     '<|begin_of_text|>', '<|end_of_text|>', '<|reserved_special_token_0|>', '<|reserved_special_token_1|>',
@@ -32,7 +26,8 @@ LLAMA3_CONTROL = [
 
 
 def byte_alphabet():
-    """GPT-2's characters for bytes: printable ones of Latin-1 stand for themselves, the others are put from U+0100 on."""
+    """GPT-2's characters for bytes: printable ones of Latin-1 stand for themselves, the
+    others are put from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {**{chr(byte): byte for byte in printable}, **{chr(256 + i): byte for i, byte in enumerate(others)}}
@@ -49,138 +44,6 @@ def bytes_of(text):
         return None
 
 
-# ---- tokenizer.json ---------------------------------------------------------------------------------------------------
-
-def inner(keys, key, null=None):
-    """The object at `key`; an empty one (which has no type) for a null or none."""
-    value = keys.get(key, lambda v: isinstance(v, dict), 'an object', null, null)
-    return Keys(keys.path, value or {}, '%s%s.' % (keys.inside, key))
-
-
-def steps(keys, key, members):
-    """A pipeline's part as a list of single steps: a Sequence's members, or the part alone, or nothing."""
-    part = inner(keys, key)
-    if not part.values:
-        return []
-    if part.values.get('type') != 'Sequence':
-        return [part]
-    part.only('type', 'Sequence')
-    listed = part.get(members, lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v), 'a list of objects')
-    finished(part)
-    return [Keys(part.path, value, '%s%s[%d].' % (part.inside, members, i)) for i, value in enumerate(listed)]
-
-
-def finished(keys):
-    """Nothing may stand there that nobody asked for."""
-    for key in keys.values:
-        if key not in keys.asked:
-            keys.refuse(key, 'no such key')
-
-
-def a_text(value):
-    return isinstance(value, str) and value != ''
-
-
-def read_tokenizer_json(path):
-    """The tokenizer as read_sentencepiece gives it, with `kind` 1, `split` and `merges` if it is a byte-level one."""
-    top = read_json(path)
-    top.get('version', lambda v: v == '1.0', '"1.0"', None)
-    for key in 'truncation', 'padding':
-        if top.get(key, lambda v: isinstance(v, dict), 'an object', None, None):
-            notes.append('%s of %s is not used: a text is encoded as it is' % (key, path))
-    model = inner(top, 'model')
-    model.only('type', 'BPE')  # which very old files do not say
-    model.only('dropout', None, 0.0, 0)
-    for key in 'continuing_subword_prefix', 'end_of_word_suffix':
-        model.only(key, None, '')
-    vocab = model.get('vocab', lambda v: isinstance(v, dict) and 0 < len(v) <= MAX_VOCAB and all(
-        type(x) is int for x in v.values()) and sorted(v.values()) == list(range(len(v))), 'tokens and their ids, 0, 1, 2 ...')
-    merges = read_merges(model, vocab)
-    unknown = model.get('unk_token', a_text, 'a token', None, None)
-    model.get('fuse_unk', lambda v: type(v) is bool, 'true or false', False)  # no character is ever unknown: see below
-    if any(step.values.get('type') == 'ByteLevel' for step in steps(top, 'pre_tokenizer', 'pretokenizers')):
-        tokenizer = read_bytelevel(top, model, vocab, merges)
-    else:
-        tokenizer = read_characters(top, model, vocab, merges, unknown)
-    tokenizer['bos_id'] = read_post_processor(top, tokenizer['tokens'])
-    ends = [text.encode() for text in END_TOKENS]
-    tokenizer['eos_ids'] = [id for id, (text, _, kind) in enumerate(tokenizer['tokens']) if kind == CONTROL and text in ends]
-    finished(model)
-    finished(top)
-    return tokenizer
-
-
-def read_merges(model, vocab):
-    """The pairs to merge in their order, each a tuple of two tokens."""
-    merges = model.get('merges', lambda v: isinstance(v, list) and len(v) <= MAX_MERGES, 'a list of pairs')
-    pairs = {}
-    for i, merge in enumerate(merges):
-        if isinstance(merge, str) and merge.startswith('#version'):
-            continue
-        pair = merge.split(' ') if isinstance(merge, str) else merge
-        if not (isinstance(pair, list) and len(pair) == 2 and all(a_text(half) and half in vocab for half in pair)
-                and ''.join(pair) in vocab):
-            raise Problem(model.path, 'model.merges[%d] cannot be used (found %.60r, expected two tokens that are one together)'
-                          % (i, merge))
-        pairs[tuple(pair)] = i  # of two places of a pair the last one counts
-    return sorted(pairs, key=pairs.get)
-
-
-def read_added_tokens(top, vocab):
-    """The added tokens as Keys with content, id, special and normalized, after those of the vocabulary."""
-    added, next_id = {}, len(vocab)
-    listed = top.get('added_tokens', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v), 'a list of objects',
-                     [], [])
-    for i, values in enumerate(listed):
-        token = Keys(top.path, values, 'added_tokens[%d].' % i)
-        content = token.get('content', lambda v: a_text(v) and v not in added, 'a text that was not added before')
-        id = vocab.get(content, next_id)  # what the library gives it, whatever the file says
-        token.get('id', lambda v: v == id and type(v) is int, 'the id %d' % id)
-        next_id += id == next_id
-        special = token.flag('special', False)
-        for flag in 'single_word', 'lstrip', 'rstrip':
-            if token.flag(flag, False) and not special:  # special ones are not sought in text
-                token.refuse(flag, 'false')
-        token.flag('normalized', True)
-        finished(token)
-        added[content] = token
-    return added
-
-
-def read_post_processor(top, tokens):
-    """The id of the token that is put before a text, or -1."""
-    bos_id = -1
-    for step in steps(top, 'post_processor', 'processors'):
-        step.only('type', 'ByteLevel', 'TemplateProcessing')
-        if step.values.get('type') != 'TemplateProcessing':
-            step.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))  # about places in the text, not about ids
-            finished(step)
-            continue
-        single = step.get('single', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v), 'a list of objects')
-        names = [x['SpecialToken'].get('id') if isinstance(x.get('SpecialToken'), dict) else None for x in single]
-        if names.count(None) != 1 or 'Sequence' not in single[names.index(None)] or names.index(None) > 1:
-            step.refuse('single', 'the text, with one token before it at most')
-        if single[-1] is not single[names.index(None)]:
-            notes.append('%ssingle puts a token behind the text, which is not done: a prompt is never ended' % step.inside)
-        step.asked.add('pair')
-        step.get('special_tokens', lambda v: isinstance(v, dict), 'an object', {})
-        if names[0] is not None:
-            token = inner(inner(step, 'special_tokens'), str(names[0]))
-            ids = token.get('ids', lambda v: isinstance(v, list) and len(v) == 1 and type(v[0]) is int and
-                            0 <= v[0] < len(tokens), 'one token id')
-            bos_id = ids[0]
-        finished(step)
-    return bos_id
-
-
-def spelled(path, text):
-    """A token's text in UTF-8."""
-    try:
-        return text.encode('utf-8')
-    except UnicodeEncodeError:
-        raise Problem(path, 'token %a is not text' % text[:40])
-
-
 def check_spellings(path, tokens):
     seen = set()
     for id, (text, _, kind) in enumerate(tokens):
@@ -188,230 +51,32 @@ def check_spellings(path, tokens):
             raise Problem(path, 'token %d cannot be represented (found %d bytes, expected 1 to %d)'
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
-            raise Problem(path, 'token %d cannot be represented (found %r, which is another token, too)' % (id, text[:40]))
+            raise Problem(path, 'token %d cannot be represented (found %r, which is another token, too)'
+                          % (id, text[:40]))
         if kind != UNUSED:
             seen.add(text)
-
-
-# ---- byte-level: the vocabulary is spelled in an alphabet of bytes ---------------------------------------------------------
-
-def read_bytelevel(top, model, vocab, merges):
-    split, prefix = read_pre_tokenizer(top)
-    for step in steps(top, 'normalizer', 'normalizers'):
-        step.refuse('type', 'no normalizer')
-    decoder = inner(top, 'decoder')
-    decoder.get('type', lambda v: v == 'ByteLevel', '"ByteLevel"')
-    decoder.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))  # which mean nothing to a decoder
-    finished(decoder)
-    model.only('byte_fallback', False)
-    ignore_merges = model.flag('ignore_merges', False)
-
-    # A token that is not spelled in the alphabet can only be decoded: nothing merges to it.
-    tokens = [[bytes_of(text), 0.0, NORMAL] for text in sorted(vocab, key=vocab.get)]
-    merges = [(vocab[a], vocab[b], vocab[a + b]) for a, b in merges if tokens[vocab[a + b]][0] is not None]
-    for text, id in vocab.items():
-        if tokens[id][0] is None:
-            tokens[id] = [spelled(top.path, text), 0.0, UNUSED]
-    missing = missing_bytes(tokens)
-    if missing and model.values.get('unk_token') is not None:
-        model.refuse('unk_token', 'null, since %d bytes have no token' % missing)
-    if missing:
-        notes.append('%s has no tokens for %d bytes: they are left out of texts, as by the library' % (top.path, missing))
-
-    made, spelt = {merged for _, _, merged in merges}, {text: id for id, (text, _, _) in enumerate(tokens)}
-    for text, token in read_added_tokens(top, vocab).items():
-        raw, id, special = spelled(top.path, text), token.values['id'], token.values.get('special')
-        if id == len(tokens):
-            tokens.append([raw, 0.0, CONTROL if special else USER_DEFINED])
-            if raw in spelt and not special:  # it is cut out of every text: what merges would make the same comes up no more
-                tokens[spelt[raw]][2] = UNUSED
-            continue
-        if tokens[id][0] != raw:
-            token.refuse('content', 'plain ASCII, since the vocabulary has it in its alphabet of bytes')
-        framed = text[0] == '<' and text[-1] == '>' and any(c.isalpha() for c in text)  # never one word of any pattern
-        if special and (id in made or len(raw) == 1 or ignore_merges and not framed):
-            token.refuse('special', 'false for a token that ordinary text may have')
-        tokens[id][2] = CONTROL if special else USER_DEFINED
-    check_user_defined(top, prefix)
-    check_spellings(top.path, tokens)
-    merges = [merge for merge in merges if all(tokens[id][2] != UNUSED for id in merge)]
-    return {'kind': 1, 'tokens': tokens, 'flags': PREFIX * prefix + IGNORE_MERGES * ignore_merges, 'unk_id': -1, 'split': split,
-            'merges': merges}
 
 
 def missing_bytes(tokens):
     return 256 - len({text for text, _, kind in tokens if kind in (NORMAL, USER_DEFINED) and len(text) == 1})
 
 
-def read_pre_tokenizer(top):
-    """The split pattern, and whether a space is put before the text."""
-    *before, last = steps(top, 'pre_tokenizer', 'pretokenizers')
-    last.only('type', 'ByteLevel')
-    last.asked.add('trim_offsets')  # about places in the text, not about ids
-    prefix, own_regex = last.flag('add_prefix_space', True), last.flag('use_regex', True)
-    finished(last)
-    if before and prefix:
-        last.refuse('add_prefix_space', 'false behind another step')
-    split = GPT2 if own_regex else None
-    for step in before:
-        step.only('type', 'Split', 'Digits')
-        if len(before) > 1 or own_regex != (step.values.get('type') == 'Digits'):
-            step.refuse('type', 'either Digits before a ByteLevel with use_regex, or Split before one without')
-        if own_regex:
-            step.get('individual_digits', lambda v: v is True, 'true')
-            split = DIGITS_GPT2
-        else:
-            pattern = inner(step, 'pattern')
-            split = REGEXES[pattern.get('Regex', lambda v: isinstance(v, str) and v in REGEXES, "Llama 3's or GPT-2's pattern")]
-            finished(pattern)
-            invert = step.flag('invert')  # the pattern leaves nothing out, so what is kept is all the same
-            step.get('behavior', lambda v: v == 'Isolated' or v == 'Removed' and invert, '"Isolated"')
-        finished(step)
-    if not split:
-        last.refuse('use_regex', 'true, or a Split before it')
-    return split, prefix
-
-
-def check_user_defined(top, prefix):
-    """The library seeks normalized tokens where the others have left off; ours are all sought at once. It is the same unless
-    one that is sought in text can overlap with one of the other sort."""
-    tokens = top.values.get('added_tokens') or []
-    sought = [(token['content'], token.get('normalized', True)) for token in tokens if not token.get('special')]
-    if len(sought) * len(tokens) > 10 ** 7:
-        raise Problem(top.path, 'has too many added_tokens (found %d, %d of them not special)' % (len(tokens), len(sought)))
-    for text, normalized in sought:
-        if prefix and text[0] == ' ':
-            raise Problem(top.path, 'added token %r has a space in front, where add_prefix_space may put one, too' % text)
-        for other in tokens:
-            if other.get('normalized', True) != normalized and overlap(text, other['content']):
-                raise Problem(top.path, 'added tokens %r and %r may overlap, and only one of them is normalized'
-                              % (text, other['content']))
-
-
-def overlap(a, b):
-    return a in b or b in a or any(x.endswith(y[:n]) for x, y in ((a, b), (b, a)) for n in range(1, len(y)))
-
-
-# ---- characters: sentencepiece's BPE as Hugging Face writes it down -----------------------------------------------------
-
-def read_characters(top, model, vocab, merges, unknown):
-    """A sentencepiece tokenizer out of a tokenizer.json such as Llama 2's."""
-    flags = read_metaspace(top)
-    model.get('byte_fallback', lambda v: v is True, 'true, or a ByteLevel pre_tokenizer')
-    model.only('ignore_merges', False)
-    if unknown not in vocab:
-        model.refuse('unk_token', 'a token of the vocabulary')
-    tokens = [[spelled(top.path, text), 0.0, NORMAL] for text in sorted(vocab, key=vocab.get)]
-    for byte in range(256):  # so no character is unknown
-        if '<0x%02X>' % byte not in vocab:
-            model.refuse('byte_fallback', 'false without a token <0x%02X>' % byte)
-        tokens[vocab['<0x%02X>' % byte]][2] = BYTE
-    tokens[vocab[unknown]][2] = UNKNOWN
-    for text, token in read_added_tokens(top, vocab).items():
-        id = token.values['id']
-        if not token.values.get('special'):
-            token.refuse('special', 'true: the library puts a space behind other added tokens')
-        if id == len(tokens):
-            tokens.append([spelled(top.path, text), 0.0, NORMAL])
-        if tokens[id][2] == NORMAL:
-            tokens[id][2] = CONTROL
-    score_merges(model, vocab, merges, tokens)
-    for token in tokens:
-        if b' ' in token[0] and token[2] == NORMAL:
-            raise Problem(top.path, 'token %r cannot be represented (it has a space: in texts that is U+2581)' % token[0][:40])
-        token[0] = token[0].replace(b'\xe2\x96\x81', b' ')
-    check_spellings(top.path, tokens)
-    return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK + HIDE_UNUSED, 'unk_id': vocab[unknown]}
-
-
-def read_metaspace(top):
-    """How spaces are written, which has two spellings; the flags about the space in front."""
-    flags, replaced = 0, False
-    for step in steps(top, 'normalizer', 'normalizers'):
-        step.only('type', 'Prepend', 'Replace')
-        if step.values.get('type') == 'Prepend':
-            step.get('prepend', lambda v: v == '\u2581' and not replaced, '"\u2581", before anything else')
-            flags = PREFIX
-        else:
-            step.get('pattern', lambda v: v == {'String': ' '}, '{"String": " "}')
-            step.get('content', lambda v: v == '\u2581', '"\u2581"')
-            replaced = True
-        finished(step)
-    for step in steps(top, 'pre_tokenizer', 'pretokenizers'):
-        step.get('type', lambda v: v == 'Metaspace' and not replaced and not flags, 'ByteLevel, or Metaspace and no normalizer')
-        step.get('replacement', lambda v: v == '\u2581', '"\u2581"')
-        step.get('split', lambda v: v is False, 'false')
-        scheme = step.get('prepend_scheme', lambda v: v in ('first', 'always', 'never'), 'first, always or never', 'always')
-        step.get('add_prefix_space', lambda v: v is (scheme != 'never'), 'what prepend_scheme says', None)
-        step.asked.add('str_rep')
-        flags, replaced = (PREFIX + PREFIX_UNLESS_SPACE if scheme != 'never' else 0), True
-        finished(step)
-    if not replaced:
-        raise Problem(top.path, 'normalizer, pre_tokenizer cannot be used (expected a ByteLevel, or that spaces become U+2581)')
-    stripped = False
-    for step in steps(top, 'decoder', 'decoders'):
-        step.only('type', 'Replace', 'ByteFallback', 'Fuse', 'Strip', 'Metaspace')
-        kind = step.values.get('type')
-        if kind == 'Strip':
-            stripped = all(step.get(key, lambda v: v == x and type(v) is type(x), repr(x)) == x
-                           for key, x in (('content', ' '), ('start', 1), ('stop', 0))) or stripped
-        if kind == 'Replace':
-            step.get('pattern', lambda v: v == {'String': '\u2581'}, '{"String": "\u2581"}')
-            step.get('content', lambda v: v == ' ', '" "')
-        if kind == 'Metaspace':
-            step.get('replacement', lambda v: v == '\u2581', '"\u2581"')
-            stripped = step.get('prepend_scheme', lambda v: v in ('first', 'always', 'never'), 'a scheme', 'always') != 'never'
-            step.asked.update(('add_prefix_space', 'str_rep', 'split'))
-        finished(step)
-    if stripped != bool(flags):
-        raise Problem(top.path, 'decoder cannot be represented (it %s a space, but texts %s)' % (
-            ('strips', 'get none') if stripped else ('keeps', 'are given one')))
-    return flags
-
-
-def score_merges(model, vocab, merges, tokens):
-    """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come first, is the
-    list of merges; refused when it is not. Two things make it so. (In which order the merges stand that make one token does not
-    matter: only one of them ever comes up, which the merges of better tokens decide when they take the token's text.)"""
-    def refuse(why, *what):
-        raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)" % (why % what))
-
-    listed, order = set(merges), {}
-    for a, b in merges:
-        # 1. The merges that make a token stand together.
-        if order.setdefault(a + b, len(order)) != len(order) - 1:
-            refuse('%.40r is made both before and after another token', a + b)
-        for text in a, b, a + b:
-            if tokens[vocab[text]][2] != NORMAL:
-                refuse('%.40r is made of control or byte tokens, or is one', a + b)
-    for text, id in vocab.items():
-        if tokens[id][2] != NORMAL:
-            continue
-        tokens[id][1] = -float(order.get(text, len(order)))
-        if len(text) > 1 and text not in order:  # (old converters forgot the merges of the token whose score was 0)
-            tokens[id][2] = UNUSED
-            continue
-        # 2. Every pair of symbols (tokens that can come up, characters) that spells a token is listed.
-        for i in range(1, len(text)):
-            a, b = text[:i], text[i:]
-            if (a, b) not in listed and all(len(x) == 1 or x in order for x in (a, b)):
-                refuse('%.40r and %.40r are no merge, but make a token', a, b)
-
-
-# ---- tiktoken's ranks, GGUF ----------------------------------------------------------------------------------------------
+# ---- tiktoken's ranks, GGUF -----------------------------------------------------------------------------------------
 
 def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
-    """Llama 3's tokenizer.model: a line for each token, in base64 and with its rank, which is its id. The pattern and the
-    control tokens are not in the file: they are Llama 3's, so nothing but its number of tokens will do."""
+    """Llama 3's tokenizer.model: a line for each token, in base64 and with its rank, which is its id. The pattern and
+    the control tokens are not in the file: they are Llama 3's, so nothing but its number of tokens will do."""
     ranks, tokens = {}, []
     for i, line in enumerate(read_small(path).splitlines()):
         try:
             text, rank = line.split(b' ')
             token, id = b64decode(text, validate=True), int(rank)
         except ValueError:
-            raise Problem(path, 'line %d cannot be used (found %.60r, expected a token in base64 and its rank)' % (i + 1, line))
+            raise Problem(path, 'line %d cannot be used (found %.60r, expected a token in base64 and its rank)'
+                          % (i + 1, line))
         if token in ranks or id != len(tokens):
-            raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)' % (i + 1, id, len(tokens)))
+            raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)'
+                          % (i + 1, id, len(tokens)))
         ranks[token] = id
         tokens.append([token, 0.0, NORMAL])
     if len(tokens) != n_ranks:
@@ -436,10 +101,12 @@ def read_gguf(path, values):
     """The byte-level tokenizer of a GGUF file, from its settings tokenizer.ggml.*, texts being bytes."""
     keys = Keys(path, values, 'tokenizer.ggml.')
     pre = keys.get('pre', lambda v: v in GGUF_SPLITS, 'one of ' + ', '.join(GGUF_SPLITS))
-    texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v), 'a list')
+    texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v),
+                                    'a list')
                            for key, kind in (('tokens', bytes), ('token_type', int), ('merges', bytes)))
     if len(texts) != len(kinds) or not texts:
-        raise Problem(path, 'tokenizer.ggml.tokens and token_type do not fit (found %d and %d)' % (len(texts), len(kinds)))
+        raise Problem(path, 'tokenizer.ggml.tokens and token_type do not fit (found %d and %d)'
+                      % (len(texts), len(kinds)))
     tokens, ids, merges = [], {}, {}
     for id, (text, kind) in enumerate(zip(texts, kinds)):
         if kind not in (NORMAL, CONTROL, USER_DEFINED, UNUSED):
@@ -460,9 +127,11 @@ def read_gguf(path, values):
     if missing_bytes(tokens):
         raise Problem(path, 'tokenizer.ggml.tokens has no tokens for %d bytes' % missing_bytes(tokens))
     ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
-    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (GGUF_SPLITS[pre] == LLAMA3),  # as llama.cpp takes them
+    # The flags as llama.cpp takes them.
+    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (GGUF_SPLITS[pre] == LLAMA3),
             'bos_id': keys.integer('bos_token_id', len(tokens) - 1, -1, -1, 0), 'unk_id': -1,
-            'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)), 'split': GGUF_SPLITS[pre], 'merges': list(merges)}
+            'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)), 'split': GGUF_SPLITS[pre],
+            'merges': list(merges)}
 
 
 def write_bytelevel_tokenizer(file, tokenizer):

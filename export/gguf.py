@@ -7,8 +7,8 @@ are moved as they lie.
 import struct
 from math import log, pi, prod
 
-from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, is_number,
-                     notes, size_of)
+from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
+                     is_number, notes, size_of)
 from .tensors import Checkpoint, Tensor
 
 NAMES = {

@@ -8,13 +8,14 @@ from . import bytelevel
 from .common import Keys, Problem, notes, read_json, read_small
 from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, checked_tokens, demand_bytes,
                             read_sentencepiece, unknown_token)
+from .tokenizer_json import read_tokenizer_json
 
 
 def read_tokenizer(path):
     """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
     start = read_small(path)[:4096]
     if start.lstrip()[:1] == b'{':
-        return bytelevel.read_tokenizer_json(path)
+        return read_tokenizer_json(path)
     if re.match(rb'[A-Za-z0-9+/]+=* [0-9]+\r?\n', start):  # tiktoken's: a token in base64 and its rank
         return bytelevel.read_tiktoken(path)
     return read_sentencepiece(path)

@@ -249,7 +249,7 @@ def read_zip(path):
         if size > TEXT_LIMIT or at + size > end:
             raise Problem(path, 'has a bad zip directory (found %d bytes at %d)' % (size, at))
         file.seek(at)
-        return {name: place(path, part, at, name, *entry) for name, *entry in directory(path, file.read(size), count)}
+        return {name: place(path, part, at, name, entry) for name, *entry in directory(path, file.read(size), count)}
 
 
 def directory(path, data, count):
@@ -276,8 +276,9 @@ def directory(path, data, count):
         raise Problem(path, 'has a damaged zip directory (at byte %d of it)' % at)
 
 
-def place(path, part, directory_at, name, flags, method, stored, size, offset):
+def place(path, part, directory_at, name, entry):
     """Where an entry's bytes are: behind a header of its own, whose name and extra field may have any length."""
+    flags, method, stored, size, offset = entry
     mark, _, _, own_method, _, _, _, _, _, n_name, n_extra = part(offset, '4s5H3I2H')
     start = offset + 30 + n_name + n_extra
     if mark != b'PK\3\4' or start + size > directory_at:

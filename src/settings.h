@@ -1,47 +1,45 @@
-// What the command line says about RoPE, and how it goes together with what the model says.
-#ifndef SETTINGS_H
-#define SETTINGS_H
+// What is said about RoPE, on the command line and in a model, and how the two go together.
+#pragma once
 
 #include "../rope.h"
-#include "model/model.h"
 #include "util.h"
 
-// Everything that can be said; 0 (or -1 where 0 has a meaning) is "not said".
+enum { MAX_METHOD_NAME = 160 };
+
+// What the command line can say; 0 (or -1 where 0 has a meaning) is "not said".
 typedef struct {
-    char name[160];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
-    int method;      // row of rope_methods, -1: not said
+    char name[MAX_METHOD_NAME];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
+    int method;                  // row of rope_methods, -1: not said
     bool dynamic;
     bool is_window;  // the pseudo-method `window`: none, with a window of the trained context
+    bool of_all;     // from the list `all`: left out where the model lacks what the method needs
     double factor, theta, beta_fast, beta_slow, attention_factor, low_freq_factor, high_freq_factor;
-    int train_ctx;
-    int ramp;           // RopeRamp, -1: not said
-    int window, sinks;  // -1: not said
+    int train_ctx, ramp, window, sinks;  // a RopeRamp; -1: not said, but for train_ctx
 } RopeSettings;
 
 extern const RopeSettings settings_nothing_said;
 
-// Sets one field by its option's name without dashes ("factor", "beta-fast", "window", ...).
-// *known tells whether there is such a field; false with the reason when the value is bad.
-bool settings_set(RopeSettings *settings, const char *key, const char *value, bool *known, Error *err);
-
-// Reads a list of methods for --rope: names between commas, each with settings after colons
-// ("none,yarn:factor=2,4,8:ramp=turns"; several values make several methods), or `all`. Fields that a method does not
-// set itself are taken from `base`. Returns an array of *n settings that the caller frees, or NULL with the reason.
-RopeSettings *settings_parse_list(const char *text, const RopeSettings *base, bool has_longrope_lists, int *n,
-                                  Error *err);
-
-// What runs: the settings, else the model's, field by field; then the defaults for `context` positions.
-// model may be NULL: then head_dim, theta and train_ctx must be in *config already.
+// What runs.
 typedef struct {
-    RopeConfig rope;
-    int window, sinks;
-    char name[160];  // the method's row name in tables
+    RopeConfig rope;             // complete, and checked
+    int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
+    char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
 
-bool settings_resolve(const RopeSettings *settings, const Model *model, RopeConfig start, int context, RopePlan *plan,
+// Reads a method's name ("yarn", "dynamic-ntk", "window") into `settings`. False when there is none of that name.
+bool settings_read_method(RopeSettings *settings, const char *name);
+// Writes the full name ("dynamic-ntk") to `out`.
+void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
+
+// Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
+// that s = l / L) and max(1, context / L) for a static one.
+void settings_fill_defaults(RopeConfig *config, int context);
+// NULL when a complete configuration makes sense, else the reason why not.
+const char *settings_check(const RopeConfig *config);
+
+// The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
+// `context` positions. False with the reason when the result makes no sense.
+bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err);
-
-// One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing to say.
+// One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);
-
-#endif

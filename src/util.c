@@ -1,4 +1,4 @@
-// Errors as values, checked sizes, memory, numbers and files.
+// Errors as values, memory, numbers, files and signals.
 #define _POSIX_C_SOURCE 200809L
 #include "util.h"
 
@@ -24,32 +24,6 @@ bool fail(Error *err, const char *format, ...) {
     return false;
 }
 
-bool mul_size(size_t a, size_t b, size_t *out) {
-    *out = a * b;
-    return a == 0 || b <= SIZE_MAX / a;
-}
-
-bool add_size(size_t a, size_t b, size_t *out) {
-    *out = a + b;
-    return b <= SIZE_MAX - a;
-}
-
-void *alloc_array(size_t count, size_t size, const char *what, Error *err) {
-    size_t bytes, padded;
-    if (!mul_size(count, size, &bytes) || !add_size(bytes, 63, &padded)) {
-        fail(err, "%s: %zu elements of %zu bytes do not fit in the address space", what, count, size);
-        return NULL;
-    }
-    padded = padded / 64 * 64;
-    void *memory = aligned_alloc(64, padded ? padded : 64);
-    if (!memory) {
-        fail(err, "%s: cannot get %zu bytes of memory", what, padded);
-        return NULL;
-    }
-    memset(memory, 0, padded);
-    return memory;
-}
-
 enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
 
 void *arena_take(Arena *arena, size_t count, size_t size) {
@@ -72,6 +46,26 @@ void arena_close(Arena *arena) {
     *arena = (Arena){0};
 }
 
+void *alloc_array(size_t count, size_t size, const char *what, Error *err) {
+    Arena arena = {0};
+    arena_take(&arena, count, size);
+    size_t bytes = arena.used;
+    if (bytes == SIZE_MAX)
+        fail(err, "%s: %zu elements of %zu bytes do not fit in the address space", what, count, size);
+    else if (arena_open(&arena, what, err)) memset(arena.memory, 0, bytes);
+    return arena.memory;
+}
+
+size_t available_memory(void) {
+    size_t kilobytes = 0;
+    char line[128];
+    FILE *info = fopen("/proc/meminfo", "r");
+    while (info && fgets(line, sizeof line, info))
+        if (sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
+    if (info) fclose(info);
+    return kilobytes ? kilobytes * 1024 : SIZE_MAX;
+}
+
 // Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
 static bool is_decimal(const char *text) { return *text && text[strspn(text, "0123456789.eE+-")] == '\0'; }
 
@@ -86,9 +80,8 @@ bool parse_double(const char *name, const char *text, double low, double high, d
 
 bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err) {
     char *end;
-    errno = 0;
     long x = strtol(text, &end, 10);
-    if (!is_decimal(text) || *end || errno == ERANGE || x < low || x > high)
+    if (!is_decimal(text) || *end || x < low || x > high)
         return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
     *out = (int)x;
     return true;
@@ -99,21 +92,15 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
     int fd = open(path, O_RDONLY);
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        close(fd);
-        return fail(err, "%s: not a regular file", path);
-    }
-    if (info.st_size == 0) {
-        close(fd);
-        return fail(err, "%s: the file is empty", path);
-    }
-    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    void *data = regular ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     int reason = errno;
     close(fd);
+    if (!regular) return fail(err, "%s: not a regular file", path);
+    if (info.st_size == 0) return fail(err, "%s: the file is empty", path);
     if (data == MAP_FAILED)
         return fail(err, "%s: cannot map %lld bytes (%s)", path, (long long)info.st_size, strerror(reason));
-    file->data = data;
-    file->size = (size_t)info.st_size;
+    *file = (MappedFile){data, (size_t)info.st_size};
     return true;
 }
 
@@ -124,14 +111,10 @@ void unmap_file(MappedFile *file) {
 
 char *read_file(const char *path, size_t *length, Error *err) {
     bool is_stdin = strcmp(path, "-") == 0;
-    FILE *in = is_stdin ? stdin : fopen(path, "rb");
     const char *name = is_stdin ? "standard input" : path;
-    if (!in) {
-        fail(err, "%s: cannot open (%s)", name, strerror(errno));
-        return NULL;
-    }
+    FILE *in = is_stdin ? stdin : fopen(path, "rb");
     size_t capacity = 1 << 16, used = 0;
-    char *text = malloc(capacity);
+    char *text = in ? malloc(capacity) : NULL;
     while (text) {
         used += fread(text + used, 1, capacity - used - 1, in);
         if (used < capacity - 1) break;
@@ -140,24 +123,46 @@ char *read_file(const char *path, size_t *length, Error *err) {
         text = grown;
         capacity *= 2;
     }
-    bool bad = ferror(in);
-    if (!is_stdin) fclose(in);
-    if (!text) {
-        fail(err, "%s: no memory for its text (%zu bytes so far)", name, used);
-        return NULL;
-    }
-    if (bad) {
-        fail(err, "%s: cannot read (%s)", name, strerror(errno));
-        free(text);
-        return NULL;
-    }
-    text[used] = '\0';
+    bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
+                (text || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
+                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno)));
+    if (in && !is_stdin) fclose(in);
     *length = used;
-    return text;
+    if (good) text[used] = '\0';
+    else free(text);
+    return good ? text : NULL;
 }
 
 double now_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+void catch_interrupt(int flags) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags | (int)SA_RESETHAND};
+    if (!interrupted) sigaction(SIGINT, &action, NULL);
+}
+
+void catch_termination(void) {
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+}
+
+static void on_bus_error(int signal_number) {
+    static const char message[] = "run: a file became shorter while it was in use\n";
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(128 + signal_number);
+    _exit(EXIT_FAILURE);
+}
+
+void catch_file_errors(void) {
+    signal(SIGBUS, on_bus_error);
+    signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,27 +1,25 @@
-// Small things that every file needs: errors as values, checked sizes, files as memory.
-#ifndef UTIL_H
-#define UTIL_H
+// Small things that every file needs: errors as values, checked sizes, files as memory, signals.
+#pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// What went wrong, as one line of text without the program's name and without a newline.
-// Functions that can fail take an Error* last, return false (or NULL) and leave the reason there.
+// What went wrong: one line, without the program's name. Functions that can fail take an Error* last, return false (or
+// NULL) and leave the reason there.
 typedef struct {
     char text[512];
 } Error;
-
 // Writes the reason (printf style, cut when too long) and returns false, so that `return fail(err, ...)` reads well.
 // Control characters in it (a hostile file's names) become '?', so that an error stays one line.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Sizes are products of counts below 2^31 and small numbers, which 64 bits hold; longer products go through mul_size.
 _Static_assert(sizeof(size_t) >= 8, "a 64-bit machine: models are mapped whole, and so are their sizes");
-
 // *out = a * b, or a + b. False when the true result does not fit in size_t.
-bool mul_size(size_t a, size_t b, size_t *out);
-bool add_size(size_t a, size_t b, size_t *out);
+static inline bool mul_size(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool add_size(size_t a, size_t b, size_t *out) { return !__builtin_add_overflow(a, b, out); }
 
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(size_t count, size_t size, const char *what, Error *err);
@@ -32,19 +30,20 @@ typedef struct {
     uint8_t *memory;  // NULL: it only counts
     size_t used;      // bytes taken so far; SIZE_MAX when their number does not fit in size_t
 } Arena;
-
 // The next `count` elements of `size` bytes, not cleared; NULL from an arena that only counts.
 void *arena_take(Arena *arena, size_t count, size_t size);
 // Gets the memory that was counted. False with the reason, which says how much was asked for `what`.
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
 
+// What the machine can give now without swapping, in bytes; SIZE_MAX when it does not say.
+size_t available_memory(void);
+
 // A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
 typedef struct {
     const uint8_t *data;
     size_t size;
 } MappedFile;
-
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
@@ -52,11 +51,19 @@ void unmap_file(MappedFile *file);
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
 bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
 
-// The whole of a file, or of standard input when path is "-", NUL-terminated. *length excludes the NUL.
-// NULL with the reason on failure. Free with free().
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
 char *read_file(const char *path, size_t *length, Error *err);
 
 // Seconds from an arbitrary start, for measuring.
 double now_seconds(void);
 
-#endif
+// True once Ctrl-C has been pressed. The only thing in the program that changes by itself.
+extern volatile sig_atomic_t interrupted;
+
+// From here on Ctrl-C is taken note of; a second one ends the program. With flags 0 instead of SA_RESTART it also ends
+// a read that waits for the user.
+void catch_interrupt(int flags);
+// Ctrl-C and SIGTERM are taken note of, however often they come: for work that must clean up.
+void catch_termination(void);
+// A mapped file that has become shorter ends the program with a line; one that may not grow is an error of writing.
+void catch_file_errors(void);

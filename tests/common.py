@@ -1,4 +1,5 @@
-"""What the tests share: counting, running ./run, and a writer of model and tokenizer files made from docs/format.md alone."""
+"""What the tests share: counting, running ./run, and a writer of model and tokenizer files
+made from docs/format.md alone."""
 
 import array
 import os
@@ -13,12 +14,14 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True
-ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the tree whose ./run is tested
+# The tree whose ./run is tested.
+ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
-RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))  # what runs them: TEST_RUNNER=qemu-aarch64 for another processor's
+# What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
+RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
 
 # ---- counting -------------------------------------------------------------------------------------------------------
 
@@ -34,7 +37,8 @@ def check(good, what, detail=''):
 
 def close(found, expected, tolerance, what):
     """Every number of `found` within `tolerance` of its counterpart."""
-    if not check(len(found) == len(expected) and len(found) > 0, what, '%d numbers, not %d' % (len(found), len(expected))):
+    if not check(len(found) == len(expected) and len(found) > 0, what,
+                 '%d numbers, not %d' % (len(found), len(expected))):
         return False
     worst = max(range(len(found)), key=lambda i: abs(found[i] - expected[i]) if found[i] == found[i] else float('inf'))
     return check(abs(found[worst] - expected[worst]) <= tolerance, what,
@@ -62,7 +66,8 @@ def main(tests):
                     print('%6.2f s %s' % (time.time() - began, name))
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
-    print('%(passed)d passed, %(failed)d failed' % counts + (', %(skipped)d skipped' % counts if counts['skipped'] else ''))
+    print('%(passed)d passed, %(failed)d failed' % counts +
+          (', %(skipped)d skipped' % counts if counts['skipped'] else ''))
     sys.exit(1 if counts['failed'] else 0)
 
 
@@ -70,18 +75,22 @@ def main(tests):
 
 class Result:
     def __init__(self, status, raw, err):
-        self.status, self.raw, self.out, self.err = status, raw, raw.decode(errors='replace'), err.decode(errors='replace')
+        self.status, self.raw = status, raw
+        self.out, self.err = raw.decode(errors='replace'), err.decode(errors='replace')
 
     def __repr__(self):
         return 'status %d, stderr %r' % (self.status, self.err[-250:])
 
 
 def run(*arguments, stdin=b'', program=RUN, timeout=120, **options):
-    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. What RUNNER runs may take ten times as long."""
-    environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive', ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
+    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. What RUNNER runs
+    may take ten times as long."""
+    environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive',
+                       ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     try:
-        done = subprocess.run([*RUNNER, program, *map(str, arguments)], input=stdin, stdout=options.pop('stdout', subprocess.PIPE),
-                              stderr=subprocess.PIPE, timeout=timeout * (10 if RUNNER else 1), env=environment, **options)
+        done = subprocess.run([*RUNNER, program, *map(str, arguments)],
+                              input=stdin, stdout=options.pop('stdout', subprocess.PIPE), stderr=subprocess.PIPE,
+                              timeout=timeout * (10 if RUNNER else 1), env=environment, **options)
     except subprocess.TimeoutExpired:
         return Result(-1000, b'', b'it did not end within %d s' % timeout)
     return Result(done.returncode, done.stdout or b'', done.stderr)
@@ -99,11 +108,13 @@ def one_line(result, status, what, *words):
     """The program refused: its status, one line `run: ...` with all the words, and nothing on standard output."""
     line = result.err.startswith('run: ') and result.err.count('\n') == 1 and result.err.endswith('\n')
     missing = [word for word in words if word not in result.err]
-    check(result.status == status and line and not missing and not result.raw, what, '%r, expected status %d and %s' % (result, status, words))
+    check(result.status == status and line and not missing and not result.raw, what,
+          '%r, expected status %d and %s' % (result, status, words))
 
 
 def table(text):
-    """A table of standard output: its `# key<TAB>value` lines, the column names, the rows as dictionaries of strings."""
+    """A table of standard output: its `# key<TAB>value` lines, the column names, the rows
+    as dictionaries of strings."""
     lines = text.splitlines()
     settings = dict(line[2:].split('\t', 1) for line in lines if line.startswith('# ') and '\t' in line)
     header, *rows = [line.split('\t') for line in lines if not line.startswith('#')]
@@ -146,13 +157,14 @@ def compiler(commands, what):
         if command:
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
     if failed and 'sanitized' not in what:
-        raise RuntimeError('cannot compile %s: %s' % (what, ' '.join(line for line in failed.splitlines() if 'error' in line)))
+        raise RuntimeError('cannot compile %s: %s'
+                           % (what, ' '.join(line for line in failed.splitlines() if 'error' in line)))
     return not failed
 
 
 def compiled(source, kind, *more_flags):
-    """The path of a program made from run.c or a test in C, or None when the compiler has no sanitizers. Kept in build/tests.
-    kind: 'same' as ./run itself, 'sanitized' against bad memory and undefined behaviour."""
+    """The path of a program made from run.c or a test in C, or None when the compiler has no sanitizers. Kept in
+    build/tests. kind: 'same' as ./run itself, 'sanitized' against bad memory and undefined behaviour."""
     built_with = os.path.join(ROOT, 'build', 'flags')
     flags = shlex.split(open(built_with).read())
     if kind == 'sanitized':
@@ -162,25 +174,29 @@ def compiled(source, kind, *more_flags):
     files = ['rope.c', 'rope.h', 'Makefile'] + house('src')
     for file in files:
         os.makedirs(os.path.join(folder, os.path.dirname(file)), exist_ok=True)
-    headers = [os.path.join(ROOT, f) for f in files if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with]
+    headers = [os.path.join(ROOT, f) for f in files
+               if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with]
     objects, commands = [], []
     for file in files:
         if file.endswith('.c'):
-            objects.append(os.path.join(ROOT, 'build', file[:-1] + 'o') if kind == 'same' else os.path.join(folder, file[:-1] + 'o'))
+            objects.append(os.path.join(ROOT, 'build', file[:-1] + 'o')
+                           if kind == 'same' else os.path.join(folder, file[:-1] + 'o'))
             if kind != 'same' and stale(objects[-1], headers + [os.path.join(ROOT, file)]):
                 commands.append(flags + ['-c', os.path.join(ROOT, file), '-o', objects[-1]])
     program = os.path.join(folder, os.path.basename(source)[:-2])
     if not compiler(commands, '%s, %s' % (source, kind)):
         return None
     if stale(program, objects + headers + [os.path.join(ROOT, source), os.path.join(ROOT, 'run.c')]):
-        if not compiler([flags + [os.path.join(ROOT, source), *objects, *more_flags, '-o', program, '-lm']], '%s, %s' % (source, kind)):
+        if not compiler([flags + [os.path.join(ROOT, source), *objects, *more_flags, '-o', program, '-lm']],
+                        '%s, %s' % (source, kind)):
             return None
     return program
 
 
 def house(folder):
     """The C files and headers in a folder and its rooms, from the root."""
-    found = [os.path.join(place, name) for place, _, names in os.walk(os.path.join(ROOT, folder)) for name in sorted(names)]
+    found = [os.path.join(place, name) for place, _, names in os.walk(os.path.join(ROOT, folder))
+             for name in sorted(names)]
     return sorted(os.path.relpath(path, ROOT) for path in found if path.endswith(('.c', '.h')))
 
 
@@ -215,10 +231,11 @@ FIELDS = [
     ('magic', 0, 'I', 0x616b3432), ('version', 4, 'I', 3), ('weight_type', 8, 'I', F32), ('group_size', 12, 'I', 0),
     ('dim', 16, 'I', 32), ('hidden_dim', 20, 'I', 44), ('n_layers', 24, 'I', 2), ('n_heads', 28, 'I', 4),
     ('n_kv_heads', 32, 'I', 2), ('head_dim', 36, 'I', 8), ('vocab_size', 40, 'I', 50), ('seq_len', 44, 'I', 64),
-    ('shared_classifier', 48, 'I', 0), ('sliding_window', 52, 'I', 0), ('norm_eps', 56, 'd', 1e-5), ('bos_id', 64, 'i', 1),
-    ('n_eos', 68, 'I', 1), ('eos_ids', 72, '8i', (2, 0, 0, 0, 0, 0, 0, 0)), ('rope_method', 104, 'I', 0), ('rope_dynamic', 108, 'I', 0),
-    ('theta', 112, 'd', 10000.0), ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0),
-    ('truncate', 136, 'I', 1), ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
+    ('shared_classifier', 48, 'I', 0), ('sliding_window', 52, 'I', 0), ('norm_eps', 56, 'd', 1e-5),
+    ('bos_id', 64, 'i', 1), ('n_eos', 68, 'I', 1), ('eos_ids', 72, '8i', (2, 0, 0, 0, 0, 0, 0, 0)),
+    ('rope_method', 104, 'I', 0), ('rope_dynamic', 108, 'I', 0), ('theta', 112, 'd', 10000.0),
+    ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0), ('truncate', 136, 'I', 1),
+    ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0)]
 
@@ -250,8 +267,9 @@ def shapes(c):
     dim, q, kv, hidden = c['dim'], c['n_heads'] * c['head_dim'], c['n_kv_heads'] * c['head_dim'], c['hidden_dim']
     yield 'embedding', c['vocab_size'], dim
     for i in range(c['n_layers']):
-        for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim), ('wo', dim, q),
-                                    ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)):
+        for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
+                                    ('wo', dim, q), ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim),
+                                    ('w2', dim, hidden)):
             yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
     if not c['shared_classifier']:
@@ -262,10 +280,12 @@ def random_weights(c, seed):
     """{name: array of float32}, such that attention is peaked enough for positions to matter and the logits differ."""
     rng, weights = random.Random(seed), {}
     for name, rows, columns in shapes(c):
-        gain = {'embedding': 1, 'classifier': 2}.get(name, 1.6 if name[:2] in ('wq', 'wk') else 1) / max(columns, 1) ** 0.5
+        gain = {'embedding': 1, 'classifier': 2}.get(name,
+                                                     1.6 if name[:2] in ('wq', 'wk') else 1) / max(columns, 1) ** 0.5
         gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
         weights[name] = array.array('f',
-                                    [rng.gauss(0, gain) for _ in range(rows * columns)] if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
+                                    [rng.gauss(0, gain) for _ in range(rows * columns)]
+                                    if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
     return weights
 
 
@@ -283,9 +303,8 @@ def encode(values, weight_type, columns, group_size):
         return [data], array.array('f', struct.unpack('<%de' % len(values), data))
     if weight_type == BF16:
         half = [to_bf16(v) for v in values]
-        return [struct.pack('<%dH' % len(half), *half)], array.array('f',
-                                                                     struct.unpack('<%df' % len(half),
-                                                                                   struct.pack('<%dI' % len(half), *(h << 16 for h in half))))
+        floats = struct.unpack('<%df' % len(half), struct.pack('<%dI' % len(half), *(h << 16 for h in half)))
+        return [struct.pack('<%dH' % len(half), *half)], array.array('f', floats)
     if weight_type == Q4:
         return encode_q4(values, columns)
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
@@ -354,8 +373,10 @@ def tiny_model(name, seed=1, **changes):
 
 
 def write_tokenizer(path, pieces=()):
-    """llama2.c's file: <unk>, <s>, </s>, 256 bytes, then the pieces, the first of them merged first. The number of tokens."""
-    tokens = [b'<unk>', b'\n<s>\n', b'\n</s>\n'] + [b'<0x%02X>' % b for b in range(256)] + [p if isinstance(p, bytes) else p.encode() for p in pieces]
+    """llama2.c's file: <unk>, <s>, </s>, 256 bytes, then the pieces, the first of them merged
+    first. The number of tokens."""
+    tokens = [b'<unk>', b'\n<s>\n', b'\n</s>\n'] + [b'<0x%02X>' % b for b in range(256)]
+    tokens += [p if isinstance(p, bytes) else p.encode() for p in pieces]
     data = struct.pack('<i', max(map(len, tokens)))
     for i, token in enumerate(tokens):
         data += struct.pack('<fi', -float(max(0, i - 258)), len(token)) + token

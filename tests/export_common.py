@@ -1,5 +1,5 @@
-"""What the tests of model_export.py share: checkpoints are written here, exported by the program as a user would, and read
-back by a reader that was written from docs/format.md and shares nothing with the exporter.
+"""What the tests of model_export.py share: checkpoints are written here, exported by the program as a user would, and
+read back by a reader that was written from docs/format.md and shares nothing with the exporter.
 
 Each test file takes as its argument another copy of the program to test, prints one line per failure and `N passed, N
 failed` last; exit status 1 when there is one.
@@ -20,7 +20,9 @@ import traceback
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-EXPORTER = os.path.abspath(sys.argv[1]) if sys.argv[1:] and sys.argv[1].endswith('.py') else os.path.join(ROOT, 'model_export.py')
+EXPORTER = os.path.join(ROOT, 'model_export.py')
+if sys.argv[1:] and sys.argv[1].endswith('.py'):
+    EXPORTER = os.path.abspath(sys.argv[1])
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 
 results = {'passed': 0, 'failed': 0, 'skipped': 0}
@@ -66,7 +68,8 @@ def random_values(dtype, count):
 def shapes_of(config):
     dim, hidden, vocab = config['hidden_size'], config['intermediate_size'], config['vocab_size']
     head = config.get('head_dim') or dim // config['num_attention_heads']
-    q, kv = config['num_attention_heads'] * head, (config.get('num_key_value_heads') or config['num_attention_heads']) * head
+    q, kv = config['num_attention_heads'] * head, (config.get('num_key_value_heads')
+                                                   or config['num_attention_heads']) * head
     shapes = {'model.embed_tokens.weight': [vocab, dim]}
     for i in range(config['num_hidden_layers']):
         layer = 'model.layers.%d.' % i
@@ -135,7 +138,8 @@ def run_fork(arguments):
         status = os.waitpid(child, 0)[1]
         out.seek(0)
         err.seek(0)
-        return subprocess.CompletedProcess(arguments, status >> 8 if status & 255 == 0 else -(status & 127), out.read(), err.read())
+        return subprocess.CompletedProcess(arguments, status >> 8 if status & 255 == 0 else -(status & 127), out.read(),
+                                           err.read())
 
 
 class Case:
@@ -250,8 +254,8 @@ def pairs_of_rows(values, rows, head_dim):
 
 def expected_tensors(source, head_dim, widen):
     """What the file must hold for these tensors of a checkpoint."""
-    names = {'input_layernorm': 'attention norm', 'post_attention_layernorm': 'ffn norm', 'q_proj': 'wq', 'k_proj': 'wk',
-             'v_proj': 'wv', 'o_proj': 'wo', 'gate_proj': 'w1', 'up_proj': 'w3', 'down_proj': 'w2'}
+    names = {'input_layernorm': 'attention norm', 'post_attention_layernorm': 'ffn norm', 'q_proj': 'wq',
+             'k_proj': 'wk', 'v_proj': 'wv', 'o_proj': 'wo', 'gate_proj': 'w1', 'up_proj': 'w3', 'down_proj': 'w2'}
     expected = {}
     for name, (dtype, shape, values) in source.items():
         parts = name.split('.')
@@ -297,7 +301,7 @@ def without(case, name):
     return case
 
 
-# ---- writing sentencepiece's tokenizer.model, and reading tokenizer.bin ----------------------------------------------
+# ---- writing sentencepiece's tokenizer.model, and reading tokenizer.bin ---------------------------------------------
 
 def varint(value):
     out = b''
@@ -321,14 +325,15 @@ def message(fields):
 
 
 PIECES = ([(b'<unk>', 0.0, 2), (b'<s>', 0.0, 3), (b'</s>', 0.0, 3)] + [(b'<0x%02X>' % b, 0.0, 6) for b in range(256)] +
-          [('\u2581t'.encode(), -0.0, 1), (b'he', -1.0, 1), ('\u2581\u2581'.encode(), -2.5, 1), ('é漢😀'.encode(), -3.0, 1),
-           (b'[user]', -4.0, 4), (b'gone', -5.0, 5), ('\u2581'.encode(), -1e9, 1)])
+          [('\u2581t'.encode(), -0.0, 1), (b'he', -1.0, 1), ('\u2581\u2581'.encode(), -2.5, 1),
+           ('é漢😀'.encode(), -3.0, 1), (b'[user]', -4.0, 4), (b'gone', -5.0, 5), ('\u2581'.encode(), -1e9, 1)])
 TRAINER = {3: 2, 35: 1, 40: 0, 41: 1, 42: 2, 43: -1}
 NORMALIZER = {1: b'identity', 2: b'', 3: 1, 4: 0, 5: 1}
 
 
 def sentencepiece(pieces=PIECES, trainer=TRAINER, normalizer=NORMALIZER, rest=b''):
-    out = b''.join(field(1, message([(1, text), (2, score)] + [(3, kind)] * (kind != 1))) for text, score, kind in pieces)
+    out = b''.join(field(1, message([(1, text), (2, score)] + [(3, kind)] * (kind != 1)))
+                   for text, score, kind in pieces)
     return out + field(2, message(trainer.items())) + field(3, message(normalizer.items())) + rest
 
 
@@ -345,7 +350,8 @@ def read_tokenizer(path, vocab_size):
     at += 24
     t['eos_ids'] = list(struct.unpack_from('<%di' % t['n_eos'], data, at))
     t['types'] = list(data[at + 4 * t['n_eos']:])
-    if t['magic'] != 0x31544b54 or t['kind'] or len(t['types']) != vocab_size or longest != max(len(text) for text, _ in tokens):
+    if (t['magic'] != 0x31544b54 or t['kind'] or len(t['types']) != vocab_size
+            or longest != max(len(text) for text, _ in tokens)):
         raise ValueError('not a tokenizer.bin of %d tokens' % vocab_size)
     return tokens, t
 
@@ -359,7 +365,8 @@ def main(tests):
             if os.environ.get('TIMES'):
                 print('%6.2f s %s' % (time.time() - began, name))
     print('%d passed, %d failed' % (results['passed'],
-                                    results['failed']) + (', %d skipped' % results['skipped'] if results['skipped'] else ''))
+                                    results['failed']) +
+          (', %d skipped' % results['skipped'] if results['skipped'] else ''))
     sys.exit(1 if results['failed'] else 0)
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""make check-portable: builds the program with every compiler and for every processor that there are tools for here, and holds each build
-to the same numbers (test_units.c and tests/golden) and to the same text.
+"""make check-portable: builds the program with every compiler and for every processor that there are tools for here,
+and holds each build to the same numbers (test_units.c and tests/golden) and to the same text.
 
     python3 tests/portable.py [VARIANT ...]
 
-What is not installed is skipped, with a word. A build is kept in build/portable/VARIANT, a folder of links to the sources."""
+What is not installed is skipped, with a word. A build is kept in build/portable/VARIANT, a
+folder of links to the sources."""
 
 import os
 import shlex
@@ -36,7 +37,8 @@ VARIANTS = {
     'aarch64-alone': ("CC='%s' CFLAGS=-O2 OPENMP=" % AARCH64, 'qemu-aarch64'),
     'aarch64-dotprod': ("CC='%s' CFLAGS='-O2 -march=armv8.2-a+dotprod+fp16' OPENMP=" % AARCH64, 'qemu-aarch64'),
     # Memory that was never written, and leaks. Valgrind knows no AVX-512.
-    'valgrind': ("CC=gcc CFLAGS='-O1 -g -march=x86-64-v3' OPENMP=", 'valgrind -q --error-exitcode=99 --leak-check=full'),
+    'valgrind': ("CC=gcc CFLAGS='-O1 -g -march=x86-64-v3' OPENMP=",
+                 'valgrind -q --error-exitcode=99 --leak-check=full'),
     # Races between threads: clang's OpenMP tells the sanitizer, through Archer, what waits for what. gcc's does not.
     'threads': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=thread' OPENMP=-fopenmp",
                 'env OMP_NUM_THREADS=3 TSAN_OPTIONS=ignore_noninstrumented_modules=1'),
@@ -76,7 +78,8 @@ def missing(make, runner):
 
 
 def output_of(command, **environment):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(os.environ, **environment))
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env=dict(os.environ, **environment))
     return done.returncode, done.stdout.decode(errors='replace')
 
 

@@ -1,7 +1,7 @@
-"""The second opinion: every rope method's formula and a whole Llama, in plain Python doubles, as slow and as literal as can be.
-
-Written from DESIGN's formulas and the papers, not from the C code. Settings are the fields of a version 3 header
-(common.config), where 0 means "not said".
+"""The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method, then a
+Llama, in doubles, as slow and as literal as can be. It is made from the papers, not from the C code, which is held
+against it. Settings c are the fields of a version 3 header (docs/format.md; common.config), where 0 means "not said";
+weights are {name: all of its numbers, row by row}.
 """
 
 import math
@@ -42,10 +42,9 @@ def rope(c, length):
     """The inverse frequencies and the attention factor for a text of `length` positions."""
     d, theta, L, s = c['head_dim'], c['theta'], c['train_ctx'], scale_at(c, length)
     method = METHODS[c['rope_method']]
-    f = [theta ** (-2 * i / d) for i in range(d // 2)]
+    f, a = [theta ** (-2 * i / d) for i in range(d // 2)], 1.0
     if c['rope_dynamic'] and length <= L:
-        return f, 1.0
-    a = 1.0
+        return f, a
     if method == 'linear':
         f = [x / s for x in f]
     elif method == 'ntk' and d > 2:
@@ -129,8 +128,8 @@ def attend(queries, keys, values, c, positions, window, sinks):
 
 
 def logits(c, weights, ids, window=None, sinks=0, positions=None):
-    """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query sees of a longer text
-    is enough for a model of one layer."""
+    """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
+    sees of a longer text is enough for a model of one layer."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
@@ -145,7 +144,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None):
         return [[turn(head, m, f, a) for head in row] for m, row in zip(positions, split)] if turned else split
     for layer in range(c['n_layers']):
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        mixed = attend(heads('wq', layer, normed, c['n_heads'], True), heads('wk', layer, normed, c['n_kv_heads'], True),
+        mixed = attend(heads('wq', layer, normed, c['n_heads'], True),
+                       heads('wk', layer, normed, c['n_kv_heads'], True),
                        heads('wv', layer, normed, c['n_kv_heads'], False), c, positions, window, sinks)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))

@@ -1,5 +1,6 @@
-"""Writers of checkpoints in every layout that model_export.py reads, made from each layout's own description, and a place to export
-them. They take a model as common.py has it: its settings c and {name: array of float32}, rows in our order."""
+"""Writers of checkpoints in every layout that model_export.py reads, made from each layout's own description,
+and a place to export them. They take a model as common.py has it: its settings c and {name: array of
+float32}, rows in our order."""
 
 import array
 import collections
@@ -22,7 +23,8 @@ C = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=2, head_dim=8, vocab_siz
 
 def exact_weights(c, seed):
     """Random weights that float32, float16 and bfloat16 all hold exactly."""
-    return {name: array.array('f', [max(-127, min(127, round(v * 64))) / 64 for v in values]) for name, values in random_weights(c, seed).items()}
+    return {name: array.array('f', [max(-127, min(127, round(v * 64))) / 64 for v in values])
+            for name, values in random_weights(c, seed).items()}
 
 
 WEIGHTS = exact_weights(C, 61)
@@ -51,7 +53,8 @@ class Place:
         """Status 1, one line that has the key, nothing left behind."""
         run = self.export(source, *arguments)
         one_line = run.stderr.startswith('model_export: ') and run.stderr.count('\n') == 1
-        check(run.returncode == 1 and one_line and key in run.stderr and not run.stdout and not os.listdir(self.results), 'refuses ' + what,
+        check(run.returncode == 1
+              and one_line and key in run.stderr and not run.stdout and not os.listdir(self.results), 'refuses ' + what,
               'status %d, %s, left %s, expected %r' % (run.returncode, run.stderr, os.listdir(self.results), key))
         for name in os.listdir(self.results):
             os.unlink(os.path.join(self.results, name))
@@ -75,17 +78,16 @@ class Place:
 
 
 # ---- Hugging Face ---------------------------------------------------------------------------------------------------
-HUGGINGFACE = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'classifier': 'lm_head', 'attention_norm': 'input_layernorm',
-               'wq': 'self_attn.q_proj',
-               'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj', 'ffn_norm': 'post_attention_layernorm',
-               'w1': 'mlp.gate_proj', 'w3': 'mlp.up_proj',
-               'w2': 'mlp.down_proj'}
-META = {'embedding': 'tok_embeddings', 'final_norm': 'norm', 'classifier': 'output', 'attention_norm': 'attention_norm', 'wq': 'attention.wq',
-        'wk': 'attention.wk',
-        'wv': 'attention.wv', 'wo': 'attention.wo', 'ffn_norm': 'ffn_norm', 'w1': 'feed_forward.w1', 'w3': 'feed_forward.w3', 'w2': 'feed_forward.w2'}
-GGUF = {'embedding': 'token_embd', 'final_norm': 'output_norm', 'classifier': 'output', 'attention_norm': 'attn_norm', 'wq': 'attn_q', 'wk': 'attn_k',
-        'wv': 'attn_v',
-        'wo': 'attn_output', 'ffn_norm': 'ffn_norm', 'w1': 'ffn_gate', 'w3': 'ffn_up', 'w2': 'ffn_down'}
+HUGGINGFACE = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'classifier': 'lm_head',
+               'attention_norm': 'input_layernorm', 'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj',
+               'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj', 'ffn_norm': 'post_attention_layernorm',
+               'w1': 'mlp.gate_proj', 'w3': 'mlp.up_proj', 'w2': 'mlp.down_proj'}
+META = {'embedding': 'tok_embeddings', 'final_norm': 'norm', 'classifier': 'output', 'attention_norm': 'attention_norm',
+        'wq': 'attention.wq', 'wk': 'attention.wk', 'wv': 'attention.wv', 'wo': 'attention.wo', 'ffn_norm': 'ffn_norm',
+        'w1': 'feed_forward.w1', 'w3': 'feed_forward.w3', 'w2': 'feed_forward.w2'}
+GGUF = {'embedding': 'token_embd', 'final_norm': 'output_norm', 'classifier': 'output', 'attention_norm': 'attn_norm',
+        'wq': 'attn_q', 'wk': 'attn_k', 'wv': 'attn_v', 'wo': 'attn_output', 'ffn_norm': 'ffn_norm', 'w1': 'ffn_gate',
+        'w3': 'ffn_up', 'w2': 'ffn_down'}
 
 
 def named(c, weights, names, layers):
@@ -93,7 +95,8 @@ def named(c, weights, names, layers):
     columns = {'wo': c['n_heads'] * c['head_dim'], 'w2': c['hidden_dim']}
     for name, values in weights.items():
         part, _, layer = name.partition('.')
-        shape = (len(values),) if 'norm' in part else (len(values) // columns.get(part, c['dim']), columns.get(part, c['dim']))
+        shape = (len(values),) if 'norm' in part else (len(values) // columns.get(part, c['dim']),
+                                                       columns.get(part, c['dim']))
         yield (layers % int(layer) if layer else '') + names[part] + '.weight', shape, values
 
 
@@ -126,11 +129,11 @@ def huggingface_tensors(c, weights, dtype):
 
 
 def huggingface_config(c, **changes):
-    return {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'hidden_size': c['dim'], 'intermediate_size': c['hidden_dim'],
-            'num_hidden_layers': c['n_layers'],
+    return {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama',
+            'hidden_size': c['dim'], 'intermediate_size': c['hidden_dim'], 'num_hidden_layers': c['n_layers'],
             'num_attention_heads': c['n_heads'], 'num_key_value_heads': c['n_kv_heads'], 'vocab_size': c['vocab_size'],
-            'max_position_embeddings': c['seq_len'],
-            'rms_norm_eps': c['norm_eps'], 'bos_token_id': 1, 'eos_token_id': 2, **changes}
+            'max_position_embeddings': c['seq_len'], 'rms_norm_eps': c['norm_eps'], 'bos_token_id': 1,
+            'eos_token_id': 2, **changes}
 
 
 def write_huggingface(folder, c, tensors, kind, shards):
@@ -149,7 +152,7 @@ def write_huggingface(folder, c, tensors, kind, shards):
     write(os.path.join(folder, '%s.%s.index.json' % (stem, kind)), json.dumps({'metadata': {}, 'weight_map': places}))
 
 
-# ---- torch.save, with Python's own pickler and stand-ins for what it names of torch ----------------------------------
+# ---- torch.save, with Python's own pickler and stand-ins for what it names of torch ---------------------------------
 
 torch, torch_utils = types.ModuleType('torch'), types.ModuleType('torch._utils')
 sys.modules.update({'torch': torch, 'torch._utils': torch_utils})
@@ -158,7 +161,8 @@ for _name in ('FloatStorage', 'HalfStorage', 'BFloat16Storage', 'LongStorage'):
 for _name in ('_rebuild_tensor_v2', '_rebuild_parameter'):
     setattr(torch_utils, _name, types.FunctionType((lambda: None).__code__, {'__name__': 'torch._utils'}, _name))
     getattr(torch_utils, _name).__qualname__ = _name
-STORAGES = {'F32': torch.FloatStorage, 'F16': torch.HalfStorage, 'BF16': torch.BFloat16Storage, 'I64': torch.LongStorage}
+STORAGES = {'F32': torch.FloatStorage, 'F16': torch.HalfStorage, 'BF16': torch.BFloat16Storage,
+            'I64': torch.LongStorage}
 
 
 class Stored:
@@ -180,7 +184,8 @@ class Reduced:
 
 def tensor(storage, first, shape, strides=None):
     strides = strides or tuple(int(len(shape) > 1 and i == 0) * shape[-1] or 1 for i in range(len(shape)))
-    return Reduced(torch_utils._rebuild_tensor_v2, storage, first, tuple(shape), strides, False, collections.OrderedDict())
+    return Reduced(torch_utils._rebuild_tensor_v2, storage, first, tuple(shape), strides, False,
+                   collections.OrderedDict())
 
 
 class Pickler(pickle.Pickler):
@@ -197,7 +202,8 @@ def pickled(value, protocol=2):
 def torch_zip(data, storages, compression=zipfile.ZIP_STORED, folder='archive', extra=b'', **entries):
     """A zip as torch.save writes it: the pickle, the byte order, and data/KEY for each storage."""
     out = io.BytesIO()
-    files = {'data.pkl': data, 'byteorder': b'little', **{'data/' + key: values for key, values in storages.items()}, 'version': b'3\n', **entries}
+    files = {'data.pkl': data, 'byteorder': b'little', **{'data/' + key: values for key, values in storages.items()},
+             'version': b'3\n', **entries}
     with zipfile.ZipFile(out, 'w', compression) as archive:
         for name, values in files.items():
             info = zipfile.ZipInfo(folder + '/' + name)
@@ -207,7 +213,8 @@ def torch_zip(data, storages, compression=zipfile.ZIP_STORED, folder='archive', 
 
 
 def torch_file(tensors, protocol=2, shared=False, parameters=False, **options):
-    """What torch.save makes of {name: (dtype, shape, bytes)}. shared: all tensors of a type are views of one storage."""
+    """What torch.save makes of {name: (dtype, shape, bytes)}. shared: all tensors of a
+    type are views of one storage."""
     size, storages, table = {'F32': 4, 'F16': 2, 'BF16': 2, 'I64': 8}, {}, collections.OrderedDict()
     for i, (name, (dtype, shape, values)) in enumerate(tensors.items()):
         key = dtype if shared else str(i)
@@ -233,7 +240,8 @@ def in_zip64(data):
         offset, = struct.unpack_from('<I', directory, 42)
         extra = directory[46 + n_name:46 + n_name + n_extra] + struct.pack('<2H3Q', 1, 24, size, stored, offset)
         out += (directory[:20] + b'\xff' * 8 + struct.pack('<3H', n_name, len(extra),
-                                                           n_comment) + directory[34:42] + b'\xff' * 4 + directory[46:46 + n_name] + extra)
+                                                           n_comment) + directory[34:42] + b'\xff' * 4 +
+                directory[46:46 + n_name] + extra)
         directory = directory[46 + n_name + n_extra + n_comment:]
     out = data[:at] + out
     return (out + struct.pack('<4sQ2H2I4Q', b'PK\6\6', 44, 45, 45, 0, 0, count, count, len(out) - at,
@@ -244,9 +252,8 @@ def in_zip64(data):
 # ---- Meta -----------------------------------------------------------------------------------------------------------
 
 def meta_params(c, **changes):
-    params = {'dim': c['dim'], 'n_layers': c['n_layers'], 'n_heads': c['n_heads'], 'n_kv_heads': c['n_kv_heads'], 'multiple_of': 32,
-              'norm_eps': c['norm_eps'],
-              'vocab_size': -1, **changes}
+    params = {'dim': c['dim'], 'n_layers': c['n_layers'], 'n_heads': c['n_heads'], 'n_kv_heads': c['n_kv_heads'],
+              'multiple_of': 32, 'norm_eps': c['norm_eps'], 'vocab_size': -1, **changes}
     return {key: value for key, value in params.items() if value is not ...}
 
 
@@ -256,15 +263,18 @@ def write_meta(folder, c, weights, dtype, shards, embedding_by_rows=False, **par
     for i in range(shards):
         tensors = {}
         for name, shape, values in named(c, weights, META, 'layers.%d.'):
-            if len(shape) == 2 and (name.endswith(('wo.weight', 'w2.weight')) or 'embed' in name and not embedding_by_rows):
+            by_columns = name.endswith(('wo.weight', 'w2.weight')) or 'embed' in name and not embedding_by_rows
+            if len(shape) == 2 and by_columns:
                 n = shape[1] // shards
-                values = array.array('f', [v for r in range(shape[0]) for v in values[r * shape[1] + i * n:r * shape[1] + (i + 1) * n]])
+                values = array.array('f', [v for r in range(shape[0])
+                                           for v in values[r * shape[1] + i * n:r * shape[1] + (i + 1) * n]])
                 shape = shape[0], n
             elif len(shape) == 2:
                 n = shape[0] // shards
                 values, shape = values[i * n * shape[1]:(i + 1) * n * shape[1]], (n, shape[1])
             tensors[name] = dtype, shape, encoded(values, dtype)
-        tensors['rope.freqs'] = dtype, (c['head_dim'] // 2,), encoded(array.array('f', [1.0] * (c['head_dim'] // 2)), dtype)
+        tensors['rope.freqs'] = dtype, (c['head_dim'] // 2,), encoded(array.array('f', [1.0] * (c['head_dim'] // 2)),
+                                                                      dtype)
         write(os.path.join(folder, 'consolidated.%02d.pth' % i), torch_file(tensors, folder='consolidated.%02d' % i))
 
 
@@ -277,14 +287,15 @@ TYPE_IDS = {'F32': 0, 'F16': 1, 'BF16': 30, 'Q8_0': 8}
 
 def gguf_settings(c, **changes):
     """{key: (type, value)}; ... as a value takes the key away. Keys of llama without a dot may be given by name."""
-    settings = {'general.architecture': (STRING, 'llama'), 'general.name': (STRING, 'test'), 'llama.context_length': (U32, c['seq_len']),
-                'llama.embedding_length': (U32, c['dim']),
+    settings = {'general.architecture': (STRING, 'llama'), 'general.name': (STRING, 'test'),
+                'llama.context_length': (U32, c['seq_len']), 'llama.embedding_length': (U32, c['dim']),
                 'llama.feed_forward_length': (U32, c['hidden_dim']), 'llama.block_count': (U32, c['n_layers']),
                 'llama.attention.head_count': (U32, c['n_heads']),
-                'llama.attention.head_count_kv': (U32, c['n_kv_heads']), 'llama.attention.layer_norm_rms_epsilon': (GF32, c['norm_eps']),
+                'llama.attention.head_count_kv': (U32, c['n_kv_heads']),
+                'llama.attention.layer_norm_rms_epsilon': (GF32, c['norm_eps']),
                 'llama.rope.dimension_count': (U32, c['head_dim']), 'llama.rope.freq_base': (GF32, c['theta']),
-                'llama.vocab_size': (U32, c['vocab_size']),
-                'tokenizer.ggml.bos_token_id': (U32, 1), 'tokenizer.ggml.eos_token_id': (U32, 2), 'general.tags': (ARRAY, (STRING, [b'one', b'two']))}
+                'llama.vocab_size': (U32, c['vocab_size']), 'tokenizer.ggml.bos_token_id': (U32, 1),
+                'tokenizer.ggml.eos_token_id': (U32, 2), 'general.tags': (ARRAY, (STRING, [b'one', b'two']))}
     for key, value in changes.items():
         settings[key.replace('__', '.')] = value
     return {key: value for key, value in settings.items() if value is not ...}

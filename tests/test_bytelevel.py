@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Tests of byte-level tokenizers (src/bytelevel.c, src/unicode.c, src/export/bytelevel.py), from anywhere:
+"""Tests of byte-level tokenizers (src/text/split.c, encode.c, unicode.c, export/bytelevel.py, tokenizer_json.py), from
+anywhere:
 
     python3 tests/test_bytelevel.py
 
-Tokenizer files of every family are made up here, exported, and their ids compared with a reference written below from the
-specification: the split patterns go through a small backtracking matcher, the merges are sought one after the other.
-CC names the compiler.
+Tokenizer files of every family are made up here, exported, and their ids compared with a reference written below
+from the specification: the split patterns go through a small backtracking matcher, the merges are sought one after
+the other. CC names the compiler.
 """
 import base64
 import copy
-import io
 import json
 import os
 import random
@@ -18,23 +18,23 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unicodedata
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 sys.dont_write_bytecode = True
-from export import bytelevel, tokenizer as tokenizers  # noqa: E402
+from export import bytelevel, tokenizer as tokenizers, tokenizer_json  # noqa: E402
 from export.common import Problem  # noqa: E402
 
-SOURCES = [os.path.join(ROOT, 'src', name + '.c') for name in ('text/tokenizer', 'text/bytelevel', 'text/pairs', 'text/unicode', 'util')]
-# The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a pattern, and
-# the ids of control tokens.
+SOURCES = [os.path.join(ROOT, 'src', name + '.c')
+           for name in ('text/tokenizer', 'text/tokenizer_file', 'text/index', 'text/encode', 'text/split',
+                        'text/unicode', 'util')]
+# The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a
+# pattern, and the ids of control tokens.
 DRIVER = r'''
 #define main tokenizer_main
 #include "%s/tests/tokenizer_test.c"
 #undef main
-#include "%s/src/text/bytelevel.h"
 #include "%s/src/text/unicode.h"
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "classes") == 0) {
@@ -44,7 +44,8 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "words") == 0) {
         size_t length;
         for (char *text; (text = read_record(&length)); free(text), putchar('\n'))
-            for (size_t at = 0, n; at < length; at += n) printf("%%zu ", n = bytelevel_word(atoi(argv[2]), text + at, length - at));
+            for (size_t at = 0, n; at < length; at += n)
+                printf("%%zu ", n = split_word(atoi(argv[2]), text + at, length - at));
         return 0;
     }
     if (argc < 4 || strcmp(argv[1], "special") != 0) return tokenizer_main(argc, argv);
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
     tokenizer_free(tokenizer);
     return tokenizer ? 0 : 1;
 }
-''' % (ROOT, ROOT, ROOT)
+''' % (ROOT, ROOT)
 
 passed = failed = 0
 folder = program = None
@@ -78,10 +79,11 @@ def run(*arguments, inputs=()):
     return done.stdout
 
 
-# ---- the reference ---------------------------------------------------------------------------------------------------------
+# ---- the reference --------------------------------------------------------------------------------------------------
 
 def kind_of(char):
-    return 'space' if ord(char) in SPACES else {'L': 'letter', 'N': 'number'}.get(unicodedata.category(char)[0], 'other')
+    letter_or_number = {'L': 'letter', 'N': 'number'}.get(unicodedata.category(char)[0], 'other')
+    return 'space' if ord(char) in SPACES else letter_or_number
 
 
 SPACES = {*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
@@ -110,7 +112,8 @@ PATTERNS = {
     'llama3': [*endings(True), [(not_a_word, 0, 1), (letter, 1, MANY)], [(number, 1, 3)],
                [(one_of(' '), 0, 1), (other, 1, MANY), (one_of('\r\n'), 0, MANY)],
                [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS],
-    'gpt2': [*endings(False), *([(one_of(' '), 0, 1), (kind, 1, MANY)] for kind in (letter, number, other)), *SPACE_RUNS]}
+    'gpt2': [*endings(False), *([(one_of(' '), 0, 1), (kind, 1, MANY)] for kind in (letter, number, other)),
+             *SPACE_RUNS]}
 
 
 def match(parts, text, at):
@@ -202,7 +205,7 @@ class Reference:
         return ids
 
 
-# ---- texts and tokenizers to try -----------------------------------------------------------------------------------------------
+# ---- texts and tokenizers to try ------------------------------------------------------------------------------------
 
 def replaced(data):
     """Bytes as text, U+FFFD for each byte that is in no character."""
@@ -220,29 +223,36 @@ def replaced(data):
 
 
 PIECES = [
-    ["'s", "'S", "'\u017f", "'t", "'T", "'re", "'rE", "'VE", "'ve", "'m", "'ll", "'Ll", "'L", "'d", "'", "'x", "''s", "\u2019s"],
-    [' ', ' ', '  ', '   ', '\t', '\n', '\n', '\r', '\r\n', '\n\n', '\xa0', '\u3000', '\u2028', '\x85', '\x0b', '\x1c', '\x1f', '\u200b', '\ufeff'],
+    ["'s", "'S", "'\u017f", "'t", "'T", "'re", "'rE", "'VE", "'ve", "'m", "'ll", "'Ll", "'L", "'d", "'", "'x", "''s",
+     "\u2019s"],
+    [' ', ' ', '  ', '   ', '\t', '\n', '\n', '\r', '\r\n', '\n\n', '\xa0', '\u3000', '\u2028', '\x85', '\x0b', '\x1c',
+     '\x1f', '\u200b', '\ufeff'],
     list('0123456789') + ['12', '345', '\u0663', '\u00b2', '\u00bd', '\u2167', '\u3007', '\U0001d7d8'],
-    ['a', 'b', 'ab', 'aba', 'the', ' the', 'The', 'hello', '\xe9', '\xdf', '\u0436', '\u4e2d\u6587', '\u3042', '\ud55c', '\u05d0',
-     '\u0915\u093f', 'e\u0301', '\u01c5', '\xaa', '\u02b0', '\U00010400', '\U00020000'],
-    list('.,;:!?-=_*/\\(){}[]<>|@#$%^&~"`+') + ['...', '----', '\u2014', '\u20ac', '\u2122', '\U0001f600', '\U0001f468\u200d\U0001f469',
-                                                '\U0001f1e9\U0001f1ea', '\ufffd', '\x00', '\x7f', '\ue000', '\U0010ffff'],
-    ['<|end|>', '<|end', '|>', 'pad', ' pad', '<tool>', '<tool', '<tool>>', 'xyz', 'xy', '<s>', '</s>', '<0x41>', '\u2581', ' \u2581']]
+    ['a', 'b', 'ab', 'aba', 'the', ' the', 'The', 'hello', '\xe9', '\xdf', '\u0436', '\u4e2d\u6587', '\u3042', '\ud55c',
+     '\u05d0', '\u0915\u093f', 'e\u0301', '\u01c5', '\xaa', '\u02b0', '\U00010400', '\U00020000'],
+    list('.,;:!?-=_*/\\(){}[]<>|@#$%^&~"`+') +
+    ['...', '----', '\u2014', '\u20ac', '\u2122', '\U0001f600', '\U0001f468\u200d\U0001f469', '\U0001f1e9\U0001f1ea',
+     '\ufffd', '\x00', '\x7f', '\ue000', '\U0010ffff'],
+    ['<|end|>', '<|end', '|>', 'pad', ' pad', '<tool>', '<tool', '<tool>>', 'xyz', 'xy', '<s>', '</s>', '<0x41>',
+     '\u2581', ' \u2581']]
 
 
 def make_texts(rng, usable, count):
-    texts = ['', 'a', ' ', '\n', "'", 'a' * 40, ' ' * 30 + 'x', '\n \n  a', '  \r\n\r\n  b', "I'LL we'\u017fee they'REed 'tis", '1234567 89']
+    texts = ['', 'a', ' ', '\n', "'", 'a' * 40, ' ' * 30 + 'x', '\n \n  a', '  \r\n\r\n  b',
+             "I'LL we'\u017fee they'REed 'tis", '1234567 89']
     for _ in range(count):
         weights = [rng.random() ** 2 for _ in range(7)]
         texts.append(''.join(chr(rng.choice(usable)) if k == 6 else rng.choice(PIECES[k])
                              for k in rng.choices(range(7), weights, k=rng.choice((1, 2, 4, 8, 16, 40)))))
-    sample = [chr(code) for plane in range(17) for code in rng.sample([c for c in usable if c >> 16 == plane] or [32], 40 if plane < 3 else 1)]
+    sample = [chr(code) for plane in range(17)
+              for code in rng.sample([c for c in usable if c >> 16 == plane] or [32], 40 if plane < 3 else 1)]
     texts += [''.join('%sa %s \'%s1' % (c, c, c) for c in sample[i:i + 20]) for i in range(0, len(sample), 20)]
     return [text.encode() for text in texts]
 
 
 def broken_texts(rng, texts):
-    bad = [b'\xff', b'\xc0\xaf', b'\xe2\x82', b'\xed\xa0\x80', b'\xf4\x90\x80\x80', b'\xf0\x9f', b'\x80', b'a\xc3', b"'\xc5", b' \xe2\x96']
+    bad = [b'\xff', b'\xc0\xaf', b'\xe2\x82', b'\xed\xa0\x80', b'\xf4\x90\x80\x80', b'\xf0\x9f', b'\x80', b'a\xc3',
+           b"'\xc5", b' \xe2\x96']
     for text in rng.sample(texts, 40):
         i = rng.randrange(len(text) + 1)
         yield text[:i] + rng.choice(bad) + text[i:]
@@ -251,7 +261,8 @@ def broken_texts(rng, texts):
 
 def train(rng, texts, count):
     """Byte-level merges as a trainer finds them, some pairs for tokens that have one, all in an order of their own."""
-    rows = [list(in_alphabet(text.replace(b'|', b'').replace(b'pad', b'')[:60])) for text in texts[::2]]  # whole texts, so that merges would cross words if they could
+    # Whole texts, so that merges would cross words if they could.
+    rows = [list(in_alphabet(text.replace(b'|', b'').replace(b'pad', b'')[:60])) for text in texts[::2]]
     tokens, merges = {*INVERSE.values(), '<|'}, [('<', '|')]
     for _ in range(count):
         counts = {}
@@ -271,7 +282,8 @@ def train(rng, texts, count):
     for pair in more:
         if pair not in merges and rng.random() < 0.7:
             merges.insert(rng.randrange(len(merges) + 1), pair)
-    tokens |= {in_alphabet(text.encode()) for text in (' hello', 'hello', '\u4e2d\u6587', '....', '\n \n')}  # for ignore_merges
+    # For ignore_merges.
+    tokens |= {in_alphabet(text.encode()) for text in (' hello', 'hello', '\u4e2d\u6587', '....', '\n \n')}
     return sorted(sorted(tokens), key=lambda _: rng.random()), merges
 
 
@@ -300,16 +312,18 @@ def add(spec, *contents, special=True, **changes):
 
 
 def template(token, id):
-    return {'type': 'TemplateProcessing', 'single': [{'SpecialToken': {'id': token, 'type_id': 0}}, {'Sequence': {'id': 'A', 'type_id': 0}}],
+    return {'type': 'TemplateProcessing',
+            'single': [{'SpecialToken': {'id': token, 'type_id': 0}}, {'Sequence': {'id': 'A', 'type_id': 0}}],
             'pair': [], 'special_tokens': {token: {'id': token, 'ids': [id], 'tokens': [token]}}}
 
 
 def spec_of(tokens, merges, **changes):
     """A tokenizer.json without a pre-tokenizer."""
-    model = {'type': 'BPE', 'dropout': None, 'unk_token': None, 'continuing_subword_prefix': None, 'end_of_word_suffix': None,
-             'fuse_unk': False, 'byte_fallback': False, 'vocab': {token: id for id, token in enumerate(tokens)}, 'merges': merges}
-    return {'version': '1.0', 'truncation': None, 'padding': None, 'added_tokens': [], 'normalizer': None, 'pre_tokenizer': None,
-            'post_processor': None, 'decoder': byte_level(), 'model': model, **changes}
+    model = {'type': 'BPE', 'dropout': None, 'unk_token': None, 'continuing_subword_prefix': None,
+             'end_of_word_suffix': None, 'fuse_unk': False, 'byte_fallback': False,
+             'vocab': {token: id for id, token in enumerate(tokens)}, 'merges': merges}
+    return {'version': '1.0', 'truncation': None, 'padding': None, 'added_tokens': [], 'normalizer': None,
+            'pre_tokenizer': None, 'post_processor': None, 'decoder': byte_level(), 'model': model, **changes}
 
 
 def llama3_spec(tokens, merges):
@@ -324,7 +338,8 @@ def llama3_spec(tokens, merges):
 
 
 def gpt2_spec(tokens, merges, pattern=None, prefix=False):
-    spec = spec_of(['<|endoftext|>'] + tokens, [' '.join(pair) for pair in merges], pre_tokenizer=byte_level(add_prefix_space=prefix))
+    spec = spec_of(['<|endoftext|>'] + tokens, [' '.join(pair) for pair in merges],
+                   pre_tokenizer=byte_level(add_prefix_space=prefix))
     if pattern == 'digits':
         spec['pre_tokenizer'] = sequence('pretokenizers', {'type': 'Digits', 'individual_digits': True}, byte_level())
     add(spec, '<|endoftext|>')
@@ -334,7 +349,7 @@ def gpt2_spec(tokens, merges, pattern=None, prefix=False):
     return spec
 
 
-# ---- export and compare ----------------------------------------------------------------------------------------------------------
+# ---- export and compare ---------------------------------------------------------------------------------------------
 
 def export(spec, name='tokenizer'):
     """The tokenizer that comes out of a spec, and the file that it was written to."""
@@ -342,7 +357,7 @@ def export(spec, name='tokenizer'):
     if 'model' in spec:
         with open(path + '.json', 'w') as file:
             json.dump(spec, file)
-        spec = bytelevel.read_tokenizer_json(path + '.json')
+        spec = tokenizer_json.read_tokenizer_json(path + '.json')
     with open(path + '.bin', 'wb') as file:
         tokenizers.write_tokenizer(file, spec)
     return spec, path + '.bin', len(spec['tokens'])
@@ -366,10 +381,13 @@ def compare(name, spec, reference, texts, same_text=lambda text: text):
     ids = encode(path, size, texts)
     wanted = [reference(replaced(text)) for text in texts]
     wrong = [i for i in range(len(texts)) if i >= len(ids) or ids[i] != wanted[i]]
-    check(not wrong, '%s: ids of %d of %d texts' % (name, len(wrong), len(texts)), *[(texts[i][:60], ids[i:i + 1], wanted[i]) for i in wrong[:2]])
-    back, wanted = decode(path, size, ids), [same_text(replaced(text)).encode('utf-8', 'surrogateescape') for text in texts]
+    check(not wrong, '%s: ids of %d of %d texts' % (name, len(wrong), len(texts)),
+          *[(texts[i][:60], ids[i:i + 1], wanted[i]) for i in wrong[:2]])
+    back, wanted = decode(path, size, ids), [same_text(replaced(text)).encode('utf-8', 'surrogateescape')
+                                             for text in texts]
     wrong = [i for i in range(len(texts)) if i >= len(back) or back[i] != wanted[i]]
-    check(not wrong, '%s: %d texts decoded again' % (name, len(wrong)), *[(texts[i][:60], back[i:i + 1]) for i in wrong[:2]])
+    check(not wrong, '%s: %d texts decoded again' % (name, len(wrong)),
+          *[(texts[i][:60], back[i:i + 1]) for i in wrong[:2]])
 
 
 def refused(name, spec, *words):
@@ -378,7 +396,8 @@ def refused(name, spec, *words):
         export(spec)
     except Problem as problem:
         text = str(problem)
-        check('\n' not in text and all(word in text for word in words), 'refused: %s, but not with %s' % (name, words), text)
+        check('\n' not in text and all(word in text for word in words), 'refused: %s, but not with %s' % (name, words),
+              text)
     else:
         check(False, 'refused: ' + name)
 
@@ -386,7 +405,8 @@ def refused(name, spec, *words):
 def test_classes():
     """Returns the code points that this Python and the tables agree about."""
     classes = run('classes').decode()
-    names, newer = ('other', 'letter', 'number', 'space'), tuple(map(int, unicodedata.unidata_version.split('.'))) > (16, 0, 0)
+    names = 'other', 'letter', 'number', 'space'
+    newer = tuple(map(int, unicodedata.unidata_version.split('.'))) > (16, 0, 0)
     wrong, usable = [], []
     for code, digit in enumerate(classes):
         assigned = unicodedata.category(chr(code)) not in ('Cn', 'Cs')
@@ -394,8 +414,10 @@ def test_classes():
             usable += [code] if assigned else []
         elif assigned and not (newer and digit == '0'):  # what Unicode 17 or later has assigned, the tables do not know
             wrong.append(hex(code))
-    check(len(classes) == 0x110000 and not wrong, 'classes of code points, Unicode %s here' % unicodedata.unidata_version, wrong[:9])
-    check(classes.count('1') == 141028 and classes.count('2') == 1911 and classes.count('3') == 25, 'numbers of letters, numbers, spaces')
+    check(len(classes) == 0x110000 and not wrong,
+          'classes of code points, Unicode %s here' % unicodedata.unidata_version, wrong[:9])
+    check(classes.count('1') == 141028 and classes.count('2') == 1911 and classes.count('3') == 25,
+          'numbers of letters, numbers, spaces')
     return usable
 
 
@@ -411,54 +433,65 @@ def test_families(rng, texts, tokens, merges):
     spec = llama3_spec(tokens, merges)
     compare('llama 3', spec, Reference(spec, 'llama3').encode, texts)
     exported, path, size = export(spec)
-    check(exported['bos_id'] == len(tokens) and exported['eos_ids'] == [len(tokens) + 2], 'llama 3: bos and eos', exported['bos_id'])
+    check(exported['bos_id'] == len(tokens) and exported['eos_ids'] == [len(tokens) + 2], 'llama 3: bos and eos',
+          exported['bos_id'])
     names = ['<|begin|>', '<|eot_id|>', '<|end', '<tool>', 'a', '']
     ids = run('special', path, size, *names).decode().split()
-    check(ids == [str(len(tokens)), str(len(tokens) + 2), '-1', '-1', '-1', '-1'], 'control tokens by their spelling', ids)
-    forged = [id for ids in encode(path, size, [b'<|begin|><|end|> <|eot_id|>', b'<|end|>' * 9, b'pad', b' pad']) for id in ids]
+    check(ids == [str(len(tokens)), str(len(tokens) + 2), '-1', '-1', '-1', '-1'], 'control tokens by their spelling',
+          ids)
+    forged = [id for ids in encode(path, size, [b'<|begin|><|end|> <|eot_id|>', b'<|end|>' * 9, b'pad', b' pad'])
+              for id in ids]
     check(not set(forged) & set(range(len(tokens), len(tokens) + 4)), 'texts cannot have control tokens')
 
     spec['model']['ignore_merges'] = False
     spec['added_tokens'] = spec['added_tokens'][:4]
     compare('llama 3 without ignore_merges', spec, Reference(spec, 'llama3').encode, texts)
-    for name, pattern, prefix in ('gpt-2', 'gpt2', False), ('smollm', 'digits', False), ('gpt-2 with a space in front', 'gpt2', True):
+    for name, pattern, prefix in (('gpt-2', 'gpt2', False), ('smollm', 'digits', False),
+                                  ('gpt-2 with a space in front', 'gpt2', True)):
         spec = gpt2_spec(tokens, merges, pattern, prefix)
         compare(name, spec, Reference(spec, pattern).encode, texts[:300],
-                (lambda text: '<tool>'.join(' ' * (part[:1] not in ('', ' ')) + part for part in text.split('<tool>'))) if prefix else str)
-    spec['pre_tokenizer'] = sequence('pretokenizers', {
-        'type': 'Split', 'pattern': {'Regex': GPT2_REGEX}, 'behavior': 'Removed', 'invert': True}, byte_level(use_regex=False))
+                (lambda text: '<tool>'.join(' ' * (part[:1] not in ('', ' ')) + part for part in text.split('<tool>')))
+                if prefix else str)
+    split_step = {'type': 'Split', 'pattern': {'Regex': GPT2_REGEX}, 'behavior': 'Removed', 'invert': True}
+    spec['pre_tokenizer'] = sequence('pretokenizers', split_step, byte_level(use_regex=False))
     compare("gpt-2's pattern in a Split", spec, Reference(spec, 'gpt2').encode, texts[:100])
 
     # Bytes that are in no token are left out, and what is beside them grows together.
     gone = {in_alphabet(bytes([byte])) for byte in (0x61, 0x20, 0xC3)}
-    spec = gpt2_spec([t for t in tokens if not gone & set(t)], [pair for pair in merges if not gone & set(''.join(pair))])
+    spec = gpt2_spec([t for t in tokens if not gone & set(t)],
+                     [pair for pair in merges if not gone & set(''.join(pair))])
     compare('bytes without tokens', spec, Reference(spec, 'gpt2').encode, texts[:200],
             lambda text: text.encode().translate(None, b'a \xc3').decode('utf-8', 'surrogateescape'))
 
     # The words that matter, spelled out.
     for pattern, text, words in (
-            ('llama3', "we'LL it'\u017fo 'Tis x's", "we|'LL| it|'\u017f|o| '|Tis| x|'s"), ('gpt2', "we'LL it's", "we|'|LL| it|'s"),
-            ('llama3', '1234567', '123|456|7'), ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'),
-            ('llama3', ' \n \n  a', ' \n \n| | a'), ('llama3', '.\n\n x', '.\n\n| x'), ('llama3', '\ta\n\tb', '\ta|\n|\tb')):
-        check('|'.join(split(pattern, text)) == words, 'the reference itself: %s %r' % (pattern, text), list(split(pattern, text)))
+            ('llama3', "we'LL it'\u017fo 'Tis x's", "we|'LL| it|'\u017f|o| '|Tis| x|'s"),
+            ('gpt2', "we'LL it's", "we|'|LL| it|'s"), ('llama3', '1234567', '123|456|7'),
+            ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'), ('llama3', ' \n \n  a', ' \n \n| | a'),
+            ('llama3', '.\n\n x', '.\n\n| x'), ('llama3', '\ta\n\tb', '\ta|\n|\tb')):
+        check('|'.join(split(pattern, text)) == words, 'the reference itself: %s %r' % (pattern, text),
+              list(split(pattern, text)))
 
 
 def test_tiktoken(rng, texts, tokens):
     """Ranks are those of the joined token here, which is not the same as a list of pairs."""
-    spelled = [bytelevel.bytes_of(token) for token in tokens] + [b'aba', b'ab', b'ba'] * (in_alphabet(b'aba') not in tokens)
+    spelled = [bytelevel.bytes_of(token) for token in tokens]
+    spelled += [b'aba', b'ab', b'ba'] * (in_alphabet(b'aba') not in tokens)
     spelled = sorted(dict.fromkeys(spelled), key=lambda t: (len(t) > 1, rng.random()))
     ranks = {token: rank for rank, token in enumerate(spelled)}
     path = os.path.join(folder, 'tiktoken.model')
 
     def write(*lines):
         with open(path, 'wb') as file:
-            file.write(b''.join(base64.b64encode(token) + b' %d\n' % rank for token, rank in ranks.items()) + b''.join(lines))
+            file.write(b''.join(base64.b64encode(token) + b' %d\n' % rank for token, rank in ranks.items()) +
+                       b''.join(lines))
 
     def encode_ranks(text):
         ids = []
         for word in split('llama3', text):
             word = word.encode()
-            symbols = [word] if word in ranks else merged([bytes([byte]) for byte in word], lambda a, b: ranks.get(a + b))
+            symbols = [word] if word in ranks else merged([bytes([byte]) for byte in word],
+                                                          lambda a, b: ranks.get(a + b))
             ids += [ranks[symbol] for symbol in symbols]
         return ids
 
@@ -466,12 +499,14 @@ def test_tiktoken(rng, texts, tokens):
     exported = bytelevel.read_tiktoken(path, len(ranks))
     compare('tiktoken', exported, encode_ranks, texts)
     n = len(ranks)
-    check(exported['bos_id'] == n and exported['eos_ids'] == [n + 1, n + 8, n + 9] and len(exported['tokens']) == n + 256, 'tiktoken: bos, eos')
+    check(exported['bos_id'] == n and exported['eos_ids'] == [n + 1, n + 8, n + 9]
+          and len(exported['tokens']) == n + 256, 'tiktoken: bos, eos')
     names = '<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>', '<|python_tag|>', '<|reserved_special_token_245|>'
     ids = run('special', export(exported)[1], n + 256, *names).decode().split()
     check(ids == [str(n + i) for i in (6, 7, 9, 10, 255)], "tiktoken: Llama 3's control tokens", ids)
-    for name, line, word in (('rank', b'YWFhYWFhYQ== 7\n', 'line'), ('base64', b'Y 1\n', 'line'), ('columns', b'YQ==\n', 'line'),
-                             ('count', b'YWFhYWFhYWFhYWFh %d\n' % n, 'tokens'), ('repeated', b'YQ== %d\n' % n, 'line')):
+    for name, line, word in (('rank', b'YWFhYWFhYQ== 7\n', 'line'), ('base64', b'Y 1\n', 'line'),
+                             ('columns', b'YQ==\n', 'line'), ('count', b'YWFhYWFhYWFhYWFh %d\n' % n, 'tokens'),
+                             ('repeated', b'YQ== %d\n' % n, 'line')):
         write(line)
         try:
             bytelevel.read_tiktoken(path, n)
@@ -483,12 +518,15 @@ def test_tiktoken(rng, texts, tokens):
     tokens = [in_alphabet(bytes([byte])) for byte in range(256)] + ['ab', 'ba', 'aba', 'xa', 'xab']
     spec = llama3_spec(tokens, [('a', 'b'), ('b', 'a'), ('a', 'ba'), ('ab', 'a')])
     spec['added_tokens'] = spec['added_tokens'][:3]
-    compare('pairs have their own ranks', spec, Reference(spec, 'llama3').encode, [b'abaab', b'ababab', b'aababa', b'abaaba'])
+    compare('pairs have their own ranks', spec, Reference(spec, 'llama3').encode,
+            [b'abaab', b'ababab', b'aababa', b'abaaba'])
 
 
 def llama2_spec(rng, texts):
-    """Merges of characters such as Hugging Face makes of a sentencepiece model: all pairs of a token, token by token."""
-    chars = sorted({c for text in texts for c in replaced(text) if c.isalnum() and c < '\u0500' or c in ".,!?'-"} | {'\u2581'})
+    """Merges of characters such as Hugging Face makes of a sentencepiece model: all pairs
+    of a token, token by token."""
+    chars = sorted({c for text in texts for c in replaced(text)
+                    if c.isalnum() and c < '\u0500' or c in ".,!?'-"} | {'\u2581'})
     words = [('\u2581' + replaced(text).replace(' ', '\u2581')) for text in texts[:200]]
     tokens = chars[:]
     for _ in range(120):
@@ -502,11 +540,15 @@ def llama2_spec(rng, texts):
     vocab = ['<unk>', '<s>', '</s>'] + ['<0x%02X>' % byte for byte in range(256)] + order
     ids = {token: id for id, token in enumerate(vocab)}
     merges = [(t[:i], t[i:]) for t in order if len(t) > 1
-              for i in sorted(range(1, len(t)), key=lambda i: (ids.get(t[:i], 0), ids.get(t[i:], 0))) if t[:i] in ids and t[i:] in ids]
-    spec = spec_of(vocab, [' '.join(pair) for pair in merges], post_processor=template('<s>', 1), normalizer=sequence(
-        'normalizers', {'type': 'Prepend', 'prepend': '\u2581'}, {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'}),
-        decoder=sequence('decoders', {'type': 'Replace', 'pattern': {'String': '\u2581'}, 'content': ' '}, {'type': 'ByteFallback'},
-                         {'type': 'Fuse'}, {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0}))
+              for i in sorted(range(1, len(t)), key=lambda i: (ids.get(t[:i], 0), ids.get(t[i:], 0)))
+              if t[:i] in ids and t[i:] in ids]
+    normalizer = sequence('normalizers', {'type': 'Prepend', 'prepend': '\u2581'},
+                          {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'})
+    decoder = sequence('decoders', {'type': 'Replace', 'pattern': {'String': '\u2581'}, 'content': ' '},
+                       {'type': 'ByteFallback'}, {'type': 'Fuse'},
+                       {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0})
+    spec = spec_of(vocab, [' '.join(pair) for pair in merges], post_processor=template('<s>', 1),
+                   normalizer=normalizer, decoder=decoder)
     spec['model'].update(unk_token='<unk>', fuse_unk=True, byte_fallback=True)
     spec['added_tokens'] = [added(id, vocab[id]) for id in range(3)]
     return spec
@@ -529,7 +571,8 @@ def test_llama2(rng, texts):
 
     compare('llama 2', spec, reference(spec), texts[:250], lambda text: text.replace('\u2581', ' '))
     first = copy.deepcopy(spec)
-    first['normalizer'], first['pre_tokenizer'] = None, {'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'first', 'split': False}
+    first['normalizer'] = None
+    first['pre_tokenizer'] = {'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'first', 'split': False}
     compare('llama 2 with Metaspace', first, reference(first, False), texts[:250],
             lambda text: text.replace('\u2581', ' ')[text[:1] in (' ', '\u2581'):])
     check(export(first)[0]['flags'] == 23 and export(spec)[0]['flags'] == 19, 'llama 2: flags')
@@ -539,21 +582,29 @@ def test_llama2(rng, texts):
         change(other['model']['merges'], other)
         return other
 
-    refused('merges out of order', changed(lambda m, s: m.append(m.pop(next(i for i, x in enumerate(m) if x == '\u2581 \u2581\u2581')))), 'merges')
+    refused('merges out of order',
+            changed(lambda m, s: m.append(m.pop(next(i for i, x in enumerate(m) if x == '\u2581 \u2581\u2581')))),
+            'merges')
     refused('a merge is missing', changed(lambda m, s: m.remove('\u2581 \u2581\u2581')), 'merges')
     hidden = changed(lambda m, s: m.remove('\u2581 \u2581'))
-    compare('llama 2 with a token that nothing makes', hidden, reference(hidden), texts[:100] + [b'a  b   c    d', b'   '],
-            lambda text: text.replace('\u2581', ' '))
+    compare('llama 2 with a token that nothing makes', hidden, reference(hidden),
+            texts[:100] + [b'a  b   c    d', b'   '], lambda text: text.replace('\u2581', ' '))
     _, path, size = export(hidden)
-    check(decode(path, size, [[vocab['\u2581\u2581'], vocab['\u2581\u2581']]]) == [b'   '], 'a token that nothing makes is decoded')
-    refused('a merge of bytes', changed(lambda m, s: (s['model']['vocab'].update({'<0x41><0x42>': len(vocab)}), m.append('<0x41> <0x42>'))), 'merges')
-    refused('user-defined', changed(lambda m, s: s['added_tokens'].append(added(len(vocab), 'xyz', False))), 'added_tokens[3].special')
-    refused('Prepend alone', changed(lambda m, s: s.update(normalizer={'type': 'Prepend', 'prepend': '\u2581'})), 'pre_tokenizer')
-    refused('NFKC', changed(lambda m, s: s['normalizer']['normalizers'].append({'type': 'NFKC'})), 'normalizer.normalizers[2].type', 'NFKC')
+    check(decode(path, size, [[vocab['\u2581\u2581'], vocab['\u2581\u2581']]]) == [b'   '],
+          'a token that nothing makes is decoded')
+    refused('a merge of bytes', changed(lambda m, s: (s['model']['vocab'].update({'<0x41><0x42>': len(vocab)}),
+                                                      m.append('<0x41> <0x42>'))), 'merges')
+    refused('user-defined', changed(lambda m, s: s['added_tokens'].append(added(len(vocab), 'xyz', False))),
+            'added_tokens[3].special')
+    refused('Prepend alone', changed(lambda m, s: s.update(normalizer={'type': 'Prepend', 'prepend': '\u2581'})),
+            'pre_tokenizer')
+    refused('NFKC', changed(lambda m, s: s['normalizer']['normalizers'].append({'type': 'NFKC'})),
+            'normalizer.normalizers[2].type', 'NFKC')
     refused('no Strip', changed(lambda m, s: s['decoder']['decoders'].pop()), 'decoder')
     refused('no byte tokens', changed(lambda m, s: s['model'].update(byte_fallback=False)), 'model.byte_fallback')
     refused('no unknown token', changed(lambda m, s: s['model'].update(unk_token=None)), 'model.unk_token')
-    refused('Metaspace that splits', {**first, 'pre_tokenizer': {**first['pre_tokenizer'], 'split': True}}, 'pre_tokenizer.split')
+    refused('Metaspace that splits', {**first, 'pre_tokenizer': {**first['pre_tokenizer'], 'split': True}},
+            'pre_tokenizer.split')
 
 
 def test_refusals(tokens, merges):
@@ -570,26 +621,38 @@ def test_refusals(tokens, merges):
 
     pre = 'pre_tokenizer', 'pretokenizers'
     for path, value, *words in (
-            (('normalizer',), {'type': 'NFC'}, 'normalizer', 'NFC'), (('normalizer',), {'type': 'Lowercase'}, 'normalizer', 'Lowercase'),
-            (('model', 'type'), 'Unigram', 'model.type'), (('model', 'type'), 'WordPiece', 'model.type'),
-            (('model', 'dropout'), 0.1, 'model.dropout'), (('model', 'continuing_subword_prefix'), '##', 'continuing_subword_prefix'),
-            (('model', 'end_of_word_suffix'), '</w>', 'end_of_word_suffix'), (('model', 'byte_fallback'), True, 'byte_fallback'),
-            (('model', 'new_thing'), 1, 'model.new_thing'), (('model', 'ignore_merges'), 'yes', 'ignore_merges'),
-            (('model', 'vocab'), {'a': 1}, 'model.vocab'), (('model', 'merges'), [['a', 'nothing']], 'model.merges[0]'),
-            (('model', 'merges'), ['a b c'], 'model.merges[0]'), (('new_thing',), {}, 'new_thing'), (('version',), '2.0', 'version'),
-            (('decoder',), None, 'decoder.type'), (('decoder', 'type'), 'WordPiece', 'decoder.type'),
-            ((*pre, 0, 'pattern', 'Regex'), r'\s+', 'pretokenizers[0].pattern.Regex'), ((*pre, 0, 'pattern'), {'String': ' '}, 'Regex'),
-            ((*pre, 0, 'behavior'), 'MergedWithNext', 'behavior'), ((*pre, 0, 'behavior'), 'Removed', 'behavior'),
-            ((*pre, 0, 'type'), 'Punctuation', 'type'), ((*pre, 1, 'use_regex'), True, 'type'),
-            ((*pre, 1, 'add_prefix_space'), True, 'add_prefix_space'), ((*pre, 1, 'type'), 'Metaspace', 'type'),
-            (('pre_tokenizer',), byte_level(use_regex=False), 'use_regex'), (('pre_tokenizer',), None, 'pre_tokenizer'),
-            (('pre_tokenizer',), sequence('pretokenizers', {'type': 'Digits', 'individual_digits': False}, byte_level()), 'individual_digits'),
-            (('added_tokens', 4, 'lstrip'), True, 'added_tokens[4].lstrip'), (('added_tokens', 4, 'rstrip'), True, 'added_tokens[4].rstrip'),
-            (('added_tokens', 4, 'single_word'), True, 'added_tokens[4].single_word'), (('added_tokens', 4, 'id'), 5, 'added_tokens[4].id'),
-            (('added_tokens', 4, 'content'), '', 'added_tokens[4].content'), (('added_tokens', 4, 'normalized'), True, 'overlap'),
-            (('added_tokens', 4, 'new_thing'), 1, 'added_tokens[4].new_thing'), (('added_tokens', 0, 'content'), '\u4e2d\u6587', 'another token'),
-            (('added_tokens', 0, 'content'), 'x' * 1025, '1025 bytes'), (('added_tokens', 0, 'content'), '\ud800', 'not text'),
-            (('post_processor',), {'type': 'RobertaProcessing', 'sep': ['</s>', 2], 'cls': ['<s>', 0]}, 'post_processor.type'),
+            (('normalizer',), {'type': 'NFC'}, 'normalizer', 'NFC'),
+            (('normalizer',), {'type': 'Lowercase'}, 'normalizer', 'Lowercase'),
+            (('model', 'type'), 'Unigram', 'model.type'),
+            (('model', 'type'), 'WordPiece', 'model.type'), (('model', 'dropout'), 0.1, 'model.dropout'),
+            (('model', 'continuing_subword_prefix'), '##', 'continuing_subword_prefix'),
+            (('model', 'end_of_word_suffix'), '</w>', 'end_of_word_suffix'),
+            (('model', 'byte_fallback'), True, 'byte_fallback'), (('model', 'new_thing'), 1, 'model.new_thing'),
+            (('model', 'ignore_merges'), 'yes', 'ignore_merges'), (('model', 'vocab'), {'a': 1}, 'model.vocab'),
+            (('model', 'merges'), [['a', 'nothing']], 'model.merges[0]'),
+            (('model', 'merges'), ['a b c'], 'model.merges[0]'),
+            (('new_thing',), {}, 'new_thing'), (('version',), '2.0', 'version'), (('decoder',), None, 'decoder.type'),
+            (('decoder', 'type'), 'WordPiece', 'decoder.type'),
+            ((*pre, 0, 'pattern', 'Regex'), r'\s+', 'pretokenizers[0].pattern.Regex'),
+            ((*pre, 0, 'pattern'), {'String': ' '}, 'Regex'), ((*pre, 0, 'behavior'), 'MergedWithNext', 'behavior'),
+            ((*pre, 0, 'behavior'), 'Removed', 'behavior'), ((*pre, 0, 'type'), 'Punctuation', 'type'),
+            ((*pre, 1, 'use_regex'), True, 'type'), ((*pre, 1, 'add_prefix_space'), True, 'add_prefix_space'),
+            ((*pre, 1, 'type'), 'Metaspace', 'type'), (('pre_tokenizer',), byte_level(use_regex=False), 'use_regex'),
+            (('pre_tokenizer',), None, 'pre_tokenizer'),
+            (('pre_tokenizer',), sequence('pretokenizers', {'type': 'Digits', 'individual_digits': False},
+                                          byte_level()), 'individual_digits'),
+            (('added_tokens', 4, 'lstrip'), True, 'added_tokens[4].lstrip'),
+            (('added_tokens', 4, 'rstrip'), True, 'added_tokens[4].rstrip'),
+            (('added_tokens', 4, 'single_word'), True, 'added_tokens[4].single_word'),
+            (('added_tokens', 4, 'id'), 5, 'added_tokens[4].id'),
+            (('added_tokens', 4, 'content'), '', 'added_tokens[4].content'),
+            (('added_tokens', 4, 'normalized'), True, 'overlap'),
+            (('added_tokens', 4, 'new_thing'), 1, 'added_tokens[4].new_thing'),
+            (('added_tokens', 0, 'content'), '\u4e2d\u6587', 'another token'),
+            (('added_tokens', 0, 'content'), 'x' * 1025, '1025 bytes'),
+            (('added_tokens', 0, 'content'), '\ud800', 'not text'),
+            (('post_processor',), {'type': 'RobertaProcessing', 'sep': ['</s>', 2], 'cls': ['<s>', 0]},
+             'post_processor.type'),
             (('post_processor', 'processors', 1, 'single'), [], 'single'),
             (('post_processor', 'processors', 1, 'special_tokens', '<|begin|>', 'ids'), [1, 2], 'ids')):
         refused('.'.join(map(str, path)), at(path, value), *words)
@@ -604,11 +667,14 @@ def test_refusals(tokens, merges):
 def test_gguf(texts, tokens, merges):
     spec = llama3_spec(tokens, merges)
     spec['added_tokens'] = spec['added_tokens'][:3]
-    values = {'model': 'gpt2', 'pre': 'llama-bpe', 'tokens': [t.encode() for t in tokens] + [t['content'].encode() for t in spec['added_tokens']],
-              'token_type': [1] * len(tokens) + [3] * len(spec['added_tokens']), 'merges': [' '.join(pair).encode() for pair in merges],
+    values = {'model': 'gpt2', 'pre': 'llama-bpe',
+              'tokens': [t.encode() for t in tokens] + [t['content'].encode() for t in spec['added_tokens']],
+              'token_type': [1] * len(tokens) + [3] * len(spec['added_tokens']),
+              'merges': [' '.join(pair).encode() for pair in merges],
               'bos_token_id': len(tokens), 'eos_token_id': len(tokens) + 2}
     compare('gguf', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'llama3').encode, texts[:150])
-    for key, value in ('pre', 'qwen2'), ('merges', [b'a nothing']), ('token_type', [1]), ('tokens', values['tokens'][1:]):
+    for key, value in (('pre', 'qwen2'), ('merges', [b'a nothing']), ('token_type', [1]),
+                       ('tokens', values['tokens'][1:])):
         try:
             bytelevel.read_gguf('x.gguf', {**values, key: value})
             check(False, 'gguf: bad ' + key)
@@ -625,18 +691,23 @@ def test_damage(tokens, merges):
     types, pairs = head + 32 + 4 * eos, len(whole) - 12 * n_merges
     left, _, made = exported['merges'][0]
     control = exported['bos_id']
-    cases = [('kind', head + 4, '<I', 2, 'kind'), ('kind 0', head + 4, '<I', 0, 'flags'), ('flags', head + 8, '<I', 2, 'flags'),
-             ('flags 32', head + 8, '<I', 32, 'flags'), ('bos', head + 12, '<i', size, 'bos_id'), ('unk', head + 16, '<i', 0, 'unk_id'),
-             ('n_eos', head + 20, '<I', 9, 'end tokens'), ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
+    cases = [('kind', head + 4, '<I', 2, 'kind'), ('kind 0', head + 4, '<I', 0, 'flags'),
+             ('flags', head + 8, '<I', 2, 'flags'),
+             ('flags 32', head + 8, '<I', 32, 'flags'), ('bos', head + 12, '<i', size, 'bos_id'),
+             ('unk', head + 16, '<i', 0, 'unk_id'), ('n_eos', head + 20, '<I', 9, 'end tokens'),
+             ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
              ('split 4', head + 24, '<I', 4, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
              ('merges', head + 28, '<I', 1 << 25, 'number of merges'), ('merges', head + 28, '<I', 1 << 24, 'size'),
-             ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'), ('type 6', types, '<B', 6, 'byte'),
-             ('type 2', types, '<B', 2, 'type 2'), ('left', pairs, '<i', size, 'merge 0'), ('left', pairs, '<i', -1, 'merge 0'),
+             ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'),
+             ('type 6', types, '<B', 6, 'byte'), ('type 2', types, '<B', 2, 'type 2'),
+             ('left', pairs, '<i', size, 'merge 0'), ('left', pairs, '<i', -1, 'merge 0'),
              ('left control', pairs, '<i', control, 'merge 0'), ('right', pairs + 4, '<i', 1 << 30, 'merge 0'),
              ('merged', pairs + 8, '<i', left, 'merge 0'), ('merged control', pairs + 8, '<i', control, 'merge 0'),
-             ('merged type', types + made, '<B', 3, 'merge 0 has a bad token'), ('left type', types + left, '<B', 5, 'bad token'),
+             ('merged type', types + made, '<B', 3, 'merge 0 has a bad token'),
+             ('left type', types + left, '<B', 5, 'bad token'),
              ('twice', pairs + 12, '<3i', exported['merges'][0], 'merge 1')]
-    damaged = [(name, whole[:at] + struct.pack(kind, *value if isinstance(value, tuple) else (value,)) + whole[at + struct.calcsize(kind):], word)
+    damaged = [(name, whole[:at] + struct.pack(kind, *value if isinstance(value, tuple) else (value,)) +
+                whole[at + struct.calcsize(kind):], word)
                for name, at, kind, value, word in cases]
     damaged += [('cut', whole[:at], '') for at in range(head - 3, len(whole), max(1, (len(whole) - head) // 40))]
     damaged += [('longer', whole + b'\0', 'size'), ('longer', whole + bytes(12), 'size')]
@@ -653,7 +724,8 @@ def test_damage(tokens, merges):
 
 def test_speed(tokens, merges):
     _, path, size = export(llama3_spec(tokens, merges))
-    for name, text in ('one long word', b'ab' * (1 << 17)), ('spaces', b' ' * (1 << 18)), ('newlines', b'\n ' * (1 << 17)), ('digits', b'1' * (1 << 18)):
+    for name, text in (('one long word', b'ab' * (1 << 17)), ('spaces', b' ' * (1 << 18)),
+                       ('newlines', b'\n ' * (1 << 17)), ('digits', b'1' * (1 << 18))):
         began = os.times()
         ids = encode(path, size, [text])
         spent = os.times().children_user - began.children_user

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The command line: what it refuses and how, what it writes where, and the text that comes out of models whose next token is known."""
+"""The command line: what it refuses and how, what it writes where, and the text that comes out of
+models whose next token is known."""
 
 import array
 import os
 
-from common import (METHODS, check, config, good, in_work, main, one_line, random_weights, run, skip, tiny_model, write, write_model, write_tokenizer)
+from common import (METHODS, check, config, good, in_work, main, one_line, random_weights, run, skip, tiny_model, write,
+                    write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -17,11 +19,12 @@ def token(text):
 
 def chain_model(name, nexts, seq_len=200, **changes):
     """A model that knows only its last token: nexts[token] is what follows, or a dictionary of logits."""
-    c = config(dim=VOCAB, hidden_dim=1, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=VOCAB, seq_len=seq_len,
-               train_ctx=changes.pop('train_ctx', 10000), **changes)
+    c = config(dim=VOCAB, hidden_dim=1, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=VOCAB,
+               seq_len=seq_len, train_ctx=changes.pop('train_ctx', 10000), **changes)
     weights = {key: array.array('f', [0.0] * len(values)) for key, values in random_weights(dict(c, dim=1), 1).items()}
     for key in weights:
-        size = VOCAB * VOCAB if key in ('embedding', 'classifier') else 2 * VOCAB if key[:2] in ('wq', 'wk', 'wv', 'wo') else VOCAB
+        size = VOCAB * VOCAB if key in ('embedding',
+                                        'classifier') else 2 * VOCAB if key[:2] in ('wq', 'wk', 'wv', 'wo') else VOCAB
         weights[key] = array.array('f', [0.0] * size)
     for i in range(VOCAB):
         weights['embedding'][i * VOCAB + i] = 1
@@ -43,59 +46,70 @@ def alphabet(more={}, **options):
 # ---- what is refused ------------------------------------------------------------------------------------------------
 
 # What is not a number to any option, or too large for all of them.
-NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e', 'e5', '1e', '1e+', '1.2.3', '1,5', '5,', '1_000', '\u0665', '-1', '-1e5', 'nan', 'NAN',
-              'nan(1)', 'inf', '-inf', 'Infinity', '0x10', '0X1', '0x1p4', '0b1', '1f', '1e999', '-1e999', '1e19', '99999999999999999999', '9' * 400]
+NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e', 'e5', '1e', '1e+', '1.2.3', '1,5',
+              '5,', '1_000', '\u0665', '-1', '-1e5', 'nan', 'NAN', 'nan(1)', 'inf', '-inf', 'Infinity', '0x10', '0X1',
+              '0x1p4', '0b1', '1f', '1e999', '-1e999', '1e19', '99999999999999999999', '9' * 400]
 
 
 def test_usage_errors():
     m = tiny_model('tiny.bin')
-    takes_value = ('-t -p -s -n -i -f -z -m -y --kv --threads --rope --factor --theta --train-ctx --beta-fast --beta-slow --ramp --attn-factor '
-                   '--low-freq-factor --high-freq-factor --window --sinks --ppl --samples --trials --min-accuracy --head-dim --quantize').split()
+    takes_value = ('-t -p -s -n -i -f -z -m -y --kv --threads --rope --factor --theta --train-ctx --beta-fast '
+                   '--beta-slow --ramp --attn-factor --low-freq-factor --high-freq-factor --window --sinks --ppl '
+                   '--samples --trials --min-accuracy --head-dim --quantize').split()
     for option in takes_value:
         one_line(run(m, option), 2, '%s without a value' % option, option)
-    for option in ('--explain', '--passkey', '--ids', '--per-token', '--help', '--version', '--ignore-eos', '--rope-json', '--plot'):
+    for option in ('--explain', '--passkey', '--ids', '--per-token', '--help', '--version', '--ignore-eos',
+                   '--rope-json', '--plot'):
         one_line(run(m, option + '=1'), 2, '%s with a value' % option, option)
     for option in ('--nope', '-x', '-nn', '--', '--rope-', '--Rope', '-', '--factor4', '-t1', '--' + 'x' * 500):
         result = run(m, option)
         one_line(result, 2, 'an option %s' % option[:20], option[:20])
-    numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor --low-freq-factor --high-freq-factor '
-               '--window --sinks --samples --trials --min-accuracy --head-dim').split()
+    numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor '
+               '--low-freq-factor --high-freq-factor --window --sinks --samples --trials --min-accuracy '
+               '--head-dim').split()
     for option in numbers:
         for value in NO_NUMBERS:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
             if option.startswith('--'):
                 one_line(run(m, option + '=' + value), 2, '%s=%r' % (option, value), option)
-    for key in ('factor theta train-ctx beta-fast beta-slow attn-factor low-freq-factor high-freq-factor window sinks').split():
+    for key in ('factor', 'theta', 'train-ctx', 'beta-fast', 'beta-slow', 'attn-factor', 'low-freq-factor',
+                'high-freq-factor', 'window', 'sinks'):
         for value in NO_NUMBERS:
             one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
-    for option, *values in (('-p', '1.5'), ('-t', '-0.1'), ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'), ('--factor', '0.5', '0'),
-                            ('--theta', '1', '0'), ('--train-ctx', '0'), ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'),
-                            ('--trials', '0'), ('--min-accuracy', '1.1'), ('--kv', 'f64', 'F16', ''), ('-m', 'talk', ''), ('--ramp', 'dim', ''),
-                            ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5')):
+    for option, *values in (('-p', '1.5'), ('-t', '-0.1'), ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'),
+                            ('--factor', '0.5', '0'), ('--theta', '1', '0'), ('--train-ctx', '0'),
+                            ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'), ('--trials', '0'),
+                            ('--min-accuracy', '1.1'), ('--kv', 'f64', 'F16', ''), ('-m', 'talk', ''),
+                            ('--ramp', 'dim', ''), ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5')):
         for value in values:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
-    for value in ('nope', '', ',', 'none,', ',none', 'none,,yarn', 'yarn:', 'yarn:factor', 'yarn:factor=', 'yarn:factor=x', 'yarn:nope=3',
-                  'yarn:factor=0', 'yarn:factor=2,', 'dynamic-none', 'dynamic-longrope', 'dynamic-dynamic', 'dynamic-', 'YARN', 'yarn ',
-                  'all:factor=2', 'yarn:ramp=x', 'yarn:=', 'y' * 1000, 'yarn' + ':factor=2' * 60, ','.join(['none'] * 2000)):
+    for value in ('nope', '', ',', 'none,', ',none', 'none,,yarn', 'yarn:', 'yarn:factor', 'yarn:factor=',
+                  'yarn:factor=x', 'yarn:nope=3', 'yarn:factor=0', 'yarn:factor=2,', 'dynamic-none', 'dynamic-longrope',
+                  'dynamic-dynamic', 'dynamic-', 'YARN', 'yarn ', 'all:factor=2', 'yarn:ramp=x', 'yarn:=', 'y' * 1000,
+                  'yarn' + ':factor=2' * 60, ','.join(['none'] * 2000)):
         one_line(run(m, '--ppl', '/dev/null', '--ids', '--rope', value), 2, '--rope %.40r' % value, '--rope')
-    for options in (('-i', 'x', '-f', 'y'), ('--ids',), ('--per-token',), ('--samples', 2), ('--trials', 3), ('--min-accuracy', 0.5), ('--plot',),
-                    ('--explain', '--passkey'), ('--ppl', 'x', '--rope-json'), ('--quantize', 'q9', 'x'), ('--quantize', 'q8'),
-                    ('--head-dim', 64, '--explain'), (m,)):
+    for options in (('-i', 'x', '-f', 'y'), ('--ids',), ('--per-token',), ('--samples', 2), ('--trials', 3),
+                    ('--min-accuracy', 0.5), ('--plot',), ('--explain', '--passkey'), ('--ppl', 'x', '--rope-json'),
+                    ('--quantize', 'q9', 'x'), ('--quantize', 'q8'), ('--head-dim', 64, '--explain'), (m,)):
         one_line(run(m, *options), 2, ' '.join(map(str, options[:1] + options[2:])))
-    for options in ((), ('--explain',), ('--explain', '--head-dim', 64), ('--explain', '--head-dim', 64, '--theta', 1e4), ('--head-dim', 64),
-                    ('-i', 'x'), ('--explain', '--head-dim', 63, '--theta', 1e4, '--train-ctx', 64),
+    for options in ((), ('--explain',),
+                    ('--explain', '--head-dim', 64), ('--explain', '--head-dim', 64, '--theta', 1e4),
+                    ('--head-dim', 64), ('-i', 'x'), ('--explain', '--head-dim', 63, '--theta', 1e4, '--train-ctx', 64),
                     ('--explain', '--head-dim', 1026, '--theta', 1e4, '--train-ctx', 64)):
         one_line(run(*options), 2, 'no model, %s' % (options,))
-    for options in (('--rope', 'yarn', '--beta-fast', 1, '--beta-slow', 2), ('--rope', 'llama3', '--low-freq-factor', 4, '--high-freq-factor', 2)):
+    for options in (('--rope', 'yarn', '--beta-fast', 1, '--beta-slow', 2),
+                    ('--rope', 'llama3', '--low-freq-factor', 4, '--high-freq-factor', 2)):
         result = run(m, '--explain', *options)
-        check(result.status in (1, 2) and result.err.count('\n') == 1 and not result.raw, 'settings that contradict each other: %s' % (options,),
-              result)
+        check(result.status in (1, 2) and result.err.count('\n') == 1 and not result.raw,
+              'settings that contradict each other: %s' % (options,), result)
 
 
 def test_files_that_cannot_be_read():
-    m, folder, text = alphabet(), in_work(''), write(in_work('text.txt'), 'The quick brown fox jumps over the lazy dog. ' * 20)
-    for path, word in (('/nonexistent/model.bin', '/nonexistent/model.bin'), (folder, folder), (write(in_work('empty.bin'), b''), 'empty'),
-                       (text, text), (os.path.join(m, 'x'), 'x'), ('/dev/null', '/dev/null')):
+    m, folder, text = alphabet(), in_work(''), write(in_work('text.txt'),
+                                                     'The quick brown fox jumps over the lazy dog. ' * 20)
+    for path, word in (('/nonexistent/model.bin', '/nonexistent/model.bin'), (folder, folder),
+                       (write(in_work('empty.bin'), b''), 'empty'), (text, text), (os.path.join(m, 'x'), 'x'),
+                       ('/dev/null', '/dev/null')):
         one_line(run(path, '-i', 'x'), 1, 'a model file %s' % path, word)
     one_line(run(m, '-i', 'x', '-z', '/nonexistent'), 1, 'a tokenizer that is not there', '/nonexistent')
     for option in (('-f', '/nonexistent'), ('-f', folder)):
@@ -107,22 +121,25 @@ def test_files_that_cannot_be_read():
     other = in_work('other.bin')
     for count in (VOCAB - 259 - 1, VOCAB - 259 + 1, 0):
         write_tokenizer(other, (LETTERS + ['x1', 'x2'])[:count])
-        one_line(run(m, '-i', 'x', '-z', other), 1, 'a tokenizer of %d tokens for a model of %d' % (259 + count, VOCAB), other, str(259 + count),
-                 str(VOCAB))
-    for ids, word in (('1 2 3', 'fewer'), ('1 %d 3' % VOCAB, str(VOCAB)), ('1 -2 3', '-2'), ('1 2.5', '2.5'), ('1 99999999999999999999 2', '9999'),
-                      ('', ''), ('1', '')):
+        one_line(run(m, '-i', 'x', '-z', other), 1, 'a tokenizer of %d tokens for a model of %d' % (259 + count, VOCAB),
+                 other, str(259 + count), str(VOCAB))
+    for ids, word in (('1 2 3', 'fewer'), ('1 %d 3' % VOCAB, str(VOCAB)), ('1 -2 3', '-2'), ('1 2.5', '2.5'),
+                      ('1 99999999999999999999 2', '9999'), ('', ''), ('1', '')):
         path = write(in_work('ids.txt'), ids)
         result = run(m, '--ppl', path, '--ids', '-n', 4 if 'fewer' in word else 3)
         check(result.status == 1 and word in result.err.splitlines()[-1], '--ppl of the ids %r' % ids, result)
 
 
 def test_memory_is_refused():
-    m = tiny_model('wide.bin', n_layers=20, n_heads=16, n_kv_heads=16, head_dim=64, dim=2, hidden_dim=1, vocab_size=VOCAB)
+    m = tiny_model('wide.bin', n_layers=20, n_heads=16, n_kv_heads=16, head_dim=64, dim=2, hidden_dim=1,
+                   vocab_size=VOCAB)
     write_tokenizer(in_work('wide.tokenizer.bin'), LETTERS)
-    for what in (('-i', 'x'), ('--ppl', write(in_work('ids.txt'), '1 2 3'), '--ids'), ('--passkey',), ('-m', 'chat', '-y', 'x')):
+    for what in (('-i', 'x'), ('--ppl', write(in_work('ids.txt'), '1 2 3'), '--ids'), ('--passkey',),
+                 ('-m', 'chat', '-y', 'x')):
         result = run(m, '-n', 1000000000, *what, timeout=20)
         last = (result.err.splitlines() or [''])[-1]
-        check(result.status == 1 and last.startswith('run: ') and '1000000000' in last and ('MB' in last or 'fewer' in last),
+        check(result.status == 1 and last.startswith('run: ') and '1000000000' in last
+              and ('MB' in last or 'fewer' in last),
               '%s with -n 1000000000' % what[0], result)
 
     def little_memory():
@@ -132,7 +149,8 @@ def test_memory_is_refused():
     check(result.status == 1 and '10000' in result.err.splitlines()[-1] and 'MB' in result.err and not result.raw,
           'a context that the limits of the process forbid', result)
     result = run(m, '-n', 100, '-f', '/dev/zero', preexec_fn=little_memory)
-    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: /dev/zero: no memory for its text'), 'a prompt without an end', result)
+    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: /dev/zero: no memory for its text'),
+          'a prompt without an end', result)
 
 
 # ---- what comes out -------------------------------------------------------------------------------------------------
@@ -148,15 +166,19 @@ def test_text():
     check(text(m) == text(m, '-i', '') == b'qrstuvwxyz\n', 'text without a prompt', text(m))
     # As in llama2.c, -n counts the positions behind BOS: here the dummy space and nine letters.
     check(text(m, '-i', 'a', '-n', 10) == b'abcdefghi\n', '-n 10', text(m, '-i', 'a', '-n', 10))
-    check(text(m, '-i', 'x', '-n', 9, '--ignore-eos') == b'xyzcdef\n', '--ignore-eos', text(m, '-i', 'x', '-n', 9, '--ignore-eos'))
+    check(text(m, '-i', 'x', '-n', 9, '--ignore-eos') == b'xyzcdef\n', '--ignore-eos',
+          text(m, '-i', 'x', '-n', 9, '--ignore-eos'))
     short = alphabet(seq_len=7)
-    check(text(short, '-i', 'a', '-n', 0) == b'abcdef\n', '-n 0 is the context of the model', text(short, '-i', 'a', '-n', 0))
+    check(text(short, '-i', 'a', '-n', 0) == b'abcdef\n', '-n 0 is the context of the model',
+          text(short, '-i', 'a', '-n', 0))
     result = run(m, '-t', 0, '-i', 'abcdefgh', '-n', 5)
-    check(result.status == 1 and not result.raw and '10' in result.err.splitlines()[-1] and '5' in result.err.splitlines()[-1],
+    check(result.status == 1 and not result.raw and '10' in result.err.splitlines()[-1]
+          and '5' in result.err.splitlines()[-1],
           'a prompt longer than -n', result)
     result = good(m, '-t', 0, '-i', 'a')
     last = result.err.splitlines()[-1]
-    check('prefill' in last and 'decode' in last and 'MB of memory' in result.err and result.out.count('\n') == 1, 'the closing line', result)
+    check('prefill' in last and 'decode' in last and 'MB of memory' in result.err and result.out.count('\n') == 1,
+          'the closing line', result)
     for kv in ('f16', 'f32', 'q8'):
         check(text(m, '-i', 'd', '--kv', kv) == text(m, '-i', 'd'), '--kv %s' % kv)
     check(text(m, '-i', 'd', '-z', in_work('alphabet.tokenizer.bin')) == text(m, '-i', 'd'), '-z')
@@ -168,12 +190,14 @@ def test_prompt_from_files():
     check(text(m, '-f', path) == expected, '-f FILE')
     check(text(m, '-f', '-', stdin=prompt.encode()) == expected, '-f -')
     check(text(m, '-f', write(in_work('prompt.txt'), '')) == text(m), '-f of an empty file')
-    check(text(m, '-f', '-', stdin=b'a\0b\xff') == 'ab\ufffd\n'.encode(), '-f - of any bytes', text(m, '-f', '-', stdin=b'a\0b\xff'))
+    check(text(m, '-f', '-', stdin=b'a\0b\xff') == 'ab\ufffd\n'.encode(), '-f - of any bytes',
+          text(m, '-f', '-', stdin=b'a\0b\xff'))
     large = ' '.join(['lorem ipsum dolor sit amet'] * 3900).encode()  # 105,299 bytes and tokens
     out = text(m, '-f', write(in_work('large.txt'), large), '-n', 105600, '--window', 64, timeout=300)
     check(out == large + b'uvwxyz\n', 'a prompt of 100 KB', out[-40:])
     result = run(m, '-t', 0, '-f', in_work('large.txt'), '-n', 1000)
-    check(result.status == 1 and str(len(large) + 2) in result.err.splitlines()[-1], 'a prompt of 100 KB with -n 1000', result)
+    check(result.status == 1 and str(len(large) + 2) in result.err.splitlines()[-1], 'a prompt of 100 KB with -n 1000',
+          result)
 
 
 def test_bytes():
@@ -183,8 +207,10 @@ def test_bytes():
         return text(chain_model('bytes.bin', dict(zip(steps, steps[1:]))), '-i', 'a', '-n', 60)
     check(continued(0xC3, 0xA9, 'b') == 'aéb\n'.encode(), 'a character of two bytes', continued(0xC3, 0xA9, 'b'))
     check(continued(0xF0, 0x9F, 0x98, 0x80) == 'a😀\n'.encode(), 'a character of four bytes')
-    check(continued(7, 8, 0x0A, 0x09, 0x21) == b'a\n\t!\n', 'control characters are left out, white space is not', continued(7, 8, 0x0A, 0x09, 0x21))
-    check(continued(0xFF, 'b', 0xC3) == b'ab\n', 'bytes that cannot become a character are left out', continued(0xFF, 'b', 0xC3))
+    check(continued(7, 8, 0x0A, 0x09, 0x21) == b'a\n\t!\n', 'control characters are left out, white space is not',
+          continued(7, 8, 0x0A, 0x09, 0x21))
+    check(continued(0xFF, 'b', 0xC3) == b'ab\n', 'bytes that cannot become a character are left out',
+          continued(0xFF, 'b', 0xC3))
     check(text(in_work('bytes.bin'), '-i', 'ü', '-n', 4)[:2] == 'ü'.encode(), 'a prompt in byte tokens')
     if hasattr(os, 'O_DIRECT') and hasattr(os, 'pipe2'):  # a pipe that keeps writes apart
         continued(*'é€😀'.encode())
@@ -206,8 +232,10 @@ def test_chat():
 
     def chat(stdin, *options):
         return good(m, '-t', 0, '-n', 600, '-m', 'chat', *options, stdin=stdin)
-    check(chat(b'\nhi\nhow\nwell\n').out == 'Assistant: ok\n' * 3, 'a chat of three turns', chat(b'\nhi\nhow\nwell\n').out)
-    check(chat(b'hi\nhow', '-y', 'be nice').out == 'Assistant: ok\n' * 2, 'a chat with -y, the last line without a newline')
+    check(chat(b'\nhi\nhow\nwell\n').out == 'Assistant: ok\n' * 3, 'a chat of three turns',
+          chat(b'\nhi\nhow\nwell\n').out)
+    check(chat(b'hi\nhow', '-y', 'be nice').out == 'Assistant: ok\n' * 2,
+          'a chat with -y, the last line without a newline')
     check(chat(b'', '-y', 'x', '-i', 'hello').out == 'Assistant: ok\n', 'a chat with -i')
     check(chat(b'').out == '' and chat(b'system\n').out == '', 'a chat without a turn')
     full = chat(b'\n' + b'hello hello\n' * 100)
@@ -224,33 +252,38 @@ def test_sampling():
     def shares(*options):
         out = good(m, '-n', 2500, '-s', 11, *options).out.strip()
         return [out.count(letter) / len(out) for letter in 'abc']
-    for options, expected in ((('-t', 1, '-p', 1), (0.7054, 0.2595, 0.0351)), (('-t', 2, '-p', 1), (0.5466, 0.3315, 0.1220)),
-                              (('-t', 0.5, '-p', 1), (0.8789, 0.1189, 0.0022)), (('-t', 1, '-p', 0.9), (0.7311, 0.2689, 0)),
-                              (('-t', 1, '-p', 0.5), (1, 0, 0)), (('-t', 0), (1, 0, 0)), (('-t', 1, '-p', 0), (0.7054, 0.2595, 0.0351))):
+    for options, expected in (
+            (('-t', 1, '-p', 1), (0.7054, 0.2595, 0.0351)), (('-t', 2, '-p', 1), (0.5466, 0.3315, 0.1220)),
+            (('-t', 0.5, '-p', 1), (0.8789, 0.1189, 0.0022)), (('-t', 1, '-p', 0.9), (0.7311, 0.2689, 0)),
+            (('-t', 1, '-p', 0.5), (1, 0, 0)), (('-t', 0), (1, 0, 0)), (('-t', 1, '-p', 0), (0.7054, 0.2595, 0.0351))):
         found = shares(*options)
-        check(all(abs(a - b) < 0.03 and (b > 0 or a == 0) for a, b in zip(found, expected)), 'shares with %s' % (options,),
-              '%s, not %s' % (found, expected))
+        check(all(abs(a - b) < 0.03 and (b > 0 or a == 0) for a, b in zip(found, expected)),
+              'shares with %s' % (options,), '%s, not %s' % (found, expected))
     random = tiny_model('random.bin', vocab_size=VOCAB)
     write_tokenizer(in_work('random.tokenizer.bin'), LETTERS)
     outs = [good(random, '-s', seed, '-n', 60, '-i', 'abc', '--ignore-eos', '--threads', threads).raw
             for seed, threads in ((5, 1), (5, 2), (5, 3), (6, 1))]
-    check(outs[0] == outs[1] == outs[2] and outs[3] != outs[0], 'the same seed gives the same text for 1, 2 and 3 threads, another seed another')
+    check(outs[0] == outs[1] == outs[2] and outs[3] != outs[0],
+          'the same seed gives the same text for 1, 2 and 3 threads, another seed another')
 
 
 def test_standard_output():
-    check(good('--help').out.startswith('rope.c') and not good('--help').err and good('--version').out.count('\n') == 1, '--help and --version')
+    check(good('--help').out.startswith('rope.c') and not good('--help').err and good('--version').out.count('\n') == 1,
+          '--help and --version')
     shown = good('--help').out
     for option in 't p s n i f z m y'.split():
         check('\n  -%s ' % option in shown, '--help shows -%s' % option)
-    for word in METHODS + ['--rope', '--kv', '--ppl', '--passkey', '--explain', '--quantize', '--rope-json', 'dynamic', 'window']:
+    for word in METHODS + ['--rope', '--kv', '--ppl', '--passkey', '--explain', '--quantize', '--rope-json', 'dynamic',
+                           'window']:
         check(word in shown, '--help shows %s' % word)
     m = alphabet()
     ids = write(in_work('ids.txt'), '1 2 3 4')
-    for what in (('-i', 'a', '-t', 0), ('--explain',), ('--ppl', ids, '--ids', '-n', 4), ('--rope-json',), ('--help',), ('--version',)):
+    for what in (('-i', 'a', '-t', 0), ('--explain',), ('--ppl', ids, '--ids', '-n', 4), ('--rope-json',), ('--help',),
+                 ('--version',)):
         with open('/dev/full', 'wb') as full:
             result = run(m, *what, stdout=full)
-        check(result.status == 1 and result.err.splitlines()[-1:] == ['run: cannot write to standard output'], '%s onto a full device' % (what[0]),
-              result)
+        check(result.status == 1 and result.err.splitlines()[-1:] == ['run: cannot write to standard output'],
+              '%s onto a full device' % (what[0]), result)
     result = run(m, '-i', 'a', '-t', 0, preexec_fn=lambda: os.close(1))
     check(result.status == 1, 'standard output closed', result)
 
@@ -262,11 +295,12 @@ def test_warnings():
         return [line for line in good(m, '-t', 0, '-i', 'x', *options).err.splitlines() if 'warning' in line]
     check(len(warnings('-n', 100)) == 1 and '--rope' in warnings('-n', 100)[0] and '50' in warnings('-n', 100)[0],
           'none past the trained context warns', warnings('-n', 100))
-    for options in (('-n', 50), ('-n', 100, '--rope', 'yarn'), ('-n', 100, '--rope', 'dynamic'), ('-n', 100, '--window', 50),
-                    ('-n', 100, '--rope', 'linear', '--factor', 2)):
+    for options in (('-n', 50), ('-n', 100, '--rope', 'yarn'), ('-n', 100, '--rope', 'dynamic'),
+                    ('-n', 100, '--window', 50), ('-n', 100, '--rope', 'linear', '--factor', 2)):
         check(warnings(*options) == [], 'no warning with %s' % (options,), warnings(*options))
     check(len(warnings('-n', 200, '--rope', 'yarn', '--factor', 2)) == 1, 'a factor that is too small warns')
-    check(len(warnings('-n', 20, '--rope', 'none', '--factor', 2)) == 1 and len(warnings('-n', 20, '--rope', 'linear', '--ramp', 'turns')) == 1,
+    check(len(warnings('-n', 20, '--rope', 'none', '--factor', 2)) == 1
+          and len(warnings('-n', 20, '--rope', 'linear', '--ramp', 'turns')) == 1,
           'settings without effect warn')
 
 

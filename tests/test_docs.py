@@ -1,5 +1,5 @@
-"""The documents do not rot: every ./run command of the README and the lesson is run (shorter, where it says how long), and the
-method that the lesson adds is added to a copy and run."""
+"""The documents do not rot: every ./run command of the README and the lesson is run (shorter, where it says how long),
+and the method that the lesson adds is added to a copy and run."""
 
 import os
 import re
@@ -75,7 +75,8 @@ def test_method_of_your_own():
     end = source.index('};', table)
     above = source.rindex('\n\n', 0, table)
     write(os.path.join(tree, 'rope.c'), source[:above] + '\n\n' + function + source[above:end] + row + source[end:])
-    built = subprocess.run(['make', '-s', '-j2', 'run', 'CFLAGS=-O1'], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    built = subprocess.run(['make', '-s', '-j2', 'run', 'CFLAGS=-O1'], cwd=tree, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
     if not check(built.returncode == 0, 'it builds', built.stdout[-300:]):
         return
     folder = in_work('own')

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests model_export.py on folders from a hub: weights, settings, what is refused, the command. See export_common.py."""
+"""Tests model_export.py on folders from a hub: weights, settings, what is refused, the
+command. See export_common.py."""
 
 import json
 import math
@@ -10,9 +11,9 @@ import struct
 import subprocess
 import sys
 
-from export_common import (EXPORTER, LLAMA, LONG, ORIGINAL, PIECES, ROOT, SHARED, Case, changed, check, expected_tensors, exported, main,
-                           make_tensors, random_values, refused, rng,
-                           safetensors, sentencepiece, shapes_of, skip, with_header, without, write)
+from export_common import (EXPORTER, LLAMA, LONG, ORIGINAL, PIECES, ROOT, SHARED, Case, changed, check,
+                           expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
+                           sentencepiece, shapes_of, skip, with_header, without, write)
 
 
 # ---- tests: weights -------------------------------------------------------------------------------------------------
@@ -43,7 +44,8 @@ def test_weights():
         wrong = {key: (header[key], value) for key, value in expected.items() if header[key] != value}
         check('header ' + name, not wrong, wrong)
         expected = expected_tensors(source, head_dim, dtype is mixed)
-        wrong = [key for key in expected if found.get(key) != expected[key]] + [key for key in found if key not in expected]
+        wrong = [key for key in expected
+                 if found.get(key) != expected[key]] + [key for key in found if key not in expected]
         check('tensors ' + name, not wrong, wrong)
         check('widening said ' + name, any('widened' in line for line in lines) == (dtype is mixed), lines)
 
@@ -117,49 +119,61 @@ SPELLINGS = [
     ('default ignores a factor', {'rope_scaling': {'type': 'default', 'factor': 8.0}}, {}),
     ('rope_theta beside', {'rope_theta': 500000}, {'theta': 500000.0}),
     ('rope_theta is 10000 unless said', {'rope_theta': ...}, {}),
-    ('rope_theta inside goes before beside', {'rope_theta': 7.0, 'rope_parameters': {'rope_theta': 1e6}}, {'theta': 1e6}),
+    ('rope_theta inside goes before beside', {'rope_theta': 7.0, 'rope_parameters': {'rope_theta': 1e6}},
+     {'theta': 1e6}),
     ('rope_theta inside rope_scaling too', {'rope_scaling': {'type': 'linear', 'factor': 2, 'rope_theta': 1e6}},
      {'rope_method': 1, 'factor': 2.0, 'theta': 1e6}),
     ('linear by type', {'rope_scaling': {'type': 'linear', 'factor': 4.0}}, {'rope_method': 1, 'factor': 4.0}),
     ('linear by rope_type', {'rope_scaling': {'rope_type': 'linear', 'factor': 4}}, {'rope_method': 1, 'factor': 4.0}),
-    ('linear in rope_parameters', {'rope_theta': ..., 'rope_parameters': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 2e4}},
+    ('linear in rope_parameters',
+     {'rope_theta': ..., 'rope_parameters': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 2e4}},
      {'rope_method': 1, 'factor': 4.0, 'theta': 2e4}),
     ('linear below 1', {'rope_scaling': {'type': 'linear', 'factor': 0.5}}, {'rope_method': 1, 'factor': 0.5}),
     ('rope_type goes before type', {'rope_scaling': {'rope_type': 'linear', 'type': 'yarn', 'factor': 4.0}},
      {'rope_method': 1, 'factor': 4.0}),
     ('rope_scaling goes before rope_parameters, rope_theta and all',
-     {'rope_theta': ..., 'rope_scaling': {'type': 'linear', 'factor': 2.0}, 'rope_parameters': {'rope_theta': 1e6, 'factor': 3.0}},
+     {'rope_theta': ..., 'rope_scaling': {'type': 'linear', 'factor': 2.0},
+      'rope_parameters': {'rope_theta': 1e6, 'factor': 3.0}},
      {'rope_method': 1, 'factor': 2.0}),
-    ('linear counts from max_position_embeddings', {ORIGINAL: 32, 'rope_scaling': {'type': 'linear', 'factor': 4.0, ORIGINAL: 64}},
+    ('linear counts from max_position_embeddings',
+     {ORIGINAL: 32, 'rope_scaling': {'type': 'linear', 'factor': 4.0, ORIGINAL: 64}},
      {'rope_method': 1, 'factor': 4.0}),
-    ('linear has no attention factor', {'rope_scaling': {'type': 'linear', 'factor': 4.0, 'attention_factor': 2.0, 'beta_fast': 8}},
-     {'rope_method': 1, 'factor': 4.0}),
-    ('dynamic is ntk', {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}, {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
-    ('dynamic counts from max_position_embeddings', {ORIGINAL: 32, 'rope_scaling': {'rope_type': 'dynamic', 'factor': 2.0, ORIGINAL: 64}},
+    ('linear has no attention factor', {'rope_scaling': {'type': 'linear', 'factor': 4.0, 'attention_factor': 2.0,
+                                                         'beta_fast': 8}}, {'rope_method': 1, 'factor': 4.0}),
+    ('dynamic is ntk', {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}},
+     {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
+    ('dynamic counts from max_position_embeddings',
+     {ORIGINAL: 32, 'rope_scaling': {'rope_type': 'dynamic', 'factor': 2.0, ORIGINAL: 64}},
      {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
     ('yarn', {'rope_scaling': YARN}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn with finetuned, as in the wild', {'rope_scaling': {'type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'finetuned': True}},
+    ('yarn with finetuned, as in the wild',
+     {'rope_scaling': {'type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'finetuned': True}},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
     ('original beside the block', {ORIGINAL: 128, 'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
-    ('original beside goes before inside', {ORIGINAL: 128, 'rope_scaling': YARN}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
+    ('original beside goes before inside', {ORIGINAL: 128, 'rope_scaling': YARN},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
     ('original missing is max_position_embeddings', {'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 256}),
-    ('yarn, factor null', {'rope_scaling': dict(YARN, factor=None)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, factor missing', {'rope_scaling': {'type': 'yarn', ORIGINAL: 100}}, {'rope_method': 4, 'factor': 2.56, 'train_ctx': 100}),
+    ('yarn, factor null', {'rope_scaling': dict(YARN, factor=None)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, factor missing', {'rope_scaling': {'type': 'yarn', ORIGINAL: 100}},
+     {'rope_method': 4, 'factor': 2.56, 'train_ctx': 100}),
     ('yarn, factor and original missing', {'rope_scaling': {'type': 'yarn'}}, {'rope_method': 4, 'factor': 1.0}),
-    ('yarn, a factor that is not the ratio', {'rope_scaling': dict(YARN, factor=3.5)}, {'rope_method': 4, 'factor': 3.5, 'train_ctx': 64}),
+    ('yarn, a factor that is not the ratio', {'rope_scaling': dict(YARN, factor=3.5)},
+     {'rope_method': 4, 'factor': 3.5, 'train_ctx': 64}),
     ('yarn, attention_factor', {'rope_scaling': dict(YARN, attention_factor=1.25)},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'attention_factor': 1.25}),
-    ('yarn, nulls', {'rope_scaling': dict(YARN, attention_factor=None, beta_fast=None, beta_slow=None, mscale=None, mscale_all_dim=None)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, nulls', {'rope_scaling': dict(YARN, attention_factor=None, beta_fast=None, beta_slow=None, mscale=None,
+                                          mscale_all_dim=None)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
     ('yarn, betas', {'rope_scaling': dict(YARN, beta_fast=16, beta_slow=2.5)},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'beta_fast': 16.0, 'beta_slow': 2.5}),
     ('yarn, betas of 0 are not said', {'rope_scaling': dict(YARN, beta_fast=0, beta_slow=0.0)},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
     ('yarn, DeepSeek', {'rope_scaling': dict(YARN, mscale=1.0, mscale_all_dim=0.707)},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'mscale': 1.0, 'mscale_all_dim': 0.707}),
-    ('yarn, mscale alone means nothing', {'rope_scaling': dict(YARN, mscale=0.707)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, mscale alone means nothing', {'rope_scaling': dict(YARN, mscale=0.707)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
     ('yarn, mscale with an mscale_all_dim of 0', {'rope_scaling': dict(YARN, mscale=0.707, mscale_all_dim=0)},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
     ('yarn, not truncated', {'rope_scaling': dict(YARN, truncate=False)},
@@ -177,7 +191,8 @@ SPELLINGS = [
     ('longrope', {'rope_scaling': LONG}, {'rope_method': 6, 'factor': 4.0, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
                                           'long': [1.0, 4.0, 16.0]}),
     ('longrope, factor, attention_factor', {'rope_scaling': dict(LONG, factor=8, attention_factor=1.19)},
-     {'rope_method': 6, 'factor': 8.0, 'attention_factor': 1.19, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0], 'long': [1.0, 4.0, 16.0]}),
+     {'rope_method': 6, 'factor': 8.0, 'attention_factor': 1.19, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
+      'long': [1.0, 4.0, 16.0]}),
     ('longrope, original beside, as Phi-3', {ORIGINAL: 128, 'rope_scaling': changed(LONG, **{ORIGINAL: ...})},
      {'rope_method': 6, 'factor': 2.0, 'train_ctx': 128, 'short': [1.0, 1.5, 2.0], 'long': [1.0, 4.0, 16.0]}),
     ('partial_rotary_factor of 1', {'partial_rotary_factor': 1.0, 'rope_parameters': {'partial_rotary_factor': 1}}, {}),
@@ -198,15 +213,16 @@ def test_rope_spellings():
 
 
 def test_other_settings():
-    mistral = changed(LLAMA, architectures=['MistralForCausalLM'], model_type='mistral', num_key_value_heads=2, sliding_window=16)
+    mistral = changed(LLAMA, architectures=['MistralForCausalLM'], model_type='mistral', num_key_value_heads=2,
+                      sliding_window=16)
     few = changed(LLAMA, num_attention_heads=8, num_key_value_heads=..., head_dim=4)
     cases = [
         ('defaults', changed(LLAMA, rms_norm_eps=..., max_position_embeddings=..., bos_token_id=..., eos_token_id=...,
                              tie_word_embeddings=...,
                              hidden_act=..., torch_dtype=..., architectures=...),
          {'norm_eps': 1e-6, 'seq_len': 2048, 'train_ctx': 2048, 'bos_id': 1, 'eos_ids': [2], 'shared_classifier': 0}),
-        ('nulls', changed(LLAMA, head_dim=None, bos_token_id=None, eos_token_id=None, quantization_config=None, sliding_window=None),
-         {'head_dim': 6, 'bos_id': -1, 'eos_ids': []}),
+        ('nulls', changed(LLAMA, head_dim=None, bos_token_id=None, eos_token_id=None, quantization_config=None,
+                          sliding_window=None), {'head_dim': 6, 'bos_id': -1, 'eos_ids': []}),
         ('kv heads null', changed(LLAMA, num_key_value_heads=None), {'n_kv_heads': 4}),
         ('head_dim null', changed(LLAMA, head_dim=None), {'head_dim': 6}),
         ('several eos', changed(LLAMA, eos_token_id=[2, 30, 31, 2]), {'eos_ids': [2, 30, 31]}),
@@ -228,13 +244,13 @@ def test_other_settings():
     check('generation_config adds end tokens', header and header['eos_ids'] == [2, 7, 9], header)
 
 
-# ---- tests: what is refused ------------------------------------------------------------------------------------------
+# ---- tests: what is refused -----------------------------------------------------------------------------------------
 
 def test_refused_settings():
     tensors = safetensors(make_tensors(LLAMA))
     block = 'rope_scaling'
-    bad_numbers = [('a string', '"4.0"'), ('true', 'true'), ('NaN', 'NaN'), ('Infinity', 'Infinity'), ('overflow', '1e999'),
-                   ('huge', '9' * 5000), ('negative', '-1'), ('a list', '[1]')]
+    bad_numbers = [('a string', '"4.0"'), ('true', 'true'), ('NaN', 'NaN'), ('Infinity', 'Infinity'),
+                   ('overflow', '1e999'), ('huge', '9' * 5000), ('negative', '-1'), ('a list', '[1]')]
     cases = [
         ('another architecture', {'architectures': ['GPT2LMHeadModel']}, 'architectures'),
         ('another model_type', {'model_type': 'qwen2', 'architectures': ['Qwen2ForCausalLM']}, 'model_type'),
@@ -263,7 +279,8 @@ def test_refused_settings():
         ('rope block of another kind', {block: 'linear'}, block),
         ('rope block a list', {block: [1]}, block),
         ('partial rotary', {'partial_rotary_factor': 0.5}, 'partial_rotary_factor'),
-        ('partial rotary inside', {'rope_parameters': {'partial_rotary_factor': 0.25}}, 'rope_parameters.partial_rotary_factor'),
+        ('partial rotary inside', {'rope_parameters': {'partial_rotary_factor': 0.25}},
+         'rope_parameters.partial_rotary_factor'),
         ('unknown rope_type', {block: {'rope_type': 'su', 'factor': 4.0}}, 'rope_scaling.rope_type'),
         ('unknown type', {block: {'type': 'xpos'}}, 'rope_scaling.type'),
         ('null rope_type', {block: {'rope_type': None, 'type': 'linear', 'factor': 2}}, 'rope_scaling.rope_type'),
@@ -281,32 +298,32 @@ def test_refused_settings():
         ('truncate of another kind', {block: dict(YARN, truncate='no')}, 'truncate'),
         ('original null', {block: {**YARN, ORIGINAL: None}}, ORIGINAL),
         ('original null beside', {ORIGINAL: None, block: YARN}, ORIGINAL),
-        ('original 0', {block: {**YARN, ORIGINAL: 0}}, ORIGINAL), ('longrope, original 1', {block: {**LONG, ORIGINAL: 1}}, ORIGINAL),
+        ('original 0', {block: {**YARN, ORIGINAL: 0}}, ORIGINAL),
+        ('longrope, original 1', {block: {**LONG, ORIGINAL: 1}}, ORIGINAL),
         ('longrope, original 1 beside', {ORIGINAL: 1, block: LONG}, ORIGINAL),
-        ('longrope of one position', {'max_position_embeddings': 1, block: changed(LONG, **{ORIGINAL: ...})}, 'max_position_embeddings'),
-        ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'), ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'),
+        ('longrope of one position', {'max_position_embeddings': 1, block: changed(LONG, **{ORIGINAL: ...})},
+         'max_position_embeddings'), ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'),
+        ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'),
         ('original a fraction', {block: {**YARN, ORIGINAL: 64.5}}, ORIGINAL),
         ('longrope list too short', {block: dict(LONG, short_factor=[1.0, 1.0])}, 'short_factor'),
         ('longrope list missing', {block: changed(LONG, long_factor=...)}, 'long_factor'),
         ('longrope list of another kind', {block: dict(LONG, long_factor=[1.0, 'x', 1.0])}, 'long_factor'),
         ('longrope list with 0', {block: dict(LONG, long_factor=[1.0, 0, 1.0])}, 'long_factor'),
-        ('rope_theta 1', {'rope_theta': 1.0}, 'rope_theta'),
-        ('rope_theta null', {'rope_theta': None}, 'rope_theta'),
-    ]
+        ('rope_theta 1', {'rope_theta': 1.0}, 'rope_theta'), ('rope_theta null', {'rope_theta': None}, 'rope_theta'), ]
     for key in 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size':
         cases += [('no ' + key, {key: ...}, key), ('null ' + key, {key: None}, key), (key + ' 0', {key: 0}, key),
                   (key + ' a fraction', {key: 24.0}, key), (key + ' absurd', {key: 2 ** 40}, key)]
     for name, changes, key in cases:
         refused(name, Case(changed(LLAMA, **changes), tensors), key)
     whole = json.dumps(changed(LLAMA, rope_scaling=YARN))
-    for key, old in (('hidden_size', '24'), ('max_position_embeddings', '256'), ('rms_norm_eps', '1e-05'), ('rope_theta', '10000.0'),
-                     ('factor', '4.0')):
+    for key, old in (('hidden_size', '24'), ('max_position_embeddings', '256'), ('rms_norm_eps', '1e-05'),
+                     ('rope_theta', '10000.0'), ('factor', '4.0')):
         for kind, new in bad_numbers:
             text = whole.replace('"%s": %s' % (key, old), '"%s": %s' % (key, new))
             assert text != whole, key
             refused('%s is %s' % (key, kind), Case(text, tensors), key)
-    for name, text in (('empty', ''), ('not JSON', '{"a": '), ('a list', '[1]'), ('deep', '[' * 100000), ('bytes', b'\xff\xfe{}'),
-                       ('twice', '{"vocab_size": 1, ' + json.dumps(LLAMA)[1:])):
+    for name, text in (('empty', ''), ('not JSON', '{"a": '), ('a list', '[1]'), ('deep', '[' * 100000),
+                       ('bytes', b'\xff\xfe{}'), ('twice', '{"vocab_size": 1, ' + json.dumps(LLAMA)[1:])):
         refused('config.json ' + name, Case(text, tensors), 'config.json')
     refused('generation_config.json', Case(LLAMA, tensors, generation_config__json={'eos_token_id': 'x'}),
             'generation_config.json: eos_token_id')
@@ -330,17 +347,21 @@ def test_refused_weights():
         ('empty', b'', 'header'), ('seven bytes', good[:7], 'header'), ('header length alone', good[:8], 'header'),
         ('half a header', good[:8 + length // 2], 'header'), ('no data', good[:8 + length], 'cut short'),
         ('one byte short', good[:-1], 'cut short'), ('one byte long', good + b'\0', 'too long'),
-        ('header of 1 GB', struct.pack('<Q', 1 << 30) + good[8:], 'header'), ('header of 2^64-1', b'\xff' * 8 + good[8:], 'header'),
-        ('header deep', with_header('[' * 100000, data), 'JSON'), ('header deep in an entry', with_header('{"a": ' * 100000, data), 'JSON'),
+        ('header of 1 GB', struct.pack('<Q', 1 << 30) + good[8:], 'header'),
+        ('header of 2^64-1', b'\xff' * 8 + good[8:], 'header'),
+        ('header deep', with_header('[' * 100000, data), 'JSON'),
+        ('header deep in an entry', with_header('{"a": ' * 100000, data), 'JSON'),
         ('header with a huge number', with_header('{"a": {"data_offsets": [0, %s]}}' % ('9' * 1000000), data), 'a: '),
-        ('header with NaN', with_header(json.dumps({**header, q: dict(header[q], data_offsets=[float('nan'), end])}), data), q),
-        ('header with infinity', with_header(json.dumps({**header, q: dict(header[q], shape=[float('inf')])}), data), q),
-        ('header with a surrogate', with_header(json.dumps({**header, '\ud800': header[q]}), data), 'ud800'),
-        ('header not JSON', struct.pack('<Q', 8) + b'{"a": 1,' + data, 'JSON'), ('header a list', with_header('[]', data), 'JSON'),
-        ('header empty', with_header('{}', b''), 'embed_tokens'),
-        ('entry a number', with_header(json.dumps({**header, q: 5}), data), q),
-        ('no dtype', altered(dtype=...), q), ('no shape', altered(shape=...), q), ('no offsets', altered(data_offsets=...), q),
-        ('offsets swapped', altered(data_offsets=[end, begin]), q), ('offsets negative', altered(data_offsets=[-4, begin]), q),
+        ('header with NaN',
+         with_header(json.dumps({**header, q: dict(header[q], data_offsets=[float('nan'), end])}), data), q),
+        ('header with infinity', with_header(json.dumps({**header, q: dict(header[q], shape=[float('inf')])}), data),
+         q), ('header with a surrogate', with_header(json.dumps({**header, '\ud800': header[q]}), data), 'ud800'),
+        ('header not JSON', struct.pack('<Q', 8) + b'{"a": 1,' + data, 'JSON'),
+        ('header a list', with_header('[]', data), 'JSON'), ('header empty', with_header('{}', b''), 'embed_tokens'),
+        ('entry a number', with_header(json.dumps({**header, q: 5}), data), q), ('no dtype', altered(dtype=...), q),
+        ('no shape', altered(shape=...), q),
+        ('no offsets', altered(data_offsets=...), q), ('offsets swapped', altered(data_offsets=[end, begin]), q),
+        ('offsets negative', altered(data_offsets=[-4, begin]), q),
         ('offsets beyond', altered(data_offsets=[begin + 10 ** 9, end + 10 ** 9]), 'gap'),
         ('offsets overlap', altered(data_offsets=[begin - 64, end - 64]), 'overlaps'),
         ('offsets of 2^63', altered(data_offsets=[2 ** 63, 2 ** 63 + end - begin]), q),
@@ -348,13 +369,12 @@ def test_refused_weights():
         ('offsets not integers', altered(data_offsets=[float(begin), float(end)]), q),
         ('three offsets', altered(data_offsets=[begin, end, end]), q),
         ('shape and size at odds', altered(shape=[24, 25]), q),
-        ('a border between tensors moved', with_header(json.dumps(moved), data), q), ('shape negative', altered(shape=[-24, -24]), q),
-        ('shape another', altered(shape=[48, 12]), q), ('shape flat', altered(shape=[576]), q),
-        ('shape true', altered(shape=[True, 576]), q),
-        ('shape of many dimensions', altered(shape=[2] * 1000), q),
-        ('type I32', altered(dtype='I32'), q), ('type F8', altered(dtype='F8_E4M3'), q), ('type a number', altered(dtype=4), q),
-        ('a name twice', with_header(json.dumps(header)[:-1] + ', "%s": {}}' % q, data), q),
-    ]
+        ('a border between tensors moved', with_header(json.dumps(moved), data), q),
+        ('shape negative', altered(shape=[-24, -24]), q), ('shape another', altered(shape=[48, 12]), q),
+        ('shape flat', altered(shape=[576]), q), ('shape true', altered(shape=[True, 576]), q),
+        ('shape of many dimensions', altered(shape=[2] * 1000), q), ('type I32', altered(dtype='I32'), q),
+        ('type F8', altered(dtype='F8_E4M3'), q), ('type a number', altered(dtype=4), q),
+        ('a name twice', with_header(json.dumps(header)[:-1] + ', "%s": {}}' % q, data), q), ]
     for name, content, key in files:
         refused('safetensors ' + name, Case(LLAMA, content), key)
     case = Case(LLAMA, struct.pack('<Q', 1 << 30) + b'{')
@@ -363,9 +383,10 @@ def test_refused_weights():
     refused('safetensors header of 1 GB that is there, a hole on disk', case, 'header')
     for name in (q, 'model.norm.weight', 'lm_head.weight', 'model.embed_tokens.weight'):
         refused('no ' + name, Case(LLAMA, {n: t for n, t in tensors.items() if n != name}), name)
-    for extra in ('model.layers.0.self_attn.q_proj.bias', 'model.layers.0.self_attn.q_norm.weight', 'model.layers.2.mlp.up_proj.weight',
-                  'x\n\x1b[31m', 'y' * 100000):
-        refused('extra ' + extra[:60], Case(LLAMA, dict(tensors, **{extra: ('F32', [24], bytes(96))})), ascii(extra)[1:-1][:500])
+    for extra in ('model.layers.0.self_attn.q_proj.bias', 'model.layers.0.self_attn.q_norm.weight',
+                  'model.layers.2.mlp.up_proj.weight', 'x\n\x1b[31m', 'y' * 100000):
+        refused('extra ' + extra[:60], Case(LLAMA, dict(tensors, **{extra: ('F32', [24], bytes(96))})),
+                ascii(extra)[1:-1][:500])
     refused('no weights', Case(LLAMA), 'model.safetensors')
     refused('no config', without(Case(LLAMA, tensors), 'config.json'), 'config.json')
     refused('no folder', Case(LLAMA), 'no such file', '/nonexistent', '/nonexistent/out')
@@ -377,17 +398,19 @@ def test_refused_weights():
         file.truncate(os.path.getsize(file.name) // 2)
     refused('half a shard', case, shard)
     index = 'model.safetensors.index.json'
-    for name, content, key in (('no weight_map', '{}', 'weight_map'), ('weight_map a list', '{"weight_map": []}', 'weight_map'),
-                               ('a shard elsewhere', '{"weight_map": {"a": "../x.safetensors"}}', 'weight_map'),
-                               ('a shard of another kind', '{"weight_map": {"a": 5}}', 'weight_map'),
-                               ('an absolute shard', '{"weight_map": {"a": "/etc/passwd"}}', 'weight_map'),
-                               ('the folder above', '{"weight_map": {"a": ".."}}', 'is not a file'),
-                               ('this folder', '{"weight_map": {"a": "."}}', 'is not a file'), ('no name', '{"weight_map": {"a": ""}}', 'weight_map'),
-                               ('a name with a zero', '{"weight_map": {"a": "x\\u0000y"}}', 'no such file'),
-                               ('a name that is no text', '{"weight_map": {"a": "\\ud800"}}', 'no such file'), ('deep', '[' * 100000, index),
-                               ('the index as its own shard', '{"weight_map": {"a": "%s"}}' % index, index),
-                               ('twice', '{"weight_map": {"a": "x", "a": "x"}}', "'a' appears twice"),
-                               ('empty', '{"weight_map": {}}', 'embed_tokens')):
+    for name, content, key in (
+            ('no weight_map', '{}', 'weight_map'), ('weight_map a list', '{"weight_map": []}', 'weight_map'),
+            ('a shard elsewhere', '{"weight_map": {"a": "../x.safetensors"}}', 'weight_map'),
+            ('a shard of another kind', '{"weight_map": {"a": 5}}', 'weight_map'),
+            ('an absolute shard', '{"weight_map": {"a": "/etc/passwd"}}', 'weight_map'),
+            ('the folder above', '{"weight_map": {"a": ".."}}', 'is not a file'),
+            ('this folder', '{"weight_map": {"a": "."}}', 'is not a file'),
+            ('no name', '{"weight_map": {"a": ""}}', 'weight_map'),
+            ('a name with a zero', '{"weight_map": {"a": "x\\u0000y"}}', 'no such file'),
+            ('a name that is no text', '{"weight_map": {"a": "\\ud800"}}', 'no such file'),
+            ('deep', '[' * 100000, index), ('the index as its own shard', '{"weight_map": {"a": "%s"}}' % index, index),
+            ('twice', '{"weight_map": {"a": "x", "a": "x"}}', "'a' appears twice"),
+            ('empty', '{"weight_map": {}}', 'embed_tokens')):
         case = Case(LLAMA)
         case.put(index, content)
         refused('index: ' + name, case, key)
@@ -400,39 +423,43 @@ def test_refused_weights():
     refused('a tensor in another shard', case, q)
 
 
-# ---- tests: the command ----------------------------------------------------------------------------------------------
+# ---- tests: the command ---------------------------------------------------------------------------------------------
 
 def test_command():
     case = Case(LLAMA, make_tensors(LLAMA))
-    for name, arguments in (('none', ['--no-tokenizer']), ('one', ['x']), ('three', ['x', 'y', 'z']), ('unknown', ['--wrong', 'x', 'y']),
-                            ('no value', ['x', 'y', '--tokenizer-out']), ('at odds', ['--tokenizer', 'x', 'y', '--no-tokenizer'])):
+    for name, arguments in (('none', ['--no-tokenizer']), ('one', ['x']), ('three', ['x', 'y', 'z']),
+                            ('unknown', ['--wrong', 'x', 'y']), ('no value', ['x', 'y', '--tokenizer-out']),
+                            ('at odds', ['--tokenizer', 'x', 'y', '--no-tokenizer'])):
         run = case.run_fresh(*arguments)
-        check('usage: ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and not run.stdout, run.stderr)
+        check('usage: ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and not run.stdout,
+              run.stderr)
     run = case.run_fresh('--help')
     check('--help', run.returncode == 0 and '--tokenizer-out' in run.stdout and not run.stderr)
     write(case.out, 'what was there before')
     run = case.run_fresh()
-    check('an older file is replaced', run.returncode == 0 and os.path.getsize(case.out) > 1000 and case.left() == ['model.bin'],
-          run.stderr)
+    check('an older file is replaced', run.returncode == 0 and os.path.getsize(case.out) > 1000
+          and case.left() == ['model.bin'], run.stderr)
     with open(case.out, 'rb') as file:
         before = file.read()
-    run = case.run_fresh(case.folder, case.out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    run = case.run_fresh(case.folder, case.out,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
     with open(case.out, 'rb') as file:
         after = file.read()
-    check('a full disk is told and the older file stays', run.returncode == 1 and len(run.stderr.splitlines()) == 1 and before == after
-          and case.left() == ['model.bin'], run.stderr)
+    check('a full disk is told and the older file stays', run.returncode == 1 and len(run.stderr.splitlines()) == 1
+          and before == after and case.left() == ['model.bin'], run.stderr)
     for name, out, key in (('a folder', case.results, 'cannot be'),
                            ('in no folder', os.path.join(case.results, 'no', 'm.bin'), 'No such file'),
-                           ('an input', os.path.join(case.folder, 'model.safetensors'), 'lost'), ('a device', '/dev/null', 'cannot be')):
+                           ('an input', os.path.join(case.folder, 'model.safetensors'), 'lost'),
+                           ('a device', '/dev/null', 'cannot be')):
         run = case.run_fresh(case.folder, out)
-        check('OUT is ' + name, run.returncode == 1 and len(run.stderr.splitlines()) == 1 and key in run.stderr, run.stderr)
+        check('OUT is ' + name, run.returncode == 1 and len(run.stderr.splitlines()) == 1 and key in run.stderr,
+              run.stderr)
     run = case.run_fresh(case.folder, case.out + '2', '--tokenizer-out', case.out + '2')
     check('no tokenizer, no trouble with its name', run.returncode == 0, run.stderr)
     case.put('tokenizer.model', sentencepiece(PIECES[:3] + PIECES[260:], {3: 2}))
     run = case.run_fresh(case.folder, case.out + '3', '--tokenizer-out', case.out + '3')
-    check('one name for both files', run.returncode == 1 and len(run.stderr.splitlines()) == 1 and case.left() == ['model.bin',
-                                                                                                                   'model.bin2'],
-                                                                                                                   run.stderr)
+    check('one name for both files', run.returncode == 1 and len(run.stderr.splitlines()) == 1
+          and case.left() == ['model.bin', 'model.bin2'], run.stderr)
     case.close()
     fifo = without(Case(LLAMA, make_tensors(LLAMA)), 'model.safetensors')
     os.mkfifo(os.path.join(fifo.folder, 'model.safetensors'))
@@ -460,8 +487,8 @@ sys.exit(exporter.main(sys.argv[2:4]))
 
 def test_large():
     """A checkpoint of 400 MB, a hole on disk, with little memory; then one that is interrupted."""
-    config = changed(LLAMA, hidden_size=4096, intermediate_size=1024, num_hidden_layers=1, num_attention_heads=32, num_key_value_heads=2,
-                     vocab_size=12000, tie_word_embeddings=True)
+    config = changed(LLAMA, hidden_size=4096, intermediate_size=1024, num_hidden_layers=1, num_attention_heads=32,
+                     num_key_value_heads=2, vocab_size=12000, tie_word_embeddings=True)
     header, at = {}, 0
     for name, shape in shapes_of(config).items():
         size = 4 * math.prod(shape)
@@ -470,23 +497,27 @@ def test_large():
     case = Case(config, with_header(json.dumps(header), b''))
     with open(os.path.join(case.folder, 'model.safetensors'), 'r+b') as file:
         file.truncate(os.path.getsize(file.name) + at)
-    run = case.run_fresh(case.folder, case.out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20)))
+    run = case.run_fresh(case.folder, case.out,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20)))
     size = os.path.getsize(case.out) if os.path.exists(case.out) else 0
     check('%d MB in 100 MB of memory' % (at >> 20), run.returncode == 0 and 0 <= size - at < 4096, run.stderr)
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-        run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2', str(int(number))],
+        run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2',
+                              str(int(number))],
                              stderr=subprocess.PIPE,
                              universal_newlines=True)
         lines = run.stderr.splitlines()
-        check('interrupted by signal %d' % number, run.returncode == 130 and len(lines) == 1 and 'interrupted' in lines[0]
+        check('interrupted by signal %d' % number, run.returncode == 130 and len(lines) == 1
+              and 'interrupted' in lines[0]
               and case.left() == ['model.bin'], (run.returncode, lines, case.left()))
     case.close()
 
 
-# ---- tests: checkpoints that were not made here -----------------------------------------------------------------------
+# ---- tests: checkpoints that were not made here ---------------------------------------------------------------------
 
 def test_golden():
-    folders = [os.path.join(place, name) for place in (os.path.join(SHARED, 'golden'), os.path.join(ROOT, 'tests', 'golden'))
+    folders = [os.path.join(place, name)
+               for place in (os.path.join(SHARED, 'golden'), os.path.join(ROOT, 'tests', 'golden'))
                if os.path.isdir(place) for name in sorted(os.listdir(place))]
     folders = [folder for folder in folders if os.path.exists(os.path.join(folder, 'model.safetensors'))]
     if not folders:
@@ -498,7 +529,8 @@ def test_golden():
         with open(os.path.join(folder, 'model.safetensors'), 'rb') as file:
             data = file.read()
         length, = struct.unpack_from('<Q', data)
-        source = {key: (entry['dtype'], entry['shape'], data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]])
+        source = {key: (entry['dtype'], entry['shape'],
+                        data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]])
                   for key, entry in json.loads(data[8:8 + length].decode()).items() if key != '__metadata__'}
         header, found, _ = exported(name, config, data)
         if header:

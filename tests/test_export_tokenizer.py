@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 
-from export_common import (EXPORTER, LLAMA, LONG, NORMALIZER, PIECES, SHARED, TRAINER, Case, changed, check, field, main, make_tensors, message,
-                           read_tokenizer,
-                           refused, safetensors, sentencepiece, skip, varint)
+from export_common import (EXPORTER, LLAMA, LONG, NORMALIZER, PIECES, SHARED, TRAINER, Case, changed, check, field,
+                           main, make_tensors, message, read_tokenizer, refused, safetensors, sentencepiece, skip,
+                           varint)
 
 
-# ---- tests: tokenizers -----------------------------------------------------------------------------------------------
+# ---- tests: tokenizers ----------------------------------------------------------------------------------------------
 
 def test_tokenizer_alone():
     case = Case(LLAMA, tokenizer__model=sentencepiece())
@@ -30,12 +30,15 @@ def test_tokenizer_alone():
         ('other names', sentencepiece([(b'<begin>', 0.0, 3), (b'<end>', 0.0, 3), (b'?', 0.0, 2)] + PIECES[259:],
                                       {3: 2, 46: b'<begin>', 47: b'<end>'}),
          plain, {'bos_id': 0, 'eos_ids': [1], 'unk_id': 2}),
-        ('no bos', sentencepiece([p for p in plain if p[0] != b'<s>'], {3: 2}), plain[1:], {'bos_id': -1, 'eos_ids': [1]}),
-        ('no eos', sentencepiece([p for p in plain if p[0] != b'</s>'], {3: 2}), plain[1:], {'bos_id': 1, 'eos_ids': []}),
-        ('a <s> that is no control piece', sentencepiece([p if p[0] != b'<s>' else (b'<s>', 0.0, 1) for p in plain], {3: 2}), plain,
-         {'bos_id': -1}),
+        ('no bos', sentencepiece([p for p in plain if p[0] != b'<s>'], {3: 2}), plain[1:],
+         {'bos_id': -1, 'eos_ids': [1]}),
+        ('no eos', sentencepiece([p for p in plain if p[0] != b'</s>'], {3: 2}), plain[1:],
+         {'bos_id': 1, 'eos_ids': []}),
+        ('a <s> that is no control piece',
+         sentencepiece([p if p[0] != b'<s>' else (b'<s>', 0.0, 1) for p in plain], {3: 2}), plain, {'bos_id': -1}),
         ('in parts, with fields unknown to us',
-         sentencepiece(trainer={3: 2}, rest=field(2, message([(35, 1), (99, b'x')])) + field(4, b'test') + varint(77 << 3 | 1) + bytes(8)),
+         sentencepiece(trainer={3: 2}, rest=field(2, message([(35, 1), (99, b'x')])) + field(4, b'test') +
+                       varint(77 << 3 | 1) + bytes(8)),
          PIECES, {'flags': 3}),
     ]
     for name, data, pieces, fields in variants:
@@ -67,19 +70,21 @@ def test_refused_tokenizers():
              ('too long', sentencepiece(PIECES + [(b'a' * 1025, 0.0, 1)]), 'piece 266'),
              ('type 9', sentencepiece(PIECES + [(b'x', 0.0, 9)]), 'piece 266'),
              ('score NaN', sentencepiece(PIECES + [(b'x', math.nan, 1)]), 'piece 266'),
-             ('two unknowns', sentencepiece(PIECES + [(b'x', 0.0, 2)]), 'unknown'), ('no unknown', sentencepiece(PIECES[1:]), 'unknown'),
+             ('two unknowns', sentencepiece(PIECES + [(b'x', 0.0, 2)]), 'unknown'),
+             ('no unknown', sentencepiece(PIECES[1:]), 'unknown'),
              ('a byte missing', sentencepiece(PIECES[:100] + PIECES[101:]), 'byte'),
              ('bytes without fallback', sentencepiece(trainer={3: 2}), 'byte'),
              ('empty', b'', 'tokenizer.model'), ('text', b'IQ== 0\nIg== 1\nIw== 2\n', 'tokenizer.model'),
-             ('zeros', bytes(100), 'tokenizer.model'),
-             ('endless number', b'\x08' + b'\xff' * 50, 'tokenizer.model'), ('wrong wire type', field(1, 5), 'tokenizer.model'),
+             ('zeros', bytes(100), 'tokenizer.model'), ('endless number', b'\x08' + b'\xff' * 50, 'tokenizer.model'),
+             ('wrong wire type', field(1, 5), 'tokenizer.model'),
              ('huge length', varint(10) + varint(1 << 62), 'tokenizer.model')]
     cases += [('cut at %d' % n, good[:n], 'tokenizer.model') for n in (1, 2, 5, 50, len(good) // 2, len(good) - 1)]
     for name, data, key in cases:
         case = Case(LLAMA, tokenizer__model=data)
         refused('tokenizer: ' + name, case, key, '--tokenizer', os.path.join(case.folder, 'tokenizer.model'),
                 os.path.join(case.results, 't.bin'))
-    refused('tokenizer: missing', Case(LLAMA), 'no such file', '--tokenizer', '/nonexistent/tokenizer.model', '/nonexistent/t.bin')
+    refused('tokenizer: missing', Case(LLAMA), 'no such file', '--tokenizer', '/nonexistent/tokenizer.model',
+            '/nonexistent/t.bin')
 
 
 def test_folder_with_tokenizer():
@@ -90,25 +95,31 @@ def test_folder_with_tokenizer():
     def added(**entries):
         return {'added_tokens_decoder': {id.strip('_'): entry for id, entry in entries.items()}}
 
-    def folder(name, tokenizer_config=None, model=sentencepiece(), config=config, out='model.bin', arguments=(), **files):
+    def folder(name, tokenizer_config=None, model=sentencepiece(), config=config, out='model.bin', arguments=(),
+               **files):
         if tokenizer_config is not None:
             files['tokenizer_config__json'] = tokenizer_config
         case = Case(config, tensors, tokenizer__model=model, **files)
-        run = case.run(case.folder, os.path.join(case.results, out), *(a.replace('OUT', case.results) for a in arguments))
+        run = case.run(case.folder, os.path.join(case.results, out),
+                       *(a.replace('OUT', case.results) for a in arguments))
         left = case.left()
         check('folder: ' + name, run.returncode == 0 and len(left) == 2, run.stderr or left)
         other = [f for f in left if f != out]
-        result = read_tokenizer(os.path.join(case.results, other[0]), config['vocab_size']) if other and not run.returncode else None
+        result = read_tokenizer(os.path.join(case.results, other[0]),
+                                config['vocab_size']) if other and not run.returncode else None
         case.close()
         return (*result, other[0], run.stderr.splitlines()) if result else ([], {}, '', [])
 
     tokens, t, name, _ = folder('padded')
-    check('padded with unused tokens', tokens[n:] == [(b'', 0.0)] * 6 and t.get('types', [])[n:] == [5] * 6, t.get('types', [])[n:])
-    check('the end tokens are the model\'s', t.get('eos_ids') == [2, n + 1] and name == 'tokenizer.bin', (t.get('eos_ids'), name))
+    check('padded with unused tokens', tokens[n:] == [(b'', 0.0)] * 6 and t.get('types', [])[n:] == [5] * 6,
+          t.get('types', [])[n:])
+    check('the end tokens are the model\'s', t.get('eos_ids') == [2, n + 1] and name == 'tokenizer.bin',
+          (t.get('eos_ids'), name))
     check('beside another name', folder('beside', out='tiny.bin')[2] == 'tiny.tokenizer.bin')
     check('--tokenizer-out', folder('placed', arguments=('--tokenizer-out', 'OUT/here.tok'))[2] == 'here.tok')
 
-    same = {'content': '<s>', 'special': True, 'lstrip': False, 'rstrip': False, 'single_word': False, 'normalized': False}
+    same = {'content': '<s>', 'special': True, 'lstrip': False, 'rstrip': False, 'single_word': False,
+            'normalized': False}
     im_end = {'content': '<|im_end|>', 'special': True, 'lstrip': True}
     tool = {'content': '<tool\u2581x>', 'special': False, 'normalized': False}
     word = {'content': 'he', 'special': False}
@@ -116,7 +127,8 @@ def test_folder_with_tokenizer():
                                             **{'_%d' % (n + 1): im_end, '_%d' % (n + 3): tool,
                                                '_%d' % PIECES.index((b'he', -1.0, 1)): word}))
     check('added tokens', [text for text, _ in tokens[n:]] == [b'', b'<|im_end|>', b'', b'<tool x>', b'', b''] and
-          t.get('types', [])[n:] == [5, 3, 5, 4, 5, 5] and t['types'][1] == 3 and t['types'][PIECES.index((b'he', -1.0, 1))] == 4,
+          t.get('types', [])[n:] == [5, 3, 5, 4, 5, 5] and t['types'][1] == 3
+          and t['types'][PIECES.index((b'he', -1.0, 1))] == 4,
           tokens[n:])
     tokens, t, _, _ = folder('added_tokens.json', added_tokens__json={'<x>': n})
     check('added_tokens.json', tokens and tokens[n][0] == b'<x>' and t['types'][n] == 4)
@@ -127,18 +139,22 @@ def test_folder_with_tokenizer():
 
     for name, settings, key in (('another text', added(_1={'content': '<x>', 'special': True}), 'added token 1'),
                                 ('stripping', added(**{'_%d' % n: {'content': 'x', 'lstrip': True}}), 'lstrip'),
-                                ('no content', added(**{'_%d' % n: {}}), 'content'), ('id', added(_x={'content': 'x'}), 'added tokens'),
+                                ('no content', added(**{'_%d' % n: {}}), 'content'),
+                                ('id', added(_x={'content': 'x'}), 'added tokens'),
                                 ('a list', {'added_tokens_decoder': []}, 'added_tokens_decoder'),
                                 ('kind', {'add_bos_token': 'no'}, 'add_bos_token')):
-        refused('added: ' + name, Case(config, tensors, tokenizer__model=sentencepiece(), tokenizer_config__json=settings), key)
+        refused('added: ' + name,
+                Case(config, tensors, tokenizer__model=sentencepiece(), tokenizer_config__json=settings), key)
     small = changed(LLAMA, vocab_size=33)
-    refused('more tokens than the model', Case(small, make_tensors(small), tokenizer__model=sentencepiece()), 'more tokens')
+    refused('more tokens than the model', Case(small, make_tensors(small), tokenizer__model=sentencepiece()),
+            'more tokens')
     refused('a tokenizer that cannot be', Case(config, tensors, tokenizer__model=b'x'), 'tokenizer.model')
-    for name, files, arguments in (('no tokenizer.model', {}, ()), ('--no-tokenizer', {'tokenizer__model': b'x'}, ('--no-tokenizer',))):
+    for name, files, arguments in (('no tokenizer.model', {}, ()),
+                                   ('--no-tokenizer', {'tokenizer__model': b'x'}, ('--no-tokenizer',))):
         case = Case(config, tensors, **files)
         run = case.run(case.folder, case.out, *arguments)
-        check(name, run.returncode == 0 and case.left() == ['model.bin'] and ('no tokenizer written' in run.stderr) == (not files),
-              run.stderr)
+        check(name, run.returncode == 0 and case.left() == ['model.bin']
+              and ('no tokenizer written' in run.stderr) == (not files), run.stderr)
         case.close()
 
 
@@ -153,13 +169,14 @@ def test_real_tokenizer():
     if run.returncode == 0:
         tokens, t = read_tokenizer(out, 32000)
         found = [tokens[i][0] for i in (0, 1, 2, 3, 13, 258, 29871, 29900)]
-        check('Llama 2 tokens', found == [b'<unk>', b'<s>', b'</s>', b'<0x00>', b'<0x0A>', b'<0xFF>', b' ', b'0'], found)
+        check('Llama 2 tokens', found == [b'<unk>', b'<s>', b'</s>', b'<0x00>', b'<0x0A>', b'<0xFF>', b' ', b'0'],
+              found)
         check('Llama 2 trailer', (t['flags'], t['bos_id'], t['unk_id'], t['eos_ids']) == (3, 1, 0, [2]) and
               t['types'] == [2, 3, 3] + 256 * [6] + (32000 - 259) * [1], t['flags'])
     case.close()
 
 
-# ---- tests: damage of any kind -----------------------------------------------------------------------------------------
+# ---- tests: damage of any kind --------------------------------------------------------------------------------------
 
 DAMAGE = '''
 import importlib.util, io, os, random, sys
@@ -191,7 +208,8 @@ for name, reach in (('config.json', 1 << 20), ('model.safetensors', 2400), ('tok
             status = repr(error)
         said, sys.stderr = sys.stderr.getvalue(), stderr
         left = sorted(os.listdir(os.path.dirname(out)))
-        if not (status == 0 and len(left) == 2 or status == 1 and not left and said.count('\\n') == 1 and said.startswith('model_export: ')):
+        refused = status == 1 and not left and said.count('\\n') == 1 and said.startswith('model_export: ')
+        if not (status == 0 and len(left) == 2 or refused):
             print(name, round, status, left, ascii(said)[:300])
         for file in left: os.unlink(os.path.join(os.path.dirname(out), file))
     open(path, 'wb').write(whole)
@@ -202,7 +220,8 @@ def test_damage():
     """A few hundred random damages: each ends in a good file or in one line, never in a traceback."""
     n = len(PIECES)
     config = changed(LLAMA, vocab_size=n + 4, rope_scaling=dict(LONG, factor=4.0), num_hidden_layers=1)
-    settings = {'added_tokens_decoder': {str(n): {'content': '<x>', 'special': False, 'lstrip': False}}, 'add_bos_token': True}
+    settings = {'added_tokens_decoder': {str(n): {'content': '<x>', 'special': False, 'lstrip': False}},
+                'add_bos_token': True}
     case = Case(config, make_tensors(config), tokenizer__model=sentencepiece(), tokenizer_config__json=settings)
     run = subprocess.run([sys.executable, '-I', '-S', '-B', '-c', DAMAGE, EXPORTER, case.folder, case.out,
                           os.environ.get('DAMAGE_ROUNDS', '150')],

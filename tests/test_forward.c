@@ -93,7 +93,7 @@ static void test_chunks(void) {
     Error err;
     check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"),
           "%s: a position past the context is refused", label);
-    session_reset(s);
+    session_rewind(s, 0);
     check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) &&
               !session_read(s, &(int32_t){-1}, 1, 1, 1, &err),
           "%s: tokens outside of the vocabulary are refused", label);
@@ -127,9 +127,9 @@ static void test_dynamic(void) {
     for (int i = 0; i < 5; i++) {
         Session *s = open_session(i % 2 ? 7 : 0, n + 3);
         decode_against_fresh(s, "decoding", prompts[i], n);
-        session_reset(s);  // a shorter text after a longer one: the scale falls back
+        session_rewind(s, 0);  // a shorter text after a longer one: the scale falls back
         decode_against_fresh(s, "after a reset", L / 2, L + 5 < n ? L + 5 : n);
-        session_reset(s);
+        session_rewind(s, 0);
         decode_against_fresh(s, "after a second reset", n - 2, n);
         session_free(s);
     }
@@ -171,7 +171,8 @@ int main(int argc, char **argv) {
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
     settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
-    if (!model_open(argv[2], &model, &err) || !settings_resolve(&settings, &model, (RopeConfig){0}, n, &plan, &err))
+    if (!model_open(argv[2], &model, &err) ||
+        !settings_resolve(&settings, &model.rope, model.config.sliding_window, n, &plan, &err))
         return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The forward pass: against the plain transformer of reference.py over shapes, weight types, methods and windows; and, with
-test_forward.c, against itself when a text is read in other pieces, token by token or on other threads."""
+"""The forward pass: against the plain transformer of reference.py over shapes, weight types, methods and windows; and,
+with test_forward.c, against itself when a text is read in other pieces, token by token or on other threads."""
 
 import reference
-from common import (BF16, F16, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, run, skip, tiny_model, with_header, write, write_model, write_tokenizer)
+from common import (BF16, F16, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work,
+                    main, one_line, perplexity, random_ids, random_weights, run, skip, tiny_model, with_header, write,
+                    write_model, write_tokenizer)
 
 LISTS = {'short_factors': [1.0, 1.1, 1.3, 2.0], 'long_factors': [1.0, 1.7, 4.0, 9.0]}
 SHAPES = {
@@ -15,7 +16,8 @@ SHAPES = {
     'head_dim 2': dict(dim=10, n_heads=5, n_kv_heads=5, head_dim=2, hidden_dim=7, vocab_size=19),
     'head_dim 130': dict(dim=12, n_heads=1, n_kv_heads=1, head_dim=130, hidden_dim=9, vocab_size=23, n_layers=1),
     'one of everything': dict(dim=1, n_heads=1, n_kv_heads=1, head_dim=2, hidden_dim=1, vocab_size=4, n_layers=1),
-    'shared classifier': dict(shared_classifier=1, n_layers=3, dim=36, n_heads=3, n_kv_heads=1, head_dim=12, hidden_dim=50, vocab_size=70),
+    'shared classifier': dict(shared_classifier=1, n_layers=3, dim=36, n_heads=3, n_kv_heads=1, head_dim=12,
+                              hidden_dim=50, vocab_size=70),
     'another eps': dict(norm_eps=0.1, dim=40, n_heads=5, n_kv_heads=1, head_dim=8, hidden_dim=65, vocab_size=67),
 }
 
@@ -24,23 +26,26 @@ def nll_close(c, seed, n, tolerance, what, options=(), **reference_options):
     model = in_work('model.bin')
     stored = write_model(model, c, random_weights(c, seed))
     ids = random_ids(n, c['vocab_size'], seed)
-    close(perplexity(model, ids, '--kv', 'f32', *options), reference.nll(c, stored, ids, **reference_options), tolerance, what)
+    close(perplexity(model, ids, '--kv', 'f32', *options), reference.nll(c, stored, ids, **reference_options),
+          tolerance, what)
 
 
 def test_shapes():
     for seed, (name, shape) in enumerate(SHAPES.items()):
         nll_close(config(**shape), seed, 80, 1e-4, 'the naive reference, ' + name)
-    nll_close(config(dim=100, n_heads=10, n_kv_heads=5, head_dim=10, hidden_dim=172, vocab_size=130, n_layers=1), 99, 70, 1e-4,
-              'the naive reference, wider')
+    nll_close(config(dim=100, n_heads=10, n_kv_heads=5, head_dim=10, hidden_dim=172, vocab_size=130, n_layers=1), 99,
+              70, 1e-4, 'the naive reference, wider')
     nll_close(config(), 5, 2, 1e-4, 'the naive reference, two tokens')
-    nll_close(config(n_layers=1, dim=8, n_heads=1, n_kv_heads=1, hidden_dim=4, vocab_size=10), 6, 300, 1e-4, 'the naive reference, 300 tokens')
+    nll_close(config(n_layers=1, dim=8, n_heads=1, n_kv_heads=1, hidden_dim=4, vocab_size=10), 6, 300, 1e-4,
+              'the naive reference, 300 tokens')
 
 
 def test_weight_types():
     """Float16 and bfloat16 as stored; q8 in groups that are not 64 multiplies floats too. Groups of 64, and q4, also
     round the activations, which now and then fall on the other side of a half."""
     shape = dict(dim=36, n_heads=3, n_kv_heads=1, head_dim=12, hidden_dim=70, vocab_size=45)
-    for name, kind, group, tolerance in (('float16', F16, 0, 1e-4), ('bfloat16', BF16, 0, 1e-4), ('q8 by 16', Q8, 16, 1e-4), ('q8 by 5', Q8, 5, 1e-4),
+    for name, kind, group, tolerance in (('float16', F16, 0, 1e-4), ('bfloat16', BF16, 0, 1e-4),
+                                         ('q8 by 16', Q8, 16, 1e-4), ('q8 by 5', Q8, 5, 1e-4),
                                          ('q8 by 64', Q8, 64, 0.02), ('q4', Q4, 32, 0.02)):
         for shared in (0, 1):
             c = config(weight_type=kind, group_size=group, shared_classifier=shared, **shape)
@@ -59,7 +64,8 @@ def test_methods():
     """Every method, on this and that side of the trained context. A theta of 50 puts all pairs into play."""
     for name, settings in settings_of_all():
         for n in (24, 25, 70):
-            nll_close(config(theta=50.0, train_ctx=24, n_layers=1, **settings), 7, n, 1e-4, 'the naive reference, %s with %d tokens' % (name, n))
+            nll_close(config(theta=50.0, train_ctx=24, n_layers=1, **settings), 7, n, 1e-4,
+                      'the naive reference, %s with %d tokens' % (name, n))
 
 
 def test_windows():
@@ -67,7 +73,8 @@ def test_windows():
         nll_close(config(n_layers=1), 8, 140, 1e-4, 'the naive reference, window %d and %d sinks' % (window, sinks),
                   ['--window', window, '--sinks', sinks], window=window, sinks=sinks)
     nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, the window of the file')
-    nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, --window 0 against the window of the file', ['--window', 0], window=0)
+    nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, --window 0 against the window of the file',
+              ['--window', 0], window=0)
     nll_close(config(method='ntk', rope_dynamic=1, train_ctx=24, theta=50.0, n_layers=1), 8, 90, 1e-4,
               'the naive reference, dynamic with window and sinks', ['--window', 11, '--sinks', 4], window=11, sinks=4)
 
@@ -77,7 +84,8 @@ def models_of_all(layers, **shape):
     weights, plain = random_weights(base, 11), in_work('plain.bin')
     write_model(plain, base, weights)
     for name, settings in settings_of_all():
-        changed = dict(base, rope_method=METHODS.index(settings['method']), **{k: v for k, v in settings.items() if k != 'method'})
+        changed = dict(base, rope_method=METHODS.index(settings['method']),
+                       **{k: v for k, v in settings.items() if k != 'method'})
         changed['n_longrope'] = len(changed.get('short_factors', ()))
         path = in_work(name + '.bin')
         if changed['n_longrope']:
@@ -87,8 +95,8 @@ def models_of_all(layers, **shape):
         yield name, path
 
 
-# How far logits of size 3 may move when a sum is taken in another order: hardly with a float32 cache; with a rounded one, what is
-# next to the border between two steps may fall to the other side.
+# How far logits of size 3 may move when a sum is taken in another order: hardly with a float32 cache; with a rounded
+# one, what is next to the border between two steps may fall to the other side.
 TOLERANCE = {'f32': 1e-4, 'f16': 2e-2, 'q8': 0.3}
 
 
@@ -102,7 +110,8 @@ def session_test(command, model, kv, window, sinks, n, tolerance, label, kind='s
 def test_chunks():
     for name, model in models_of_all(2):
         for kv in ('f32', 'f16') if name in ('none', 'dynamic-ntk') else ('f32',):
-            session_test('chunks', model, kv, 0, 0, 530 if name == 'yarn' else 200, TOLERANCE[kv], 'chunks, %s, %s' % (name, kv))
+            session_test('chunks', model, kv, 0, 0, 530 if name == 'yarn' else 200, TOLERANCE[kv],
+                         'chunks, %s, %s' % (name, kv))
     for window, sinks in ((100, 0), (50, 3), (1, 0), (7, 90)):
         for name in ('none', 'dynamic-yarn'):
             session_test('chunks', in_work(name + '.bin'), 'f32', window, sinks, 200, TOLERANCE['f32'],
@@ -115,9 +124,10 @@ def test_chunks():
                         ('1 head', dict(dim=16, n_heads=1, n_kv_heads=1, head_dim=16))):
         model = tiny_model('heads.bin', n_layers=2, hidden_dim=20, vocab_size=30, **shape)
         session_test('chunks', model, 'f32', 0, 0, 520, TOLERANCE['f32'], 'chunks, %s' % name)
-    session_test('chunks', tiny_model('long.bin', n_layers=1, hidden_dim=20, vocab_size=30), 'f32', 0, 0, 2300, TOLERANCE['f32'],
-                 'chunks, a long past')
-    session_test('chunks', in_work('dynamic-yarn.bin'), 'q8', 70, 2, 150, TOLERANCE['q8'], 'chunks under the sanitizers', 'sanitized')
+    session_test('chunks', tiny_model('long.bin', n_layers=1, hidden_dim=20, vocab_size=30), 'f32', 0, 0, 2300,
+                 TOLERANCE['f32'], 'chunks, a long past')
+    session_test('chunks', in_work('dynamic-yarn.bin'), 'q8', 70, 2, 150, TOLERANCE['q8'],
+                 'chunks under the sanitizers', 'sanitized')
 
 
 def test_dynamic_decoding():
@@ -125,34 +135,42 @@ def test_dynamic_decoding():
     for name, model in models_of_all(1):
         if name.startswith('dynamic') or name == 'longrope':
             session_test('dynamic', model, 'f32', 0, 0, 150, 1e-5, 'one layer, %s' % name)
-    session_test('dynamic', in_work('dynamic-yarn.bin'), 'f32', 40, 2, 150, 1e-5, 'one layer, dynamic-yarn with a window')
-    session_test('dynamic', in_work('dynamic-ntk.bin'), 'f16', 0, 0, 110, TOLERANCE['f16'], 'one layer, dynamic-ntk, f16')
+    session_test('dynamic', in_work('dynamic-yarn.bin'), 'f32', 40, 2, 150, 1e-5,
+                 'one layer, dynamic-yarn with a window')
+    session_test('dynamic', in_work('dynamic-ntk.bin'), 'f16', 0, 0, 110, TOLERANCE['f16'],
+                 'one layer, dynamic-ntk, f16')
     session_test('dynamic', in_work('longrope.bin'), 'f16', 0, 0, 110, TOLERANCE['f16'], 'one layer, longrope, f16')
 
 
 def test_threads():
-    for name, settings in (('f32', {}), ('f16', {'weight_type': F16}), ('q8 by 64', {'weight_type': Q8, 'group_size': 64}),
+    for name, settings in (('f32', {}),
+                           ('f16', {'weight_type': F16}), ('q8 by 64', {'weight_type': Q8, 'group_size': 64}),
                            ('q4', {'weight_type': Q4, 'group_size': 32})):
         # Large enough that one vector's products, too, are worth several threads.
-        model = tiny_model('threads.bin', n_layers=1, dim=160, n_heads=5, n_kv_heads=1, head_dim=32, hidden_dim=420, vocab_size=450, **settings)
+        model = tiny_model('threads.bin', n_layers=1, dim=160, n_heads=5, n_kv_heads=1, head_dim=32, hidden_dim=420,
+                           vocab_size=450, **settings)
         for kv in ('f32', 'f16', 'q8'):
             session_test('threads', model, kv, 0, 0, 90, 0, 'threads, %s weights, %s cache' % (name, kv))
-    session_test('threads', tiny_model('threads.bin', method='yarn', rope_dynamic=1, n_layers=1), 'f16', 0, 0, 1100, 0, 'threads, a long past')
-    outs = [good(in_work('threads.bin'), '--ppl', write(in_work('ids.txt'), ' '.join(map(str, random_ids(300, 50, 4)))), '--ids', '--per-token', '-n',
-                 300, '--threads', t).out for t in (1, 2, 3)]
+    session_test('threads', tiny_model('threads.bin', method='yarn', rope_dynamic=1, n_layers=1), 'f16', 0, 0, 1100, 0,
+                 'threads, a long past')
+    outs = [good(in_work('threads.bin'), '--ppl', write(in_work('ids.txt'), ' '.join(map(str, random_ids(300, 50, 4)))),
+                 '--ids', '--per-token', '-n', 300, '--threads', t).out for t in (1, 2, 3)]
     check(outs[0] == outs[1] == outs[2], '--ppl with 1, 2 and 3 threads')
 
 
 def test_generation():
-    """-t 0 with a dynamic method takes the likeliest token of a fresh pass at each length (one layer): prompt at its own length, then one more each."""
+    """-t 0 with a dynamic method takes the likeliest token of a fresh pass at each length (one layer): prompt at its
+    own length, then one more each."""
     letters = ['abcdefghijklmnopqrstuvwxyz '[i] for i in range(27)]
     vocab_size = write_tokenizer(in_work('letters.bin'), letters)
     for name, settings in (('dynamic-ntk', dict(method='ntk', rope_dynamic=1, factor=2.0)),
-                           ('longrope', dict(method='longrope', factor=8.0, **LISTS)), ('yarn', dict(method='yarn', factor=4.0)), ('none', {})):
+                           ('longrope', dict(method='longrope', factor=8.0, **LISTS)),
+                           ('yarn', dict(method='yarn', factor=4.0)), ('none', {})):
         c = config(n_layers=1, train_ctx=16, theta=50.0, vocab_size=vocab_size, **settings)
         weights = random_weights(c, 21)
         for row in range(259):  # only letters and spaces are ever likely
-            weights['classifier'][row * c['dim']:(row + 1) * c['dim']] = type(weights['classifier'])('f', [0.0] * c['dim'])
+            zeros = type(weights['classifier'])('f', [0.0] * c['dim'])
+            weights['classifier'][row * c['dim']:(row + 1) * c['dim']] = zeros
         write_model(in_work('model.bin'), c, weights)
         ids, n = [1] + [259 + letters.index(letter) for letter in ' the red ball'], 30
         while len(ids) <= n:
@@ -162,8 +180,10 @@ def test_generation():
                 break
             ids.append(row.index(best))
         expected = ''.join(letters[i - 259] for i in ids[1:])[1:]
-        out = good(in_work('model.bin'), '-z', in_work('letters.bin'), '-i', 'the red ball', '-t', 0, '-n', n, '--kv', 'f32').out
-        check(len(expected) > 20 and out.startswith(expected), '-t 0 with %s against the naive reference' % name, '%r, not %r' % (out, expected))
+        out = good(in_work('model.bin'), '-z', in_work('letters.bin'), '-i', 'the red ball', '-t', 0, '-n', n, '--kv',
+                   'f32').out
+        check(len(expected) > 20 and out.startswith(expected), '-t 0 with %s against the naive reference' % name,
+              '%r, not %r' % (out, expected))
 
 
 def test_strange_numbers():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A disk that is full, wherever the space ends: --quantize and the exporter say so in one line, and what was on the disk is all that is on it
-afterwards. The disk is a small tmpfs in a mount namespace of its own, so this is skipped where those are not allowed."""
+"""A disk that is full, wherever the space ends: --quantize and the exporter say so in one line, and what was on the
+disk is all that is on it afterwards. The disk is a small tmpfs in a mount namespace of its own, so this is skipped
+where those are not allowed."""
 
 import os
 import subprocess
@@ -10,24 +11,33 @@ from common import ROOT, RUN, check, config, in_work, main, random_weights, skip
 from export_common import LLAMA, PIECES, Case, changed, make_tensors, sentencepiece
 
 PAGE = os.sysconf('SC_PAGE_SIZE')
-# A disk of $1 bytes at $2 that holds a file of one page, then the command; what is on it afterwards, on standard output.
-SCRIPT = 'mount -t tmpfs -o size=$1 none "$2" || exit 77; head -c %d /dev/zero > "$2/before"; D="$2"; shift 2; "$@" >/dev/null; S=$?; ls -A "$D"; exit $S' % PAGE
+# A disk of $1 bytes at $2 that holds a file of one page, then the command; what is on it
+# afterwards, on standard output.
+SCRIPT = '''mount -t tmpfs -o size=$1 none "$2" || exit 77
+head -c %d /dev/zero > "$2/before"
+D="$2"
+shift 2
+"$@" >/dev/null
+S=$?
+ls -A "$D"
+exit $S''' % PAGE
 
 
 def on_disk(size, *command):
-    """Runs a command that writes to the folder `disk`, which has `size` bytes besides one page: (status, standard error, names on the disk)."""
+    """Runs a command that writes to the folder `disk`, which has `size` bytes besides one page: (status,
+    standard error, names on the disk)."""
     folder = in_work('disk')
     os.makedirs(folder, exist_ok=True)
-    done = subprocess.run(['unshare', '-rm', 'sh', '-c', SCRIPT, 'sh', str(size + PAGE), folder, *map(str, command)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, universal_newlines=True)
+    done = subprocess.run(['unshare', '-rm', 'sh', '-c', SCRIPT, 'sh', str(size + PAGE), folder, *map(str, command)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     return done.returncode, done.stderr, done.stdout.split()
 
 
 def full(what, program, sizes, *command):
     for size in sizes:
         status, err, names = on_disk(size, *command)
-        check(status == 1 and err.startswith(program + ': ') and err.count('\n') == 1 and 'No space left' in err and names == ['before'],
-              '%s onto a disk of %d bytes' % (what, size), '%s %r %s' % (status, err, names))
+        check(status == 1 and err.startswith(program + ': ') and err.count('\n') == 1 and 'No space left' in err
+              and names == ['before'], '%s onto a disk of %d bytes' % (what, size), '%s %r %s' % (status, err, names))
 
 
 def pages(size):
@@ -47,23 +57,32 @@ def test_full_disk():
     c = config(dim=64, hidden_dim=200, vocab_size=300)
     write_model(in_work('model.bin'), c, random_weights(c, 1))
     for kind in 'q8', 'q4':
-        check(subprocess.run([RUN, in_work('model.bin'), '--quantize', kind, in_work('copy.bin')], stdout=subprocess.PIPE).returncode == 0, '--quantize')
+        check(subprocess.run([RUN, in_work('model.bin'), '--quantize', kind, in_work('copy.bin')],
+                             stdout=subprocess.PIPE).returncode == 0, '--quantize')
         size = os.path.getsize(in_work('copy.bin'))
-        full('--quantize ' + kind, 'run', pages(size), RUN, in_work('model.bin'), '--quantize', kind, os.path.join(disk, 'copy.bin'))
-        status, err, names = on_disk(size + PAGE, RUN, in_work('model.bin'), '--quantize', kind, os.path.join(disk, 'copy.bin'))
-        check(status == 0 and sorted(names) == ['before', 'copy.bin'], '--quantize onto a disk with room', (status, err, names))
-        full('--quantize over an older file', 'run', [PAGE], RUN, in_work('model.bin'), '--quantize', kind, os.path.join(disk, 'before'))
+        full('--quantize ' + kind, 'run', pages(size), RUN, in_work('model.bin'), '--quantize', kind,
+             os.path.join(disk, 'copy.bin'))
+        status, err, names = on_disk(size + PAGE, RUN, in_work('model.bin'), '--quantize', kind,
+                                     os.path.join(disk, 'copy.bin'))
+        check(status == 0 and sorted(names) == ['before', 'copy.bin'], '--quantize onto a disk with room',
+              (status, err, names))
+        full('--quantize over an older file', 'run', [PAGE], RUN, in_work('model.bin'), '--quantize', kind,
+             os.path.join(disk, 'before'))
 
     n = len(PIECES)
     wide = changed(LLAMA, vocab_size=n)
     case = Case(wide, make_tensors(wide), tokenizer__model=sentencepiece())
     exporter = [sys.executable, '-B', os.path.join(ROOT, 'model_export.py')]
     subprocess.run([*exporter, case.folder, case.out], check=True, stderr=subprocess.PIPE)
-    model, tokenizer = (-(-os.path.getsize(os.path.join(case.results, name)) // PAGE) * PAGE for name in ('model.bin', 'tokenizer.bin'))
-    full('a model and its tokenizer', 'model_export', pages(model) + [model, model + tokenizer - PAGE], *exporter, case.folder, os.path.join(disk, 'model.bin'))
-    full('a tokenizer', 'model_export', pages(tokenizer), *exporter, '--tokenizer', os.path.join(case.folder, 'tokenizer.model'), os.path.join(disk, 't.bin'))
+    model, tokenizer = (-(-os.path.getsize(os.path.join(case.results, name)) // PAGE) * PAGE
+                        for name in ('model.bin', 'tokenizer.bin'))
+    full('a model and its tokenizer', 'model_export', pages(model) + [model, model + tokenizer - PAGE], *exporter,
+         case.folder, os.path.join(disk, 'model.bin'))
+    full('a tokenizer', 'model_export', pages(tokenizer), *exporter, '--tokenizer',
+         os.path.join(case.folder, 'tokenizer.model'), os.path.join(disk, 't.bin'))
     status, err, names = on_disk(model + tokenizer, *exporter, case.folder, os.path.join(disk, 'model.bin'))
-    check(status == 0 and sorted(names) == ['before', 'model.bin', 'tokenizer.bin'], 'a model onto a disk with room', (status, err, names))
+    check(status == 0 and sorted(names) == ['before', 'model.bin', 'tokenizer.bin'], 'a model onto a disk with room',
+          (status, err, names))
     case.close()
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Replays what the fuzzers of `make fuzz` begin with (the seeds) and what they have found (tests/fuzz/regressions), and a few thousand damaged
-copies of both, always the same ones, under the address and undefined-behaviour sanitizers. No allocation may be large: the files are not."""
+"""Replays what the fuzzers of `make fuzz` begin with (the seeds) and what they have found (tests/fuzz/regressions), and
+a few thousand damaged copies of both, always the same ones, under the address and undefined-behaviour sanitizers. No
+allocation may be large: the files are not."""
 
 import os
 import sys
@@ -23,8 +24,8 @@ def test_replay():
         crash = in_work('crash')
         result = run(target, n, crash, *files, program=program)
         found = read(crash)[:200] if os.path.exists(crash) else b''
-        check(result.status == 0 and result.out == '%d inputs of %s\n' % (len(files) + n, target), 'hostile input for ' + target,
-              '%s; %r; the input: %r' % (result, result.err[:150], found))
+        check(result.status == 0 and result.out == '%d inputs of %s\n' % (len(files) + n, target),
+              'hostile input for ' + target, '%s; %r; the input: %r' % (result, result.err[:150], found))
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The program against Hugging Face: tests/golden holds what LlamaForCausalLM gives for five checkpoints. And against itself: the text at
--t 0, in texts.json, is the same on every processor."""
+"""The program against Hugging Face: tests/golden holds what LlamaForCausalLM gives for five checkpoints. And against
+itself: the text at -t 0, in texts.json, is the same on every processor."""
 
 import json
 import os
@@ -21,7 +21,8 @@ def exported(name):
         return out
     shutil.copytree(os.path.join(GOLDEN, name), folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
-    subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out], check=True,
+                   stderr=subprocess.DEVNULL)
     return out
 
 
@@ -32,12 +33,14 @@ def test_golden():
         model = exported(name)
         close(perplexity(model, expected['ids'], '--kv', 'f32'), expected['nll'], 1e-4, '%s: nll' % name)
         close(perplexity(model, expected['ids']), expected['nll'], 1e-2, '%s: nll with the f16 cache' % name)
-        close(perplexity(model, expected['ids'], '--kv', 'q8'), expected['nll'], 0.15, '%s: nll with the q8 cache' % name)
+        close(perplexity(model, expected['ids'], '--kv', 'q8'), expected['nll'], 0.15,
+              '%s: nll with the q8 cache' % name)
         settings, _, rows = table(good(model, '--explain', '-n', 200).out)
         ratios = [float(row['scaled_inv_freq']) / f for row, f in zip(rows, expected['inv_freq'])]
         check(len(rows) == len(expected['inv_freq']), '%s: number of pairs' % name, len(rows))
         close(ratios, [1.0] * len(ratios), 1e-6, '%s: scaled inverse frequencies' % name)
-        close([float(settings['attention_factor'])], [expected['attention_factor']], 1e-6, '%s: attention factor' % name)
+        close([float(settings['attention_factor'])], [expected['attention_factor']], 1e-6,
+              '%s: attention factor' % name)
 
 
 def letters():
@@ -49,8 +52,8 @@ def letters():
 
 
 def test_texts():
-    """Past the trained context of 64. Not with int8 activations: there a sum that differs in its last bit may round to the other side, and
-    processors part."""
+    """Past the trained context of 64. Not with int8 activations: there a sum that differs in its last bit may round to
+    the other side, and processors part."""
     with open(os.path.join(GOLDEN, 'texts.json')) as file:
         expected = json.load(file)
     tokenizer = letters()

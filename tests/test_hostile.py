@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Files made to do harm: cut anywhere, with impossible headers, with thousands of random ones, each opened (and, when it opens, read with) by
-programs built with the address and undefined-behaviour sanitizers. tests/fuzz/fuzz.c's `open` takes thousands at a time."""
+"""Files made to do harm: cut anywhere, with impossible headers, with thousands of random ones, each opened (and,
+when it opens, read with) by programs built with the address and undefined-behaviour sanitizers. tests/fuzz/fuzz.c's
+`open` takes thousands at a time."""
 
 import os
 import random
 import struct
 import subprocess
 
-from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip,
-                    write, write_model, write_tokenizer)
+from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, fuzzer, header, in_work, main, one_line,
+                    random_weights, read, run, shapes, skip, write, write_model, write_tokenizer)
 
-SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32, train_ctx=32)
+SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
+             train_ctx=32)
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 
 
@@ -23,8 +25,9 @@ def models():
     """Small files of every kind: name and bytes."""
     for name, extra in (('float32', {}), ('shared', dict(shared_classifier=1, method='yarn', factor=4.0)),
                         ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
-                        ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)), ('q8 by 3', dict(weight_type=Q8, group_size=3)),
-                        ('q4', dict(weight_type=Q4, group_size=32)), ('longrope', LISTS)):
+                        ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)),
+                        ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)),
+                        ('longrope', LISTS)):
         c = config(**SMALL, **extra)
         yield name, c, data_of(c)
 
@@ -41,17 +44,19 @@ def opened(files, what):
     result = run('open', program=program, stdin='\n'.join(paths).encode(), timeout=300)
     answers = dict(line.split('\t', 1) for line in result.out.splitlines())
     next_one = next((paths[p] for p in paths if p not in answers), '')
-    check(result.status == 0 and len(answers) == len(paths), what, 'status %d at %s: %s' % (result.status, next_one, result.err[-500:]))
+    check(result.status == 0 and len(answers) == len(paths), what,
+          'status %d at %s: %s' % (result.status, next_one, result.err[-500:]))
     for path, reason in answers.items():
-        check(reason == 'ok' or reason.startswith(path + ': '), '%s, %s: the reason names the file' % (what, paths[path]), reason)
+        check(reason == 'ok' or reason.startswith(path + ': '),
+              '%s, %s: the reason names the file' % (what, paths[path]), reason)
         os.remove(path)
     return {paths[p]: reason for p, reason in answers.items()}
 
 
 def test_truncated():
     for name, c, data in models():
-        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, *range(270, len(data), 97), len(data) - 64, len(data) - 1, len(data) + 1,
-                          len(data) + 64})
+        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, *range(270, len(data), 97), len(data) - 64,
+                          len(data) - 1, len(data) + 1, len(data) + 64})
         files = [(n, (data + bytes(64))[:n]) for n in lengths if n] + [('whole', data)]
         answers = opened(files, 'cut %s files' % name)
         wrong = [n for n, reason in answers.items() if (reason == 'ok') != (n == 'whole')]
@@ -67,20 +72,25 @@ def test_impossible_headers():
     name, c, data = next(models())
     huge = (0xffffffff, 0x80000000, 0x7fffffff)
     numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
-    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge), 'dim': (0, *huge), 'hidden_dim': (0, *huge),
-              'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge), 'vocab_size': (0, *huge),
-              'seq_len': (0, *huge), 'shared_classifier': (2, *huge), 'sliding_window': huge, 'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30),
-              'n_eos': (9, *huge), 'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
-              'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge), 'ramp': (2, *huge),
-              'truncate': (2, *huge), 'beta_fast': numbers, 'beta_slow': numbers, 'attention_factor': numbers, 'mscale': numbers,
-              'mscale_all_dim': numbers, 'low_freq_factor': numbers, 'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
-    files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values for value in values[field]]
+    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
+              'dim': (0, *huge), 'hidden_dim': (0, *huge),
+              'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge),
+              'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge),
+              'sliding_window': huge, 'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30), 'n_eos': (9, *huge),
+              'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
+              'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge),
+              'ramp': (2, *huge), 'truncate': (2, *huge), 'beta_fast': numbers, 'beta_slow': numbers,
+              'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers,
+              'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
+    files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values
+             for value in values[field]]
     for byte in (140, 143, 204, 230, 255):
         files.append(('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]))
     answers = opened(files, 'impossible headers')
     for label, reason in answers.items():
         field = label.split()[0]
-        named = field in reason or 'reserved' in reason or field in ('weight_type', 'n_longrope', 'n_kv_heads', 'n_heads', 'version', 'group_size',
+        named = field in reason or 'reserved' in reason or field in ('weight_type', 'n_longrope', 'n_kv_heads',
+                                                                     'n_heads', 'version', 'group_size',
                                                                      'low_freq_factor', 'high_freq_factor', 'theta')
         check(reason != 'ok' and (named or 'bytes found' in reason), 'a header with %s' % label, reason)
 
@@ -88,8 +98,8 @@ def test_impossible_headers():
 def test_huge_sizes():
     """Each count alone within what a header may say, all together far more than there is: products that overflow."""
     name, c, data = next(models())
-    big = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024, vocab_size=1 << 24,
-               seq_len=1 << 30, train_ctx=1 << 30)
+    big = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024,
+               vocab_size=1 << 24, seq_len=1 << 30, train_ctx=1 << 30)
     files = [('all', changed(c, data, **big))]
     for field in big:
         files.append(('only ' + field, changed(c, data, **{field: big[field]})))
@@ -111,17 +121,21 @@ def test_huge_sizes():
 def test_impossible_models():
     """Files that are whole and consistent, of models that cannot be."""
     shapes_that_cannot_be = (
-        dict(n_heads=3, n_kv_heads=2), dict(n_heads=2, n_kv_heads=4), dict(head_dim=3), dict(head_dim=1026, dim=1), dict(method='longrope'),
-        dict(LISTS, short_factors=[1.0], long_factors=[1.0]), dict(LISTS, short_factors=[1.0, 0.0]), dict(LISTS, long_factors=[1.0, float('nan')]),
-        dict(LISTS, train_ctx=1), dict(LISTS, rope_dynamic=1), dict(method='none', rope_dynamic=1), dict(method='yarn', beta_fast=2.0, beta_slow=3.0),
-        dict(method='yarn', ramp=1, beta_fast=2.0, beta_slow=2.0), dict(method='llama3', low_freq_factor=4.0, high_freq_factor=4.0))
+        dict(n_heads=3, n_kv_heads=2), dict(n_heads=2, n_kv_heads=4), dict(head_dim=3),
+        dict(head_dim=1026, dim=1), dict(method='longrope'), dict(LISTS, short_factors=[1.0], long_factors=[1.0]),
+        dict(LISTS, short_factors=[1.0, 0.0]), dict(LISTS, long_factors=[1.0, float('nan')]),
+        dict(LISTS, train_ctx=1), dict(LISTS, rope_dynamic=1), dict(method='none', rope_dynamic=1),
+        dict(method='yarn', beta_fast=2.0, beta_slow=3.0), dict(method='yarn', ramp=1, beta_fast=2.0, beta_slow=2.0),
+        dict(method='llama3', low_freq_factor=4.0, high_freq_factor=4.0))
     files = [('possible', {})] + [(str(shape), shape) for shape in shapes_that_cannot_be]
-    answers = opened([(name, data_of(config(**dict(SMALL, **shape)))) for name, shape in files], 'models that cannot be')
+    answers = opened([(name, data_of(config(**dict(SMALL, **shape)))) for name, shape in files],
+                     'models that cannot be')
     for name, reason in answers.items():
         check((reason == 'ok') == (name == 'possible'), 'a model with %s' % name, reason)
-    # All tensors together take exactly 2^64 bytes: an offset that wraps around says that the header alone is the whole file.
-    wrapping = config(dim=1 << 20, hidden_dim=340, n_layers=65535, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024, vocab_size=132093,
-                      shared_classifier=1)
+    # All tensors together take exactly 2^64 bytes: an offset that wraps around says that the
+    # header alone is the whole file.
+    wrapping = config(dim=1 << 20, hidden_dim=340, n_layers=65535, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024,
+                      vocab_size=132093, shared_classifier=1)
     total = sum(4 * max(rows, 1) * columns for _, rows, columns in shapes(wrapping))
     check(total == 1 << 64, 'the tensors of the wrapping header', total)
     for label, reason in opened([('whole', header(wrapping))], 'a header whose sizes wrap around').items():
@@ -145,11 +159,12 @@ def test_random_headers():
                     struct.pack_into('<I', mutant, where, rng.choice(interesting))
                 else:
                     struct.pack_into('<d', mutant, where,
-                                     rng.choice((0.0, -0.0, 1e-320, 1.0, -1.0, 1e300, 1e-300, float('nan'), float('inf'), rng.uniform(0, 100))))
+                                     rng.choice((0.0, -0.0, 1e-320, 1.0, -1.0, 1e300, 1e-300, float('nan'),
+                                                 float('inf'), rng.uniform(0, 100))))
             files.append(('%s %d' % (name, i), bytes(mutant)))
         answers = opened(files, 'random headers of %s' % name)
-        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > 20, 'random headers of %s reach different ends' % name,
-              len(set(answers.values())))
+        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > 20,
+              'random headers of %s reach different ends' % name, len(set(answers.values())))
 
 
 def test_random_weights():
@@ -174,8 +189,10 @@ def test_whole_program():
     write_model(path, c, random_weights(c, 1))
     write_tokenizer(z, [' ', 'a', ' a'])
     whole, tokens = read(path), read(z)
-    for options in (('-i', 'a a'), ('-t', 0, '-n', 40, '--rope', 'dynamic'), ('-t', 0, '-n', 40, '--kv', 'q8', '--window', 5, '--sinks', 2),
-                    ('--explain', '--rope', 'yarn', '--plot'), ('--rope-json',), ('-m', 'chat', '-y', ''), ('--quantize', 'q8', in_work('fuzzed.q8')),
+    for options in (('-i', 'a a'), ('-t', 0, '-n', 40, '--rope', 'dynamic'),
+                    ('-t', 0, '-n', 40, '--kv', 'q8', '--window', 5, '--sinks', 2),
+                    ('--explain', '--rope', 'yarn', '--plot'),
+                    ('--rope-json',), ('-m', 'chat', '-y', ''), ('--quantize', 'q8', in_work('fuzzed.q8')),
                     ('--ppl', write(in_work('a.txt'), 'a a a a a a a a a a'), '-n', 9, '--rope', 'all'),
                     ('--passkey', '-n', 600, '--trials', 2, '--rope', 'none,dynamic'), ('--help',)):
         result = run(path, *options, program=program, stdin=b'hi\nyou\n')
@@ -206,16 +223,16 @@ def test_shrinking_file():
     c = config(**dict(SMALL, vocab_size=259, dim=64, n_layers=8))
     write_model(path, c, random_weights(c, 1))
     write_tokenizer(in_work('shrinking.tokenizer.bin'))
-    process = subprocess.Popen([RUN, path, '-f', '-', '-n', '20', '--threads', '1'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
+    process = subprocess.Popen([RUN, path, '-f', '-', '-n', '20', '--threads', '1'], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     first = process.stderr.readline()  # the model is open, the prompt is waited for
     os.truncate(path, 0)
     try:
         _, err = process.communicate(b'hello', timeout=60)
     finally:
         process.kill()
-    check(process.returncode == 1 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '), 'a model file that shrinks',
-          'status %s, %r, %r' % (process.returncode, first, err))
+    check(process.returncode == 1 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '),
+          'a model file that shrinks', 'status %s, %r, %r' % (process.returncode, first, err))
 
 
 if __name__ == '__main__':

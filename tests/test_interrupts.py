@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ends that nobody planned: Ctrl-C wherever the program may be, readers that go away, files that shrink, a standard input that is not there."""
+"""Ends that nobody planned: Ctrl-C wherever the program may be, readers that go away, files that shrink, a
+standard input that is not there."""
 
 import os
 import signal
@@ -14,15 +15,18 @@ LONG = ('-t', 0, '--ignore-eos', '--window', 8, '-n', 1000000)
 
 def talker(name='talker.bin'):
     """A model that goes on for as long as it is let."""
-    vocab_size = write_tokenizer(in_work(name.replace('.bin', '.tokenizer.bin')), [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)])
+    vocab_size = write_tokenizer(in_work(name.replace('.bin', '.tokenizer.bin')),
+                                 [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)])
     return tiny_model(name, n_layers=1, vocab_size=vocab_size)
 
 
 def started(*arguments, threads=1, **options):
-    """A run of the program that Ctrl-C ends, also where the tests run in the background, in which shells have it ignored."""
+    """A run of the program that Ctrl-C ends, also where the tests run in the background, in
+    which shells have it ignored."""
     options = dict(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options)
     options = dict(dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE), **options)
-    return subprocess.Popen([RUN, *map(str, arguments)], env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY='passive'), **options)
+    return subprocess.Popen([RUN, *map(str, arguments)],
+                            env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY='passive'), **options)
 
 
 def ended(process, stdin=None):
@@ -37,7 +41,8 @@ def ended(process, stdin=None):
 
 
 def wait_until(process, condition):
-    """Until /proc says so of the process: `caught` (it has a handler for Ctrl-C), `waiting` (and it waits for its user), `uncaught`."""
+    """Until /proc says so of the process: `caught` (it has a handler for Ctrl-C), `waiting` (and it
+    waits for its user), `uncaught`."""
     for _ in range(60000):
         with open('/proc/%d/status' % process.pid) as file:
             status = dict(line.split(':', 1) for line in file)
@@ -74,9 +79,11 @@ def test_prefill():
     wait_until(process, 'caught')
     process.send_signal(signal.SIGINT)
     result, read = stopped(process, 'Ctrl-C in prefill')
-    check(0 < read < 400000 and read % 512 == 0 and result.raw == b'\n', 'prefill up to Ctrl-C', '%d tokens, text %r' % (read, result.raw[:50]))
+    check(0 < read < 400000 and read % 512 == 0 and result.raw == b'\n', 'prefill up to Ctrl-C',
+          '%d tokens, text %r' % (read, result.raw[:50]))
     # A chunk that takes seconds: the second Ctrl-C does not wait for it.
-    deep = tiny_model('deep.bin', n_layers=6000, dim=2, hidden_dim=1, n_heads=2, n_kv_heads=1, head_dim=2, vocab_size=259)
+    deep = tiny_model('deep.bin', n_layers=6000, dim=2, hidden_dim=1, n_heads=2, n_kv_heads=1, head_dim=2,
+                      vocab_size=259)
     write_tokenizer(in_work('deep.tokenizer.bin'))
     process = started(deep, '-n', 600, '-i', 'x' * 500)
     wait_until(process, 'caught')
@@ -129,14 +136,15 @@ def test_measurements():
 
 
 def test_nobody_reads():
-    """A pipe whose reader has enough, as of head, ends the program without a word; with SIGPIPE ignored, or a disk that is full, it is an error,
-    and not at the end of a million tokens."""
+    """A pipe whose reader has enough, as of head, ends the program without a word; with SIGPIPE ignored, or a disk that
+    is full, it is an error, and not at the end of a million tokens."""
     process = started(talker(), *LONG)
     process.stdout.read(10)
     process.stdout.close()
     process.stdout = None
     result = ended(process)
-    check(result.status == -signal.SIGPIPE and all(' positions' in line or ' rope ' in line for line in result.err.splitlines()), 'a closed pipe', result)
+    check(result.status == -signal.SIGPIPE and all(' positions' in line or ' rope ' in line
+                                                   for line in result.err.splitlines()), 'a closed pipe', result)
     results = []
     process = started(talker(), *LONG, restore_signals=False)  # Python ignores SIGPIPE, and so does what it starts
     process.stdout.read(10)
@@ -148,7 +156,8 @@ def test_nobody_reads():
             results.append((run(talker(), *LONG, stdout=full), 'a full device'))
     for result, what in results:
         *_, speed, last = result.err.splitlines()
-        check(result.status == 1 and last == 'run: cannot write to standard output' and int(speed.split()[-4]) < 1000000 - 2, what, result)
+        check(result.status == 1 and last == 'run: cannot write to standard output'
+              and int(speed.split()[-4]) < 1000000 - 2, what, result)
 
 
 def test_shrinking_files():
@@ -158,17 +167,20 @@ def test_shrinking_files():
             process.stdout.read(200)
             os.truncate(in_work(name), 0)
             result = ended(process)
-            check(result.status == 1 and result.err.splitlines()[-1] == 'run: a file became shorter while it was in use', '%s shrinks' % name, result)
+            last = result.err.splitlines()[-1]
+            check(result.status == 1 and last == 'run: a file became shorter while it was in use',
+                  '%s shrinks' % name, result)
 
 
 def test_no_standard_input():
     def without():
         os.close(0)
     result = run(talker(), '-m', 'chat', '-y', '', stdin=None, preexec_fn=without)
-    check(result.status == 0 and 'run: prefill 0 ' in result.err and not result.raw, 'a chat without a standard input', result)
+    check(result.status == 0 and 'run: prefill 0 ' in result.err and not result.raw, 'a chat without a standard input',
+          result)
     result = run(talker(), '-f', '-', stdin=None, preexec_fn=without)
-    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: standard input: cannot read') and not result.raw,
-          'a prompt from a standard input that is not there', result)
+    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: standard input: cannot read')
+          and not result.raw, 'a prompt from a standard input that is not there', result)
 
 
 if __name__ == '__main__':

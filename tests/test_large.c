@@ -69,13 +69,17 @@ static void test_product(void) {
     for (size_t i = 0; i < (size_t)cols; i++)
         data[last + i] = 2, scales[(last + i) / 64] = 0.25f, x[i] = i % 64 == 5 ? 2 : 0;
     Matrix m = {.type = WEIGHT_Q8, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 64};
-    Workspace *ws = workspace_new(1, cols, &err);
-    matmul(&(Product){.matrix = &m, .out = out, .stride = (size_t)rows}, 1, &(Input){.x = x, .n = 1}, ws);
+    Arena arena = {0};
+    workspace_lay_out(&arena, 1, cols, 1);
+    if (!arena_open(&arena, "the product", &err)) exit(NO_MEMORY);
+    Workspace *ws = workspace_lay_out(&arena, 1, cols, 1);
+    const Team alone = {0, 1, &(TeamShared){0}};
+    matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = rows}, 1, &(Input){.x = x, .n = 1}, ws);
     int wrong = 0;
     for (int r = 0; r < rows - 1; r++) wrong += out[r] != 0;
     check(wrong == 0 && fabs(out[rows - 1] - cols / 64.0) < 0.01,
           "a product of 2^31 weights: %d rows wrong, the last is %g", wrong, (double)out[rows - 1]);
-    workspace_free(ws);
+    arena_close(&arena);
     munmap(data, n), munmap(scales, n / 64 * sizeof(float));
     free(x), free(out);
 }
@@ -87,26 +91,31 @@ static void test_cache(void) {
     static const int positions[N_KV_TYPES] = {[KV_F16] = 2100000, [KV_F32] = 1050000, [KV_Q8] = 4200000};
     for (KvType type = 0; type < N_KV_TYPES; type++) {
         int n = positions[type] / KV_BLOCK * KV_BLOCK;
-        KvCache cache;
+        KvCache cache = {.type = type, .n_layers = 2, .n_kv_heads = 4, .head_dim = D, .positions = n};
+        AttentionScratch *scratch = NULL;
+        TeamShared shared = {0};
+        Arena arena = {0};
         float q[4 * D] = {0}, key[D] = {0}, value[D], out[4 * D];
-        if (!kv_cache_init(&cache, type, 2, 4, D, n, &err)) exit(NO_MEMORY);
-        AttentionScratch *scratch = attention_scratch_new(&cache, 4, 1, &err);
-        if (!scratch) exit(NO_MEMORY);
+        for (int pass = 0; pass < 2; pass++) {
+            kv_cache_lay_out(&cache, &arena);
+            scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
+            if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
+        }
         AttentionView view = {.n_heads = 4, .window = WINDOW};
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {
                 for (int i = 0; i < D; i++) value[i] = p < n - WINDOW ? 1000 : (float)(head + 1 + p % 2);
                 kv_cache_write(&cache, 1, head, p, key, value);
             }
-        attention(&cache, 1, &view, q, n - 1, 1, out, scratch);
+        Team team = team_join(&shared);
+        attention_by_team(&team, &cache, 1, &view, &(Queries){q, n - 1, 1, out}, scratch);
         double worst = 0;
         for (int i = 0; i < 4 * D; i++) worst = fmax(worst, fabs(out[i] - (i / D + 1.5)));
-        size_t bytes = kv_cache_bytes(type, 2, 4, D, n), block = bytes / 2 / 4 / (size_t)(n / KV_BLOCK), written = 0;
-        for (size_t i = bytes - block; i < bytes; i++) written += cache.data[i] != 0;
-        check(bytes > (size_t)1 << 32 && written > 0 && worst < 1e-2,
-              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block", kv_type_names[type], worst, written);
-        attention_scratch_free(scratch);
-        kv_cache_free(&cache);
+        int64_t bytes = 2 * 4 * cache.n_blocks * cache.block_bytes, written = 0;
+        for (int64_t i = bytes - cache.block_bytes; i < bytes; i++) written += cache.data[i] != 0;
+        check(bytes > (int64_t)1 << 32 && written > 0 && worst < 1e-2,
+              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block", kv_type_names[type], worst, (size_t)written);
+        arena_close(&arena);
     }
 }
 

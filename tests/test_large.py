@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Files of many gigabytes, matrices of 2^32 elements, positions of which there are a hundred thousand: as holes where nobody looks, so that
-little of them is ever touched."""
+"""Files of many gigabytes, matrices of 2^32 elements, positions of which there are a hundred thousand: as holes where
+nobody looks, so that little of them is ever touched."""
 
 import array
 import os
 import struct
 
 import reference
-from common import (METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line, perplexity, random_ids, random_weights, run,
-                    skip, tiny_model, write, write_model, write_tokenizer)
+from common import (add_counts, check, close, compiled, config, in_work, main, one_line, perplexity, random_ids,
+                    random_weights, run, skip, tiny_model, write, write_model, write_tokenizer)
 
 GIGABYTE = 1 << 30
 
@@ -21,13 +21,14 @@ def test_elements():
 
 
 def test_large_file():
-    """llama2.c's version 0 with room for 2^32 values that nobody reads any more, its tables of cosines and sines, before the classifier: 16 GB,
-    of which the first and the last kilobytes are on disk."""
+    """llama2.c's version 0 with room for 2^32 values that nobody reads any more, its tables of cosines and sines,
+    before the classifier: 16 GB, of which the first and the last kilobytes are on disk."""
     vocab_size = write_tokenizer(in_work('large.tokenizer.bin'), ['a', 'b'])
     dim, hidden, seq_len, a, b = 4, 1, 1 << 30, vocab_size - 2, vocab_size - 1
     head = struct.pack('<7i', dim, hidden, 1, 1, 1, -vocab_size, seq_len)
     embedding = array.array('f', [1.0, 0.0, 0.0, 0.0] * vocab_size)
-    layer = array.array('f', [1.0] * dim + [0.0] * 4 * dim * dim + [1.0] * dim + [0.0] * 3 * dim * hidden)  # adds nothing to the stream
+    # Adds nothing to the stream.
+    layer = array.array('f', [1.0] * dim + [0.0] * 4 * dim * dim + [1.0] * dim + [0.0] * 3 * dim * hidden)
     final_norm = array.array('f', [1.0] * dim)
     front = head + (embedding + layer + final_norm).tobytes()
     path = write(in_work('large.bin'), front)
@@ -52,17 +53,19 @@ def test_large_file():
 
 
 def test_positions():
-    """131,072 positions through the program, against the naive reference in doubles: one layer, a window and two sinks, so that the last
-    queries see a few keys beside them and two from 131,000 positions before."""
+    """131,072 positions through the program, against the naive reference in doubles: one layer, a window and two sinks,
+    so that the last queries see a few keys beside them and two from 131,000 positions before."""
     n, window, sinks, tail = 131072, 6, 2, 10
     ids = random_ids(n, 50, 131)
     positions = list(range(sinks)) + list(range(n - tail - window, n))
-    for name, settings, kv, tolerance in (('none', {}, 'f32', 2e-5), ('none', {}, 'f16', 1e-2), ('yarn', dict(method='yarn', factor=2048.0), 'f32', 2e-5),
+    for name, settings, kv, tolerance in (('none', {}, 'f32', 2e-5), ('none', {}, 'f16', 1e-2),
+                                          ('yarn', dict(method='yarn', factor=2048.0), 'f32', 2e-5),
                                           ('dynamic-ntk', dict(method='ntk', rope_dynamic=1), 'f32', 2e-5)):
         c = config(n_layers=1, **settings)
         weights, path = random_weights(c, 17), in_work('far.bin')
         write_model(path, c, weights)
-        expected = reference.nll(c, weights, [ids[p] for p in positions], window=window, sinks=sinks, positions=positions)
+        expected = reference.nll(c, weights, [ids[p] for p in positions], window=window, sinks=sinks,
+                                 positions=positions)
         found = perplexity(path, ids, '--kv', kv, '--window', window, '--sinks', sinks)
         close(found[-tail:], expected[-tail:], tolerance, '131,072 positions, %s, %s cache' % (name, kv))
 
@@ -70,7 +73,8 @@ def test_positions():
 def test_memory():
     """What does not fit is refused before anything is printed."""
     import resource
-    model = tiny_model('deep.bin', n_layers=40, n_heads=2, n_kv_heads=2, head_dim=64, dim=2, hidden_dim=1, vocab_size=259)
+    model = tiny_model('deep.bin', n_layers=40, n_heads=2, n_kv_heads=2, head_dim=64, dim=2, hidden_dim=1,
+                       vocab_size=259)
     write_tokenizer(in_work('deep.tokenizer.bin'))
     ids = write(in_work('ids.txt'), '1 2 3 4 ' * 50000)
 
@@ -84,7 +88,8 @@ def test_memory():
     write(ids, '1 2 3 4 ' * (n // 4))
     for megabytes, fits in ((150, True), (60, False)):
         what = '--ppl --rope none,dynamic in %d MB' % megabytes
-        result = run(model, '--ppl', ids, '--ids', '-n', n, '--window', 1, '--rope', 'none,dynamic', preexec_fn=limit(megabytes))
+        result = run(model, '--ppl', ids, '--ids', '-n', n, '--window', 1, '--rope', 'none,dynamic',
+                     preexec_fn=limit(megabytes))
         if fits:
             check(result.status == 0, what, result)
         else:

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Weights that are NaN or infinite, and sums that leave float32's range: the run ends with one line that says where they first showed, the layer
-and the position, whatever the weights' type and whatever was asked for. Nothing that was computed from them is printed."""
+"""Weights that are NaN or infinite, and sums that leave float32's range: the run ends with one line that says where
+they first showed, the layer and the position, whatever the weights' type and whatever was asked for. Nothing that was
+computed from them is printed."""
 
 import struct
 
-from common import (BF16, F16, F32, Q4, Q8, check, config, good, in_work, main, random_ids, random_weights, read, run, shapes, write, write_model,
-                    write_tokenizer)
+from common import (BF16, F16, F32, Q4, Q8, check, config, good, in_work, main, random_ids, random_weights, read, run,
+                    shapes, write, write_model, write_tokenizer)
 from test_cli import LETTERS, VOCAB, alphabet, token
 
 NAN, INF = float('nan'), float('inf')
-TYPES = {'float32': (F32, 0), 'float16': (F16, 0), 'bfloat16': (BF16, 0), 'q8': (Q8, 64), 'q8 by 5': (Q8, 5), 'q4': (Q4, 32)}
-SHAPE = dict(dim=40, hidden_dim=70, n_layers=3, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=VOCAB, seq_len=2000, train_ctx=2000)
+TYPES = {'float32': (F32, 0), 'float16': (F16, 0), 'bfloat16': (BF16, 0), 'q8': (Q8, 64), 'q8 by 5': (Q8, 5),
+         'q4': (Q4, 32)}
+SHAPE = dict(dim=40, hidden_dim=70, n_layers=3, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=VOCAB, seq_len=2000,
+             train_ctx=2000)
 
 
 def places(c):
-    """{tensor: (bytes of a row, where its values begin, the struct letter of what can be no number, bytes of a row of those, where they begin)}."""
+    """{tensor: (bytes of a row, where its values begin, the struct letter of what can be no number, bytes of a row
+    of those, where they begin)}."""
     kind, group, at, found = c['weight_type'], c['group_size'], 256, {}
 
     def take(size):
@@ -59,7 +63,8 @@ def refused(result, what, where, position):
     """Status 1, and the last line says where; any text before it on standard output ends before it."""
     last = (result.err.splitlines() or [''])[-1]
     exact = ('%s at position %d:' % (where, position), 'token at position %d holds' % position)[where == 'embedding']
-    check(result.status == 1 and last.startswith('run: ') and where in last and exact in last, what, '%r, expected %r' % (result, exact))
+    check(result.status == 1 and last.startswith('run: ') and where in last and exact in last, what,
+          '%r, expected %r' % (result, exact))
 
 
 def test_weights():
@@ -67,24 +72,27 @@ def test_weights():
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, VOCAB, 3))))
     for name, kind in TYPES.items():
         c, data = model_of(kind)
-        check(run(in_work('whole.bin'), '--ppl', ids, '--ids', '-n', 20).status == 0, 'a model of %s that is whole' % name)
+        check(run(in_work('whole.bin'), '--ppl', ids, '--ids', '-n', 20).status == 0,
+              'a model of %s that is whole' % name)
         for tensor in places(c):
             part, _, layer = tensor.partition('.')
             where = 'layer ' + layer if layer else 'logits' if part in ('final_norm', 'classifier') else 'embedding'
             if layer in ('0', '2'):
                 continue
             for value in (NAN, INF):
-                model = spoiled('spoiled.bin', c, data, tensor, value, 1 if where == 'embedding' else 0)  # the row of BOS
+                # The row of BOS.
+                model = spoiled('spoiled.bin', c, data, tensor, value, 1 if where == 'embedding' else 0)
                 for kv in ('f32', 'f16', 'q8'):
                     result = run(model, '--ppl', ids, '--ids', '-n', 20, '--kv', kv)
                     refused(result, '%s in %s of %s, %s cache' % (value, tensor, name, kv), where, 0)
 
 
-# ---- one token alone is bad: the position where it stands is the one that is named -----------------------------------
+# ---- one token alone is bad: the position where it stands is the one that is named ----------------------------------
 
 def bad_token(name, bad, where):
-    """A model of three layers in which one token's embedding is NaN ('embedding'), or in which a weight is so large that the product overflows
-    where that token stands, and only there: a channel that no other token has and no layer writes to is what the weight is for."""
+    """A model of three layers in which one token's embedding is NaN ('embedding'), or in which a weight is so large
+    that the product overflows where that token stands, and only there: a channel that no other token has and no layer
+    writes to is what the weight is for."""
     c = config(**SHAPE)
     weights = random_weights(c, 9)
     dim, hidden = SHAPE['dim'], SHAPE['hidden_dim']
@@ -123,7 +131,8 @@ def test_positions_of_a_prompt():
         else:
             refused(run(model, '-i', 'abxab', '-t', 0, '-n', 20), 'a prompt, ' + where, where, 4)
             long = 'ab' * 300 + 'xab'
-            refused(run(model, '-f', '-', '-t', 0, '-n', 700, stdin=long.encode()), 'a long prompt, ' + where, where, 602)
+            refused(run(model, '-f', '-', '-t', 0, '-n', 700, stdin=long.encode()), 'a long prompt, ' + where,
+                    where, 602)
             refused(run(model, '-m', 'chat', '-y', '', '-t', 0, '-n', 100, stdin=b'x\n'), 'a chat, ' + where, where,
                     2 + len('[INST] '))  # behind BOS and the prefix
         result = run(model, '--passkey', '-n', 600, '--trials', 1)
@@ -155,7 +164,8 @@ def test_low_temperature():
     expected = good(model, '-i', 'd', '-t', 0).raw
     for temperature in ('1e-3', '1e-30', '1e-37', '1e-40', '1e-45', '1e-60', '-0'):
         for options in ((), ('-p', 1), ('-p', 0.5)):
-            check(good(model, '-i', 'd', '-t', temperature, '-s', 3, *options).raw == expected, '-t %s %s' % (temperature, options))
+            check(good(model, '-i', 'd', '-t', temperature, '-s', 3, *options).raw == expected,
+                  '-t %s %s' % (temperature, options))
 
 
 if __name__ == '__main__':

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The build that every compiler can make: no OpenMP, and no instructions that some processor of the family lacks. make check-portable tries more."""
+"""The build that every compiler can make: no OpenMP, and no instructions that some processor of the family lacks.
+make check-portable tries more."""
 
 import os
 
@@ -13,7 +14,8 @@ def test_plain():
 
 def test_fast_math_is_refused():
     for flag in ('-ffast-math', '-Ofast'):
-        status, output = output_of([os.environ.get('CC', 'cc'), '-std=c11', flag, '-fsyntax-only', os.path.join(ROOT, 'src', 'model', 'model.c')])
+        status, output = output_of([os.environ.get('CC', 'cc'), '-std=c11', flag, '-fsyntax-only',
+                                    os.path.join(ROOT, 'src', 'model', 'model.c')])
         check(status != 0 and 'build without -ffast-math' in output, flag + ' is refused', output)
 
 

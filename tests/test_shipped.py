@@ -1,5 +1,5 @@
-"""What the README says of the models that ship, held loosely: from the shipped files alone, on text that the model writes
-itself (its own text is easier for it than a novel, but past the trained length it breaks on it all the same)."""
+"""What the README says of the models that ship, held loosely: from the shipped files alone, on text that the model
+writes itself (its own text is easier for it than a novel, but past the trained length it breaks on it all the same)."""
 
 import os
 import subprocess
@@ -11,11 +11,13 @@ L = 512  # trained context
 
 
 def book(n):
-    """A text of at least n tokens that the model reads fluently: pages written by itself, each within its trained length, seeded."""
+    """A text of at least n tokens that the model reads fluently: pages written by itself, each within
+    its trained length, seeded."""
     path = in_work('book.%d.txt' % n)
     if not os.path.exists(path):
         # Text sampled token by token is read back as somewhat fewer tokens.
-        pages = [good(MODEL, '-n', L, '-t', '0.9', '-p', '0.9', '-s', seed, '--ignore-eos').out for seed in range(1, 2 + (n + n // 4) // L)]
+        pages = [good(MODEL, '-n', L, '-t', '0.9', '-p', '0.9', '-s', seed, '--ignore-eos').out
+                 for seed in range(1, 2 + (n + n // 4) // L)]
         write(path, ''.join(pages))
     return path
 
@@ -32,16 +34,19 @@ def perplexities(model, n, methods):
 def test_size():
     check(os.path.getsize(MODEL) <= 8 << 20, 'model.bin is at most 8 MB', os.path.getsize(MODEL))
     settings = table(good(MODEL, '--explain').out)[0]
-    check((settings['method'], settings['train_ctx'], settings['head_dim']) == ('none', '512', '64'), 'model.bin is what the card says', settings)
+    check((settings['method'], settings['train_ctx'], settings['head_dim']) == ('none', '512', '64'),
+          'model.bin is what the card says', settings)
 
 
 def test_perplexity_past_the_trained_length():
     ppl = perplexities(MODEL, 4 * L, 'none,linear,ntk,ntk-by-parts,yarn,dynamic-ntk,dynamic-yarn,window')
     check(all(0 < value < 1e9 for spans in ppl.values() for value in spans.values()), 'every method is finite', ppl)
-    check(ppl['yarn']['all'] < ppl['linear']['all'] and ppl['yarn']['all'] < ppl['none']['all'], 'at 4 times the length yarn is better than linear and than none', ppl)
+    check(ppl['yarn']['all'] < ppl['linear']['all'] and ppl['yarn']['all'] < ppl['none']['all'],
+          'at 4 times the length yarn is better than linear and than none', ppl)
     check(ppl['ntk']['all'] < ppl['none']['all'], 'and so is ntk', ppl)
     ppl = perplexities(MODEL, 8 * L, 'none,yarn,window')
-    far = (2048, 4096)  # all methods are held against each other on the same text: stretches of a text differ in difficulty
+    # All methods are held against each other on the same text: stretches of a text differ in difficulty.
+    far = (2048, 4096)
     check(ppl['none'][far] > 1.5 * ppl['window'][far], 'none breaks past the trained length', ppl)
     check(ppl['yarn'][far] < 0.75 * ppl['none'][far], 'yarn holds', ppl)
     check(ppl['window'][far] < 1.3 * ppl['window']['all'], 'window is flat', ppl['window'])
@@ -49,9 +54,11 @@ def test_perplexity_past_the_trained_length():
 
 def test_dynamic_is_none_up_to_the_trained_length():
     text = book(4 * L)
-    rows = {m: table(good(MODEL, '--ppl', text, '-n', L, '--per-token', '--rope', m).out)[2] for m in ('none', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear')}
+    rows = {m: table(good(MODEL, '--ppl', text, '-n', L, '--per-token', '--rope', m).out)[2]
+            for m in ('none', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear')}
     for method, found in rows.items():
-        check([r['nll'] for r in found] == [r['nll'] for r in rows['none']], '%s equals none up to the trained length, exactly' % method)
+        check([r['nll'] for r in found] == [r['nll'] for r in rows['none']],
+              '%s equals none up to the trained length, exactly' % method)
 
 
 def test_text_does_not_repeat_itself():
@@ -60,7 +67,8 @@ def test_text_does_not_repeat_itself():
         words = text.split()
         runs = [tuple(words[i:i + 4]) for i in range(len(words) - 3)]
         return len(set(runs)) / len(runs)
-    found = sorted(variety(good(MODEL, '-n', '480', '-t', '0.8', '-p', '0.9', '-s', seed, '--ignore-eos').out) for seed in range(1, 11))
+    found = sorted(variety(good(MODEL, '-n', '480', '-t', '0.8', '-p', '0.9', '-s', seed, '--ignore-eos').out)
+                   for seed in range(1, 11))
     check(found[2] > 0.8, 'eight texts of ten at -t 0.8 do not fall into a loop', found)
 
 
@@ -75,7 +83,8 @@ def passkey(model, n, method, trials):
 
 def test_passkey():
     inside = passkey(MODEL, L, 'none', 4)
-    check(all(accuracy >= 0.9 for accuracy in inside.values()), 'the needle is found inside the trained context', inside)
+    check(all(accuracy >= 0.9 for accuracy in inside.values()), 'the needle is found inside the trained context',
+          inside)
     beyond = passkey(MODEL, 4 * L, 'window', 2)
     check(beyond[4 * L] <= 0.5, 'window loses the needle beyond its window', beyond)
 
@@ -84,12 +93,15 @@ def test_sibling():
     if not os.path.exists(SIBLING):
         return skip('model-8k.bin is not there')
     settings = table(good(SIBLING, '--explain').out)[0]
-    check((settings['method'], settings['factor'], settings['train_ctx']) == ('yarn', '16', '512'), 'model-8k.bin chooses yarn by itself', settings)
-    tuned, base = (perplexities(model, 16 * L, methods) for model, methods in ((SIBLING, 'yarn'), (MODEL, 'none,yarn,window')))
+    check((settings['method'], settings['factor'], settings['train_ctx']) == ('yarn', '16', '512'),
+          'model-8k.bin chooses yarn by itself', settings)
+    tuned, base = (perplexities(model, 16 * L, methods)
+                   for model, methods in ((SIBLING, 'yarn'), (MODEL, 'none,yarn,window')))
     near, far = (256, 512), (4096, 8192)
     check(tuned['yarn'][far] < 0.5 * base['none'][far], 'the sibling reads on where model.bin breaks', (tuned, base))
     check(tuned['yarn'][far] < base['yarn'][far], 'and is better than model.bin with yarn', (tuned, base))
-    flat = tuned['yarn'][far] / base['window'][far] / (tuned['yarn'][near] / base['window'][near])  # the text's difficulty cancels
+    # The text's difficulty cancels.
+    flat = tuned['yarn'][far] / base['window'][far] / (tuned['yarn'][near] / base['window'][near])
     check(flat < 1.2, 'the sibling is flat to 16 times the length', (flat, tuned, base))
     found = passkey(SIBLING, 16 * L, 'yarn', 1)
     check(found[16 * L] >= 0.8, 'the sibling finds the needle at 16 times the length', found)

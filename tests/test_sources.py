@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Every kind of source that model_export.py reads: the same small model, written in each layout, is the same model.bin and scores the
-same when it runs. The writers are in source_writers.py."""
+"""Every kind of source that model_export.py reads: the same small model, written in each layout, is the same model.bin
+and scores the same when it runs. The writers are in source_writers.py."""
 
-import array
 import json
 import os
 import struct
 
 import source_writers as w
-from common import BF16, F16, F32, SHARED, check, close, config, good, in_work, main, perplexity, random_ids, read, skip, table, write_model
+from common import (BF16, F16, F32, SHARED, check, close, config, good, in_work, main, perplexity, random_ids, read,
+                    skip, table, write_model)
 from export_common import PIECES, read_tokenizer
 from source_writers import ARRAY, BOOL, GF32, I32, STRING, U32, WEIGHTS, C, Place, exact_weights
 from test_legacy import write_legacy
@@ -36,21 +36,23 @@ def same_scores(what, place, weights, c=C):
 # ---- the same model from every source -------------------------------------------------------------------------------
 
 def test_huggingface():
-    for kind, shards, dtype, weight_type in (('safetensors', 1, 'F32', F32), ('safetensors', 3, 'BF16', BF16), ('bin', 1, 'F32', F32),
-                                             ('bin', 3, 'F16', F16)):
+    for kind, shards, dtype, weight_type in (('safetensors', 1, 'F32', F32), ('safetensors', 3, 'BF16', BF16),
+                                             ('bin', 1, 'F32', F32), ('bin', 3, 'F16', F16)):
         place = Place()
         w.write_huggingface(place.source, C, w.huggingface_tensors(C, WEIGHTS, dtype), kind, shards)
         same_model('%d %s in %s' % (shards, kind, dtype), place, WEIGHTS, weight_type)
 
 
 def test_spellings_of_torch():
-    """What torch.save may do differently: protocols, views of one storage, parameters, zip64, padded entries, nothing about bytes."""
+    """What torch.save may do differently: protocols, views of one storage, parameters, zip64, padded
+    entries, nothing about bytes."""
     tensors = w.huggingface_tensors(C, WEIGHTS, 'F32')
     expected = None
     padding = struct.pack('<2H', 0x4246, 21) + b'Z' * 21
-    for what, data in (('protocol 2', w.torch_file(tensors)), ('protocol 4', w.torch_file(tensors, 4)), ('protocol 5', w.torch_file(tensors, 5)),
-        ('one storage', w.torch_file(tensors, shared=True)),
-                       ('parameters', w.torch_file(tensors, parameters=True)), ('zip64', w.in_zip64(w.torch_file(tensors))),
+    for what, data in (('protocol 2', w.torch_file(tensors)), ('protocol 4', w.torch_file(tensors, 4)),
+                       ('protocol 5', w.torch_file(tensors, 5)), ('one storage', w.torch_file(tensors, shared=True)),
+                       ('parameters', w.torch_file(tensors, parameters=True)),
+                       ('zip64', w.in_zip64(w.torch_file(tensors))),
                        ('padded entries', w.torch_file(tensors, extra=padding)),
                        ('padded zip64', w.in_zip64(w.torch_file(tensors, extra=padding)))):
         place = Place()
@@ -62,19 +64,20 @@ def test_spellings_of_torch():
 
 
 def test_meta():
-    for shards, dtype, weight_type, by_rows in ((1, 'F32', F32, False), (2, 'BF16', BF16, False), (2, 'F16', F16, True)):
+    for shards, dtype, weight_type, by_rows in ((1, 'F32', F32, False), (2, 'BF16', BF16, False),
+                                                (2, 'F16', F16, True)):
         place = Place()
         w.write_meta(place.source, C, WEIGHTS, dtype, shards, by_rows)
-        same_model("%d of Meta's, %s" % (shards, 'embedding by rows' if by_rows else 'embedding by columns'), place, WEIGHTS, weight_type)
+        same_model("%d of Meta's, %s" % (shards, 'embedding by rows' if by_rows else 'embedding by columns'), place,
+                   WEIGHTS, weight_type)
         check('context: 4096, as in Llama 2' in place.lines, 'the context that was chosen is said', place.lines)
 
 
 def test_gguf():
     for dtype, weight_type, version in (('F32', F32, 3), ('F16', F16, 3), ('BF16', BF16, 2)):
         place = Place()
-        same_model('GGUF in ' + dtype, place, WEIGHTS, weight_type, source=place.put('a.gguf',
-                                                                                     w.gguf(w.gguf_settings(C), w.gguf_tensors(C, WEIGHTS, dtype),
-                                                                                            version)))
+        data = w.gguf(w.gguf_settings(C), w.gguf_tensors(C, WEIGHTS, dtype), version)
+        same_model('GGUF in ' + dtype, place, WEIGHTS, weight_type, source=place.put('a.gguf', data))
     place, stored = Place(), dict(WEIGHTS)
     tensors = w.gguf_tensors(C, WEIGHTS, 'Q8_0', stored)
     if place.exported('GGUF in Q8_0', place.put('a.gguf', w.gguf(w.gguf_settings(C), tensors))):
@@ -84,9 +87,10 @@ def test_gguf():
     tied = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52, shared_classifier=1)
     weights = {name: values for name, values in WEIGHTS.items() if name != 'classifier'}
     place = Place()
-    same_model('GGUF without output.weight', place, weights, F16, tied, place.put('a.gguf',
-                                                                                  w.gguf(w.gguf_settings(C), w.gguf_tensors(C, weights, 'F16'))))
-    mixed = {**w.gguf_tensors(C, WEIGHTS, 'F32'), **{name: t for name, t in w.gguf_tensors(C, WEIGHTS, 'F16').items() if 'ffn' in name}}
+    data = w.gguf(w.gguf_settings(C), w.gguf_tensors(C, weights, 'F16'))
+    same_model('GGUF without output.weight', place, weights, F16, tied, place.put('a.gguf', data))
+    mixed = {**w.gguf_tensors(C, WEIGHTS, 'F32'),
+             **{name: t for name, t in w.gguf_tensors(C, WEIGHTS, 'F16').items() if 'ffn' in name}}
     place = Place()
     same_model('GGUF in F32 and F16', place, source=place.put('a.gguf', w.gguf(w.gguf_settings(C), mixed)))
     check('widened' in place.lines, 'widening is said', place.lines)
@@ -109,7 +113,8 @@ def test_llama2c():
 
 
 def test_llama2c_as_it_runs():
-    """A copy in version 3 scores as the file itself, in groups of 64 (where activations are rounded too) and when it was trained."""
+    """A copy in version 3 scores as the file itself, in groups of 64 (where activations are rounded
+    too) and when it was trained."""
     c = config(dim=64, hidden_dim=128, n_heads=4, n_kv_heads=2, head_dim=16, vocab_size=52)
     original = os.path.join(SHARED, 'models', 'stories260K.bin')
     if not os.path.exists(original):
@@ -128,18 +133,21 @@ def test_meta_settings():
             ('Llama 1', {'norm_eps': 1e-6}, {'seq_len': 2048, 'train_ctx': 2048, 'theta': 10000.0, 'norm_eps': 1e-6}),
             ('Llama 2', {'norm_eps': 1e-5}, {'seq_len': 4096, 'train_ctx': 4096}),
             ('Code Llama', {'rope_theta': 1e6}, {'seq_len': 16384, 'theta': 1e6}),
-            ('Llama 3', {'rope_theta': 500000.0, 'vocab_size': 52}, {'seq_len': 8192, 'train_ctx': 8192, 'theta': 5e5, 'rope_method': 0}),
-            ('Llama 3.1', {'rope_theta': 500000.0, 'use_scaled_rope': True}, {'seq_len': 131072, 'train_ctx': 8192, 'rope_method': 5, 'factor': 8.0,
-                                                                              'low_freq_factor': 1.0,
-                                                                            'high_freq_factor': 4.0}),
+            ('Llama 3', {'rope_theta': 500000.0, 'vocab_size': 52},
+             {'seq_len': 8192, 'train_ctx': 8192, 'theta': 5e5, 'rope_method': 0}),
+            ('Llama 3.1', {'rope_theta': 500000.0, 'use_scaled_rope': True},
+             {'seq_len': 131072, 'train_ctx': 8192, 'rope_method': 5, 'factor': 8.0, 'low_freq_factor': 1.0,
+              'high_freq_factor': 4.0}),
             ('a factor that is said', {'rope_theta': 500000.0, 'use_scaled_rope': True, 'rope_scaling_factor': 32},
              {'rope_method': 5, 'factor': 32.0}),
-            ('not scaled', {'rope_theta': 500000.0, 'use_scaled_rope': False, 'ffn_dim_multiplier': 1.1, 'n_kv_heads': 2}, {'rope_method': 0})):
+            ('not scaled', {'rope_theta': 500000.0, 'use_scaled_rope': False, 'ffn_dim_multiplier': 1.1,
+                            'n_kv_heads': 2}, {'rope_method': 0})):
         place = Place()
         w.write_meta(place.source, C, WEIGHTS, 'F32', 1, **params)
         place.has(what, n_kv_heads=2, **fields)
     place = Place()
-    w.write_meta(place.source, C, dict(WEIGHTS, classifier=WEIGHTS['embedding']), 'F32', 2, True, rope_theta=5e5, use_scaled_rope=True)
+    w.write_meta(place.source, C, dict(WEIGHTS, classifier=WEIGHTS['embedding']), 'F32', 2, True, rope_theta=5e5,
+                 use_scaled_rope=True)
     place.has('Llama 3.2', factor=32.0, shared_classifier=1)
     check('as in Llama 3.2' in place.lines, "Llama 3.2's factor is said", place.lines)
     place.arguments = None, '--context', '1000'
@@ -152,8 +160,8 @@ def test_meta_settings():
     place = Place()
     w.write_meta(place.source, full, exact_weights(full, 62), 'F32', 1, n_kv_heads=...)
     place.has('no n_kv_heads', n_kv_heads=4)
-    for what, arguments, status in (('0', ('--context', '0'), 2), ('a word', ('--context', 'long'), 2), ('nothing', ('--context',), 2),
-                                    ('too much', ('--context', '9999999999'), 2),
+    for what, arguments, status in (('0', ('--context', '0'), 2), ('a word', ('--context', 'long'), 2),
+                                    ('nothing', ('--context',), 2), ('too much', ('--context', '9999999999'), 2),
                                     ('with --tokenizer', ('--context', '5', '--tokenizer'), 2)):
         run = place.export(None, *arguments)
         check(run.returncode == status and run.stderr.count('\n') == 1, '--context ' + what, run.stderr)
@@ -169,7 +177,8 @@ def llama3_divisors(theta, factor, d):
     for i in range(d // 2):
         wavelength = float32(2 * pi / float32(1 / float32(theta ** float32(2 * i / d))))
         smooth = float32(float32(float32(8192 / wavelength) - 1) / 3)
-        out.append(1.0 if wavelength < 2048 else factor if wavelength > 8192 else float32(1 / float32(float32((1 - smooth) / factor) + smooth)))
+        out.append(1.0 if wavelength < 2048 else factor if wavelength > 8192
+                   else float32(1 / float32(float32((1 - smooth) / factor) + smooth)))
     return out
 
 
@@ -179,44 +188,50 @@ def test_gguf_settings():
     def check_rope(what, settings, fields, extra=()):
         place = Place()
         settings = w.gguf_settings(C, **{'llama.' + key: value for key, value in settings.items()})
-        divisors = {name: (0, (len(values),), struct.pack('<%df' % len(values), *values)) for name, values in dict(extra).items()}
+        divisors = {name: (0, (len(values),), struct.pack('<%df' % len(values), *values))
+                    for name, values in dict(extra).items()}
         place.arguments = place.put('a.gguf', w.gguf(settings, {**tensors, **divisors})),
-        place.has('GGUF: ' + what, **{'theta': 10000.0, 'seq_len': 64, 'train_ctx': 64, 'rope_method': 0, 'factor': 0.0, 'attention_factor': 0.0,
-                                      'beta_fast': 0.0, **fields})
+        place.has('GGUF: ' + what, **{'theta': 10000.0, 'seq_len': 64, 'train_ctx': 64, 'rope_method': 0, 'factor': 0.0,
+                                      'attention_factor': 0.0, 'beta_fast': 0.0, **fields})
         return place
 
     kind, factor, original = 'rope.scaling.type', 'rope.scaling.factor', 'rope.scaling.original_context_length'
-    plain = check_rope('as llama.cpp fills it in', {'rope.freq_base': ..., 'attention.head_count_kv': (U32, 2), 'rope.dimension_count': ...},
+    plain = check_rope('as llama.cpp fills it in',
+                       {'rope.freq_base': ..., 'attention.head_count_kv': (U32, 2), 'rope.dimension_count': ...},
                        {'bos_id': 1, 'eos_ids': [2], 'n_kv_heads': 2})
     check('no tokenizer' in plain.lines, 'GGUF without a tokenizer says so', plain.lines)
     check_rope('a factor alone is linear', {factor: (GF32, 4.0)}, {'rope_method': 1, 'factor': 4.0})
     check_rope('the old key', {'rope.scale_linear': (GF32, 2.0)}, {'rope_method': 1, 'factor': 2.0})
     check_rope('none has no factor', {kind: (STRING, 'none'), factor: (GF32, 4.0)}, {})
-    check_rope('linear, attention', {kind: (STRING, 'linear'), factor: (GF32, 2.0), 'rope.scaling.attn_factor': (GF32, 1.5)},
+    check_rope('linear, attention',
+               {kind: (STRING, 'linear'), factor: (GF32, 2.0), 'rope.scaling.attn_factor': (GF32, 1.5)},
                {'rope_method': 1, 'factor': 2.0, 'attention_factor': 1.5})
     yarn = {kind: (STRING, 'yarn'), factor: (GF32, 4.0), original: (U32, 16)}
-    check_rope('yarn', {**yarn, 'rope.scaling.yarn_beta_fast': (GF32, 16.0)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 16, 'beta_fast': 16.0})
-    check_rope('yarn without an original', {kind: (STRING, 'yarn'), factor: (GF32, 4.0)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64})
+    check_rope('yarn', {**yarn, 'rope.scaling.yarn_beta_fast': (GF32, 16.0)},
+               {'rope_method': 4, 'factor': 4.0, 'train_ctx': 16, 'beta_fast': 16.0})
+    check_rope('yarn without an original', {kind: (STRING, 'yarn'), factor: (GF32, 4.0)},
+               {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64})
     check_rope('yarn, attention', {**yarn, 'rope.scaling.attn_factor': (GF32, 0.5)},
                {'rope_method': 4, 'factor': 4.0, 'train_ctx': 16, 'attention_factor': 0.5 * 1.1386294361119891})
     check_rope('longrope', {kind: (STRING, 'longrope'), original: (U32, 16), 'rope.scaling.attn_factor': (GF32, 1.25)},
-               {'rope_method': 6, 'factor': 4.0, 'train_ctx': 16, 'attention_factor': 1.25, 'short': [1.0, 1.5, 2.0, 4.0],
-                'long': [1.0, 2.0, 8.0, 16.0]},
+               {'rope_method': 6, 'factor': 4.0, 'train_ctx': 16, 'attention_factor': 1.25,
+                'short': [1.0, 1.5, 2.0, 4.0], 'long': [1.0, 2.0, 8.0, 16.0]},
                {'rope_factors_short.weight': [1, 1.5, 2, 4], 'rope_factors_long.weight': [1, 2, 8, 16]})
     check_rope('divisors of 1', {}, {}, {'rope_freqs.weight': [1, 1, 1, 1]})
     # Llama 3.1's divisors are recognized as the rule they come from, whatever float32 made of them.
     for theta, s in ((500000.0, 8.0), (500000.0, 32.0), (1000000.0, 4.0)):
         check_rope('llama3 by its divisors, theta %g, factor %g' % (theta, s), {'rope.freq_base': (GF32, theta)},
-                   {'theta': theta, 'rope_method': 5, 'factor': s, 'train_ctx': 8192, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0},
+                   {'theta': theta, 'rope_method': 5, 'factor': s, 'train_ctx': 8192, 'low_freq_factor': 1.0,
+                    'high_freq_factor': 4.0},
                    {'rope_freqs.weight': llama3_divisors(theta, s, 8)})
     # Any others are kept, and used at every length.
     odd = [1.0, 3.0, float32(1.1), 7.0]
-    place = check_rope('divisors of no rule', {}, {'rope_method': 6, 'factor': 1.0, 'attention_factor': 1.0, 'short': odd, 'long': odd},
-                       {'rope_freqs.weight': odd})
+    place = check_rope('divisors of no rule', {}, {'rope_method': 6, 'factor': 1.0, 'attention_factor': 1.0,
+                                                   'short': odd, 'long': odd}, {'rope_freqs.weight': odd})
     for length in (50, 500):
         rows = table(good(place.out, '--explain', '-n', length).out)[2]
-        close([float(row['scaled_inv_freq']) for row in rows], [10000.0 ** (-i / 4) / e for i, e in enumerate(odd)], 1e-9,
-              'frequencies by divisors at %d' % length)
+        close([float(row['scaled_inv_freq']) for row in rows], [10000.0 ** (-i / 4) / e for i, e in enumerate(odd)],
+              1e-9, 'frequencies by divisors at %d' % length)
     worst = 0.0  # the converter's float32 against the rule in double, for the head sizes there are
     for d in (64, 80, 128):
         for s in (8.0, 32.0):
@@ -229,62 +244,67 @@ def test_gguf_settings():
 def test_gguf_tokenizer():
     c = config(dim=32, hidden_dim=32, n_layers=1, n_heads=4, n_kv_heads=4, head_dim=8, vocab_size=len(PIECES) + 3)
     tensors = w.gguf_tensors(c, exact_weights(c, 63), 'F16')
-    keys = {'tokenizer.ggml.model': (STRING, 'llama'), 'tokenizer.ggml.tokens': (ARRAY,
-                                                                                 (STRING,
-                                                                                  [text for text, _, _ in PIECES] + [b'[PAD266]', b'two words'])),
+    texts = [text for text, _, _ in PIECES] + [b'[PAD266]', b'two words']
+    keys = {'tokenizer.ggml.model': (STRING, 'llama'), 'tokenizer.ggml.tokens': (ARRAY, (STRING, texts)),
             'tokenizer.ggml.scores': (ARRAY, (GF32, [score for _, score, _ in PIECES] + [-1000.0, -1000.0])),
-            'tokenizer.ggml.token_type': (ARRAY, (I32, [kind for _, _, kind in PIECES] + [5, 4])), 'tokenizer.ggml.eot_token_id': (U32, 7),
-            'tokenizer.ggml.merges': (ARRAY, (STRING, [b'a b', b'c d']))}
+            'tokenizer.ggml.token_type': (ARRAY, (I32, [kind for _, _, kind in PIECES] + [5, 4])),
+            'tokenizer.ggml.eot_token_id': (U32, 7), 'tokenizer.ggml.merges': (ARRAY, (STRING, [b'a b', b'c d']))}
 
     def exported(what, **changes):
         place = Place()
-        place.exported(what, place.put('a.gguf', w.gguf(w.gguf_settings(c, **{**keys,
-                                                                              **{'tokenizer.ggml.' + key: value for key, value in changes.items()}}),
-                                                        tensors)))
+        changed = {**keys, **{'tokenizer.ggml.' + key: value for key, value in changes.items()}}
+        place.exported(what, place.put('a.gguf', w.gguf(w.gguf_settings(c, **changed), tensors)))
         made = os.path.join(place.results, 'tokenizer.bin')
         return place.header(), place.lines, read_tokenizer(made, c['vocab_size']) if os.path.exists(made) else None
 
     header, _, (tokens, t) = exported('a tokenizer of GGUF')
-    check(header['eos_ids'] == [2, 7] == t['eos_ids'] and header['bos_id'] == t['bos_id'] == 1 and t['flags'] == 3 and t['unk_id'] == 0,
-          'trailer of a tokenizer of GGUF', (header, t))
+    check(header['eos_ids'] == [2, 7] == t['eos_ids'] and header['bos_id'] == t['bos_id'] == 1 and t['flags'] == 3
+          and t['unk_id'] == 0, 'trailer of a tokenizer of GGUF', (header, t))
     check(tokens == [(text.replace('\u2581'.encode(), b' '), score) for text, score,
                      _ in PIECES] + [(b'[PAD266]', -1000.0), (b'two words', -1000.0), (b'', 0.0)] and
           t['types'] == [kind for _, _, kind in PIECES] + [5, 4, 5], 'tokens of a tokenizer of GGUF', tokens[-5:])
     _, _, (_, t) = exported('no prefix', add_space_prefix=(BOOL, False), add_bos_token=(BOOL, False))
     check(t['flags'] == 2 and t['bos_id'] == -1, 'add_space_prefix and add_bos_token', t)
     _, lines, made = exported('another kind', model=(STRING, 'bert'))
-    check(made is None and 'no tokenizer written' in lines and 'bert' in lines, 'a tokenizer of another kind is left out, and said', lines)
+    check(made is None and 'no tokenizer written' in lines and 'bert' in lines,
+          'a tokenizer of another kind is left out, and said', lines)
+    nine_more = {'tokens': (ARRAY, (STRING, [text for text, _, _ in PIECES] + [b'a%d' % i for i in range(9)])),
+                 'scores': (ARRAY, (GF32, [0.0] * (len(PIECES) + 9))),
+                 'token_type': (ARRAY, (I32, [kind for _, _, kind in PIECES] + [1] * 9))}
     for what, key, changes in (('lists of different lengths', 'token_type', {'scores': (ARRAY, (GF32, [0.0]))}),
-        ('tokens of numbers', 'tokens', {'tokens': (ARRAY, (I32, [1, 2]))}),
-                               ('no scores', 'scores', {'scores': ...}), ('eos beyond', 'eos_token_id', {'eos_token_id': (U32, 1000)}),
+                               ('tokens of numbers', 'tokens', {'tokens': (ARRAY, (I32, [1, 2]))}),
+                               ('no scores', 'scores', {'scores': ...}),
+                               ('eos beyond', 'eos_token_id', {'eos_token_id': (U32, 1000)}),
                                ('bos of another kind', 'bos_token_id', {'bos_token_id': (STRING, 'x')}),
-                               ('extra whitespace', 'remove_extra_whitespaces', {'remove_extra_whitespaces': (BOOL, True)}),
-                               ('more tokens than rows', 'more tokens', {
-                                   'tokens': (ARRAY, (STRING, [text for text, _, _ in PIECES] + [b'a%d' % i for i in range(9)])),
-                                                                         'scores': (ARRAY, (GF32, [0.0] * (len(PIECES) + 9))),
-                                   'token_type': (ARRAY, (I32, [kind for _, _, kind in PIECES] + [1] * 9))})):
+                               ('extra whitespace', 'remove_extra_whitespaces',
+                                {'remove_extra_whitespaces': (BOOL, True)}),
+                               ('more tokens than rows', 'more tokens', nine_more)):
         place = Place()
         settings = w.gguf_settings(c, **{**keys, **{'tokenizer.ggml.' + k: value for k, value in changes.items()}})
         place.refused('GGUF tokenizer: ' + what, key, place.put('a.gguf', w.gguf(settings, tensors)))
 
 
 def test_other_tokenizers():
-    """Byte-level ones, from GGUF and from a folder's tokenizer.json, reach tokenizer.bin; how they are read is test_bytelevel.py's."""
+    """Byte-level ones, from GGUF and from a folder's tokenizer.json, reach tokenizer.bin; how they are
+    read is test_bytelevel.py's."""
     alphabet = [chr(b) if 0x21 <= b < 0x7f or 0xa1 <= b < 0xad or b > 0xad else None for b in range(256)]
     moved = iter(range(256, 512))
     alphabet = [c or chr(next(moved)) for c in alphabet]
     vocab = alphabet + ['he', '<|end|>', '<|pad|>']
     c = config(dim=32, hidden_dim=32, n_layers=1, n_heads=4, n_kv_heads=4, head_dim=8, vocab_size=len(vocab) - 1)
     weights, place = exact_weights(c, 65), Place()
-    keys = {'model': (STRING, 'gpt2'), 'pre': (STRING, 'llama-bpe'), 'tokens': (ARRAY, (STRING, [text.encode() for text in vocab])),
-            'merges': (ARRAY, (STRING, [b'h e'])),
+    keys = {'model': (STRING, 'gpt2'), 'pre': (STRING, 'llama-bpe'),
+            'tokens': (ARRAY, (STRING, [text.encode() for text in vocab])), 'merges': (ARRAY, (STRING, [b'h e'])),
             'token_type': (ARRAY, (I32, [1] * 257 + [3, 3])), 'eos_token_id': (U32, 257), 'bos_token_id': (U32, 257)}
     place.put('a.gguf', w.gguf(w.gguf_settings(c, **{'tokenizer.ggml.' + key: value for key, value in keys.items()}),
                                w.gguf_tensors(c, weights, 'F16')))
-    tokenizer = {'version': '1.0', 'model': {'type': 'BPE', 'vocab': {text: i for i, text in enumerate(vocab[:257])}, 'merges': ['h e'],
-                                             'ignore_merges': True},
-                 'added_tokens': [{'id': 257 + i, 'content': text, 'special': True} for i, text in enumerate(vocab[257:])],
-                 'pre_tokenizer': {'type': 'ByteLevel', 'add_prefix_space': False, 'use_regex': True}, 'decoder': {'type': 'ByteLevel'}}
+    tokenizer = {'version': '1.0',
+                 'model': {'type': 'BPE', 'vocab': {text: i for i, text in enumerate(vocab[:257])},
+                           'merges': ['h e'], 'ignore_merges': True},
+                 'added_tokens': [{'id': 257 + i, 'content': text, 'special': True}
+                                  for i, text in enumerate(vocab[257:])],
+                 'pre_tokenizer': {'type': 'ByteLevel', 'add_prefix_space': False, 'use_regex': True},
+                 'decoder': {'type': 'ByteLevel'}}
     w.write_huggingface(place.source, c, w.huggingface_tensors(c, weights, 'F16'), 'safetensors', 1)
     place.put('tokenizer.json', json.dumps(tokenizer))
     for source, bos_id in ((os.path.join(place.source, 'a.gguf'), 257), (place.source, -1)):
@@ -292,11 +312,13 @@ def test_other_tokenizers():
             data = read(os.path.join(place.results, 'tokenizer.bin'))
             kind, flags, bos, unk, n_eos, split, n_merges = struct.unpack_from('<2I2i3I', data, data.index(b'TKT1') + 4)
             found = kind, flags & 8, bos, unk, n_eos, n_merges
-            check(found == (1, 8, bos_id, -1, 1, 1) and 'left out' in place.lines, 'trailer of a byte-level tokenizer', (found, place.lines))
+            check(found == (1, 8, bos_id, -1, 1, 1) and 'left out' in place.lines, 'trailer of a byte-level tokenizer',
+                  (found, place.lines))
             good(place.out, '-z', os.path.join(place.results, 'tokenizer.bin'), '-i', 'he', '-n', 4)
     place.put('tokenizer.model', 'IQ== 0\nIg== 1\n')
     run = place.export(None)
-    check(run.returncode == 1 and 'Llama 3' in run.stderr and run.stderr.count('\n') == 1, "ranks of tiktoken that are not Llama 3's", run.stderr)
+    check(run.returncode == 1 and 'Llama 3' in run.stderr and run.stderr.count('\n') == 1,
+          "ranks of tiktoken that are not Llama 3's", run.stderr)
 
 
 if __name__ == '__main__':

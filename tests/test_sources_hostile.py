@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What model_export.py makes of sources that are hostile or damaged: one line, status 1, and nothing left behind; no code of theirs runs.
-The writers are in source_writers.py."""
+"""What model_export.py makes of sources that are hostile or damaged: one line, status 1, and nothing left behind; no
+code of theirs runs. The writers are in source_writers.py."""
 
 import json
 import os
@@ -29,7 +29,8 @@ def hostile_pickles(mark):
 
     command = text(('touch ' + mark).encode())
     code = text(("__import__('os').system('touch %s')" % mark).encode())
-    rebuild, table, storage = glob('torch._utils', '_rebuild_tensor_v2'), glob('collections', 'OrderedDict'), glob('torch', 'FloatStorage')
+    rebuild, table = glob('torch._utils', '_rebuild_tensor_v2'), glob('collections', 'OrderedDict')
+    storage = glob('torch', 'FloatStorage')
     stored = b'(' + text(b'storage') + storage + text(b'0') + text(b'cpu') + b'K\x06tQ'
 
     def made(first=b'K\0', shape=b'K\2K\3\x86', strides=b'K\3K\1\x86', storage=stored):
@@ -37,13 +38,16 @@ def hostile_pickles(mark):
 
     yield 'os.system', 'posix.system', w.pickled(w.Reduced(os.system, 'touch ' + mark))
     yield 'os.system by protocol 4', 'posix.system', w.pickled(w.Reduced(os.system, 'touch ' + mark), 4)
-    yield 'os.system inside of a checkpoint', 'posix.system', w.pickled({'model.norm.weight': w.Reduced(os.system, 'touch ' + mark)})
+    yield 'os.system inside of a checkpoint', 'posix.system', w.pickled(
+        {'model.norm.weight': w.Reduced(os.system, 'touch ' + mark)})
     yield 'eval', 'eval', call(glob('builtins', 'eval'), code + b'\x85')
     yield 'eval of Python 2', '__builtin__.eval', call(glob('__builtin__', 'eval'), code + b'\x85')
     yield 'getattr', 'getattr', call(glob('builtins', 'getattr'), rebuild + text(b'__globals__') + b'\x86')
-    yield 'attributes of what is allowed', '__globals__', b'\x80\x04' + text(b'torch._utils') + text(b'_rebuild_tensor_v2.__globals__') + b'\x93.'
+    inside = text(b'torch._utils') + text(b'_rebuild_tensor_v2.__globals__')
+    yield 'attributes of what is allowed', '__globals__', b'\x80\x04' + inside + b'\x93.'
     yield 'methods of what is allowed', 'fromkeys', b'\x80\x02' + glob('collections', 'OrderedDict.fromkeys') + b'.'
-    yield 'its neighbours', '_import_dotted_name', call(glob('torch._utils', '_import_dotted_name'), text(b'os.system') + b'\x85')
+    yield 'its neighbours', '_import_dotted_name', call(glob('torch._utils', '_import_dotted_name'),
+                                                        text(b'os.system') + b'\x85')
     yield 'torch.load', 'torch.serialization.load', b'\x80\x02' + glob('torch.serialization', 'load') + b'.'
     yield 'a tensor type that we have not', 'torch.LongStorage', b'\x80\x02' + glob('torch', 'LongStorage') + b'.'
     yield 'an old-style instance', "b'i'", b'(' + command + b'ios\nsystem\n.'
@@ -55,7 +59,8 @@ def hostile_pickles(mark):
     yield 'a dictionary from arguments', 'OrderedDict', call(table, b']\x85')
     yield 'a storage that is called', 'FloatStorage', call(storage, b'K\x05\x85')
     yield 'a function as an argument', 'is damaged', call(rebuild, b'(' + rebuild + b'K\0K\2\x85K\1\x85\x89)t')
-    yield 'a parameter of a text', '_rebuild_parameter', call(glob('torch._utils', '_rebuild_parameter'), command + b'\x85')
+    yield 'a parameter of a text', '_rebuild_parameter', call(glob('torch._utils', '_rebuild_parameter'),
+                                                              command + b'\x85')
     yield 'a call of a text', 'is damaged', call(command, b')')
     yield 'a call of a list of names', 'is damaged', call(b']' + table + b'a', b')')
     yield 'attributes of a function', 'is damaged', b'\x80\x02' + table + b'}' + text(b'__code__') + command + b'sb.'
@@ -67,14 +72,17 @@ def hostile_pickles(mark):
     yield 'a transposed tensor', 'row by row', made(strides=b'K\1K\2\x86')
     yield 'a tensor of one row repeated', 'row by row', made(strides=b'K\0K\1\x86')
     yield 'no storage', 'is damaged', made(storage=b'N')
-    yield 'a storage of another kind', 'is damaged', made(storage=b'(' + text(b'module') + storage + text(b'0') + text(b'cpu') + b'K\x06tQ')
-    yield 'a storage of no type', 'is damaged', made(storage=b'(' + text(b'storage') + table + text(b'0') + text(b'cpu') + b'K\x06tQ')
+    yield 'a storage of another kind', 'is damaged', made(storage=b'(' + text(b'module') + storage + text(b'0') +
+                                                          text(b'cpu') + b'K\x06tQ')
+    yield 'a storage of no type', 'is damaged', made(storage=b'(' + text(b'storage') + table + text(b'0') +
+                                                     text(b'cpu') + b'K\x06tQ')
     yield 'a huge storage', 'is damaged', made(storage=stored.replace(b'K\x06', b'\x8a\x0a' + b'\xff' * 9 + b'\x7f'))
     yield 'a tensor alone', 'by name', made()
     yield 'a tensor beyond its storage', 'beyond', b'\x80\x02}' + text(b'a') + made(first=b'K\1')[2:-1] + b's.'
     elsewhere = made(storage=stored.replace(text(b'0'), text(b'7')))
     yield 'a storage that is not there', 'does not fit', b'\x80\x02}' + text(b'a') + elsewhere[2:-1] + b's.'
-    yield 'a storage outside', 'does not fit', b'\x80\x02}' + text(b'a') + made(storage=stored.replace(text(b'0'), text(b'../../x')))[2:-1] + b's.'
+    outside = made(storage=stored.replace(text(b'0'), text(b'../../x')))
+    yield 'a storage outside', 'does not fit', b'\x80\x02}' + text(b'a') + outside[2:-1] + b's.'
     yield 'a number for a tensor', 'not a tensor', b'\x80\x02}' + text(b'a') + b'K\1s.'
     yield 'a number for a name', 'not a tensor', b'\x80\x02}K\1' + made()[2:-1] + b's.'
     yield 'a checkpoint in a checkpoint', 'not a tensor', b'\x80\x02}' + text(b'model') + b'}s.'
@@ -126,26 +134,32 @@ def test_refused_torch_files():
     for what, key, data in (
             ('empty', 'zip', b''), ('not a zip', 'zip', b'abc' * 100),
             ('the format before 1.6', 'before 1.6', b'\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.' + bytes(100)),
-            ('no directory', 'cut short', whole[:end]), ('half', 'cut short', whole[:len(whole) // 2]), ('a begin alone', 'cut short', b'PK\3\4'),
-            ('one byte less', 'cut short', whole[:-1]), ('compressed', 'compressed', w.torch_file(tensors, compression=zipfile.ZIP_DEFLATED)),
-            ('encrypted', 'encrypted', patched(directory + 8, 'H', 1)), ('another size', 'compressed', patched(directory + 24, 'I', 3)),
+            ('no directory', 'cut short', whole[:end]), ('half', 'cut short', whole[:len(whole) // 2]),
+            ('a begin alone', 'cut short', b'PK\3\4'), ('one byte less', 'cut short', whole[:-1]),
+            ('compressed', 'compressed', w.torch_file(tensors, compression=zipfile.ZIP_DEFLATED)),
+            ('encrypted', 'encrypted', patched(directory + 8, 'H', 1)),
+            ('another size', 'compressed', patched(directory + 24, 'I', 3)),
             ('a size of 4 GB', 'zip', patched(directory + 20, 'Q', 0xfffffffefffffffe)),
             ('an entry beyond', 'zip', patched(directory + 42, 'I', 0x7fffffff)),
             ('an entry elsewhere', 'bad zip entry', patched(directory + 42, 'I', 3)),
             ('a directory beyond', 'zip', patched(end + 16, 'I', 0x7fffffff)),
             ('a directory of 4 GB', 'bad zip directory', patched(end + 12, 'I', 0xfffffffe)),
-            ('more entries', 'zip directory', patched(end + 10, 'H', 5000)), ('saturated', 'cut short', patched(end + 10, 'H', 0xffff)),
+            ('more entries', 'zip directory', patched(end + 10, 'H', 5000)),
+            ('saturated', 'cut short', patched(end + 10, 'H', 0xffff)),
             ('a bad directory', 'zip directory', patched(directory, 'I', 0)),
             ('64 bits that are none', '64-bit', patched(len(w.in_zip64(whole)) - 98, 'I', 0, w.in_zip64(whole))),
             ('big-endian', 'byteorder', w.torch_zip(one, {'0': bytes(24)}, byteorder=b'big')),
             ('no pickle', 'data.pkl', w.torch_zip(one, {}).replace(b'data.pkl', b'date.pkl')),
-            ('two pickles', 'data.pkl', w.torch_zip(one, {'0': bytes(24)}).replace(b'archive/version', b'archiv/data.pkl')),
+            ('two pickles', 'data.pkl',
+             w.torch_zip(one, {'0': bytes(24)}).replace(b'archive/version', b'archiv/data.pkl')),
             ('a storage too small', 'does not fit', w.torch_zip(one, {'0': bytes(23)})),
-            ('a storage too large', 'does not fit', w.torch_zip(one, {'0': bytes(28)})), ('no storage', 'does not fit', w.torch_zip(one, {})),
+            ('a storage too large', 'does not fit', w.torch_zip(one, {'0': bytes(28)})),
+            ('no storage', 'does not fit', w.torch_zip(one, {})),
             ('numbers of 64 bits', 'LongStorage', w.torch_file({'a': ('I64', (2,), bytes(16))})),
             ('other tensors', 'missing', w.torch_zip(one, {'0': bytes(24)})),
             ('a tensor more', 'has no place', w.torch_file(dict(tensors, extra=('F32', (2,), bytes(8))))),
-            ('a tensor less', 'model.norm.weight is missing', w.torch_file({name: t for name, t in tensors.items() if 'model.norm' not in name}))):
+            ('a tensor less', 'model.norm.weight is missing',
+             w.torch_file({name: t for name, t in tensors.items() if 'model.norm' not in name}))):
         place.put('pytorch_model.bin', data)
         place.refused('torch file: ' + what, key)
     for name in 'pytorch_model.bin', 'a.pth':
@@ -163,15 +177,18 @@ def test_refused_meta():
     params = os.path.join(place.source, 'params.json')
     good_params = read(params)
     for what, key, changes in (
-            ('mixture of experts', 'moe', {'moe': {'num_experts': 8}}), ('quantized', 'quantization_args', {'quantization_args': {}}),
+            ('mixture of experts', 'moe', {'moe': {'num_experts': 8}}),
+            ('quantized', 'quantization_args', {'quantization_args': {}}),
             ('vision', 'vision_chunk_size', {'vision_chunk_size': 448}),
-            ('no dim', 'dim', {'dim': ...}), ('another dim', 'tok_embeddings', {'dim': 64}), ('dim a text', 'dim', {'dim': '32'}),
-            ('heads that do not fit', 'dim', {'n_heads': 5}),
-            ('kv heads that do not fit', 'n_kv_heads', {'n_kv_heads': 3}), ('more layers', 'layers.2.', {'n_layers': 3}),
-            ('fewer layers', 'layers.1.', {'n_layers': 1}), ('no norm_eps', 'norm_eps', {'norm_eps': ...}),
-            ('another vocabulary', 'vocab_size', {'vocab_size': 53}), ('a vocabulary of 0', 'vocab_size', {'vocab_size': 0}),
+            ('no dim', 'dim', {'dim': ...}), ('another dim', 'tok_embeddings', {'dim': 64}),
+            ('dim a text', 'dim', {'dim': '32'}), ('heads that do not fit', 'dim', {'n_heads': 5}),
+            ('kv heads that do not fit', 'n_kv_heads', {'n_kv_heads': 3}),
+            ('more layers', 'layers.2.', {'n_layers': 3}), ('fewer layers', 'layers.1.', {'n_layers': 1}),
+            ('no norm_eps', 'norm_eps', {'norm_eps': ...}), ('another vocabulary', 'vocab_size', {'vocab_size': 53}),
+            ('a vocabulary of 0', 'vocab_size', {'vocab_size': 0}),
             ('another formula', 'multiple_of', {'multiple_of': 256}),
-            ('a stretch', 'multiple_of', {'ffn_dim_multiplier': 1.3}), ('a stretch of 0', 'ffn_dim_multiplier', {'ffn_dim_multiplier': 0}),
+            ('a stretch', 'multiple_of', {'ffn_dim_multiplier': 1.3}),
+            ('a stretch of 0', 'ffn_dim_multiplier', {'ffn_dim_multiplier': 0}),
             ('theta 1', 'rope_theta', {'rope_theta': 1}),
             ('scaled by a word', 'use_scaled_rope', {'use_scaled_rope': 'yes'}),
             ('a factor of 0', 'rope_scaling_factor', {'use_scaled_rope': True, 'rope_scaling_factor': 0})):
@@ -185,7 +202,8 @@ def test_refused_meta():
     whole = read(second)
     for what, key, data in (('the second half cut', 'consolidated.01.pth', whole[:1000]),
         ('parts that differ', 'equal parts', w.torch_file({'norm.weight': ('F32', (32,), bytes(128))})),
-                            ('a pickle that imports', 'posix.system', w.torch_zip(w.pickled(w.Reduced(os.system, 'true')), {}))):
+                            ('a pickle that imports', 'posix.system',
+                             w.torch_zip(w.pickled(w.Reduced(os.system, 'true')), {}))):
         write(second, data)
         place.refused("Meta's: " + what, key)
     os.rename(second, os.path.join(place.source, 'consolidated.02.pth'))
@@ -218,46 +236,59 @@ def test_refused_gguf():
     place_of_q = whole.index(q.encode()) + len(q)  # axes, two sizes, type, offset
     first_key = 24 + 8 + len('general.architecture')
     cases = [
-        ('version 1', 'version 1', raw(4, 'I', 1)), ('version 4', 'version 4', raw(4, 'I', 4)), ('big-endian', 'little-endian', raw(4, 'I', 3 << 24)),
-        ('2^63 tensors', 'cut short', raw(8, 'Q', 1 << 63)),
+        ('version 1', 'version 1', raw(4, 'I', 1)), ('version 4', 'version 4', raw(4, 'I', 4)),
+        ('big-endian', 'little-endian', raw(4, 'I', 3 << 24)), ('2^63 tensors', 'cut short', raw(8, 'Q', 1 << 63)),
         ('2^63 settings', 'is', raw(16, 'Q', 1 << 63)), ('a name of 2^63', 'cut short', raw(24, 'Q', 1 << 63)),
         ('a value of no type', 'type 99', raw(first_key, 'I', 99)),
         ('a list of lists', 'list', w.gguf(dict(settings, x=(ARRAY, (ARRAY, []))), tensors)),
-        ('a long list', 'cut short', w.gguf(settings, tensors).replace(struct.pack('<IQ', STRING, 2), struct.pack('<IQ', STRING, 1 << 60))),
+        ('a long list', 'cut short',
+         w.gguf(settings, tensors).replace(struct.pack('<IQ', STRING, 2), struct.pack('<IQ', STRING, 1 << 60))),
         ('one byte more', 'too long', whole + bytes(1)), ('one row less', 'cut short', whole[:-128]),
-        ('another architecture', 'general.architecture', w.gguf(dict(settings, **{'general.architecture': (STRING, 'qwen2')}), tensors)),
-        ('no architecture', 'general.architecture', w.gguf({k: v for k, v in settings.items() if 'arch' not in k}, tensors)),
+        ('another architecture', 'general.architecture',
+         w.gguf(dict(settings, **{'general.architecture': (STRING, 'qwen2')}), tensors)),
+        ('no architecture', 'general.architecture',
+         w.gguf({k: v for k, v in settings.items() if 'arch' not in k}, tensors)),
         ('a part', 'parts', w.gguf(dict(settings, **{'split.count': (2, 3)}), tensors)),
         ('an alignment of 0', 'general.alignment', w.gguf(dict(settings, **{'general.alignment': (U32, 0)}), tensors)),
         ('another alignment', 'expected at', w.gguf(dict(settings, **{'general.alignment': (U32, 4096)}), tensors)),
-        ('Q4_K', 'Q4_K', swapped(q, (12, (32, 32), bytes(1024)))), ('a type of the future', 'type 77', swapped(q, (77, (32, 32), bytes(1024)))),
+        ('Q4_K', 'Q4_K', swapped(q, (12, (32, 32), bytes(1024)))),
+        ('a type of the future', 'type 77', swapped(q, (77, (32, 32), bytes(1024)))),
         ('half blocks', 'whole blocks', swapped(q, (8, (64, 16), bytes(1088)))),
-        ('five axes', 'dimensions', raw(place_of_q, 'I', 5)), ('2^60 rows', 'overlaps', raw(place_of_q + 4, 'Q', 1 << 60)),
+        ('five axes', 'dimensions', raw(place_of_q, 'I', 5)),
+        ('2^60 rows', 'overlaps', raw(place_of_q + 4, 'Q', 1 << 60)),
         ('a place beyond', 'gap', raw(place_of_q + 24, 'Q', 1 << 40)),
-        ('a place between', 'expected at', raw(place_of_q + 24, 'Q', 33)), ('a place twice', 'overlaps', raw(place_of_q + 24, 'Q', 0)),
+        ('a place between', 'expected at', raw(place_of_q + 24, 'Q', 33)),
+        ('a place twice', 'overlaps', raw(place_of_q + 24, 'Q', 0)),
         ('a shape turned', 'does not fit', swapped('blk.0.attn_k.weight', (0, (32, 16), bytes(2048)))),
-        ('a tensor less', 'output_norm.weight is missing', w.gguf(settings, {n: t for n, t in tensors.items() if n != 'output_norm.weight'})),
+        ('a tensor less', 'output_norm.weight is missing',
+         w.gguf(settings, {n: t for n, t in tensors.items() if n != 'output_norm.weight'})),
         ('no embedding', 'token_embd.weight', w.gguf(settings, {n: t for n, t in tensors.items() if 'token' not in n})),
         ('a bias', 'attn_q.bias', swapped('blk.0.attn_q.bias', (0, (32,), bytes(128)))),
-        ('a float output beside Q8_0', 'output.weight is F16', w.gguf(settings, {**q8, 'output.weight': f16['output.weight']})),
+        ('a float output beside Q8_0', 'output.weight is F16',
+         w.gguf(settings, {**q8, 'output.weight': f16['output.weight']})),
         ('a Q8_0 norm', 'output_norm.weight', w.gguf(settings, {**q8, 'output_norm.weight': (8, (32,), bytes(34))})),
         ('divisors of another size', 'rope_freqs', swapped('rope_freqs.weight', (0, (3,), bytes(12)))),
         ('divisors of 0', 'rope_freqs', swapped('rope_freqs.weight', (0, (4,), bytes(16)))),
         ('divisors in F16', 'rope_freqs', swapped('rope_freqs.weight', (1, (4,), bytes(8)))),
         ('longrope without its lists', 'rope_factors', keys(**{'rope.scaling.type': (STRING, 'longrope')})),
-        ('divisors with a factor', 'divisors', w.gguf(w.gguf_settings(C, **{'llama.rope.scaling.factor': (GF32, 2.0)}),
-                                                      {**tensors, 'rope_freqs.weight': (0, (4,), struct.pack('<4f', 1, 2, 3, 4))}))]
+        ('divisors with a factor', 'divisors',
+         w.gguf(w.gguf_settings(C, **{'llama.rope.scaling.factor': (GF32, 2.0)}),
+                {**tensors, 'rope_freqs.weight': (0, (4,), struct.pack('<4f', 1, 2, 3, 4))}))]
     cases += [(what, key, keys(**{key: value})) for what, key, value in (
-        ('no context', 'context_length', ...), ('no width', 'embedding_length', ...), ('a width of 0', 'embedding_length', (U32, 0)),
-        ('layers in text', 'block_count', (STRING, '2')), ('widths by layer', 'feed_forward_length', (ARRAY, (U32, [96, 96]))),
+        ('no context', 'context_length', ...), ('no width', 'embedding_length', ...),
+        ('a width of 0', 'embedding_length', (U32, 0)), ('layers in text', 'block_count', (STRING, '2')),
+        ('widths by layer', 'feed_forward_length', (ARRAY, (U32, [96, 96]))),
         ('heads by layer', 'attention.head_count_kv', (ARRAY, (U32, [2, 2]))), ('experts', 'expert_count', (U32, 8)),
         ('a part that turns', 'rope.dimension_count', (U32, 4)),
-        ('values of another size', 'attention.value_length', (U32, 16)), ('attention both ways', 'attention.causal', (BOOL, False)),
+        ('values of another size', 'attention.value_length', (U32, 16)),
+        ('attention both ways', 'attention.causal', (BOOL, False)),
         ('another layout', 'tensor_data_layout', (STRING, 'jploski')),
-        ('an unknown scaling', 'rope.scaling.type', (STRING, 'su')), ('a factor that is not a number', 'rope.scaling.factor', (GF32, float('nan'))),
+        ('an unknown scaling', 'rope.scaling.type', (STRING, 'su')),
+        ('a factor that is not a number', 'rope.scaling.factor', (GF32, float('nan'))),
         ('a log multiplier', 'rope.scaling.yarn_log_multiplier', (GF32, 0.1)),
-        ('an extrapolation factor', 'rope.scaling.yarn_ext_factor', (GF32, 0.5)), ('a base of 1', 'rope.freq_base', (GF32, 1.0)),
-        ('a capped logit', 'final_logit_softcapping', (GF32, 30.0)), ('a scaled residual', 'residual_scale', (GF32, 0.2)))]
+        ('an extrapolation factor', 'rope.scaling.yarn_ext_factor', (GF32, 0.5)),
+        ('a base of 1', 'rope.freq_base', (GF32, 1.0)), ('a capped logit', 'final_logit_softcapping', (GF32, 30.0)),
+        ('a scaled residual', 'residual_scale', (GF32, 0.2)))]
     cases += [('another width', 'rope.dimension_count', keys(embedding_length=(U32, 64))),
         ('more layers', 'blk.2.attn_norm.weight is missing', keys(block_count=(U32, 3))),
               ('fewer layers', 'blk.1.', keys(block_count=(U32, 1)))]
@@ -286,14 +317,17 @@ def test_refused_llama2c():
                     continue
                 write(source, whole[:at + 4 * i] + struct.pack('<i', value) + whole[at + 4 * i + 4:])
                 place.refused('version %d: %s of %d' % (version, key, value), 'old.bin', source)
-    for size, key in ((0, 'group_size'), (-1, 'group_size'), (1 << 20, 'group_size'), (64, 'cross rows'), (5, 'cross rows')):
+    for size, key in ((0, 'group_size'), (-1, 'group_size'), (1 << 20, 'group_size'), (64, 'cross rows'),
+                      (5, 'cross rows')):
         write(source, whole[:37] + struct.pack('<i', size) + whole[41:])
         place.refused('groups of %d' % size, key, source)
-    for what, key, data in (('empty', 'not a model', b''), ('version 9', 'version 9', whole[:4] + struct.pack('<i', 9) + whole[8:]),
-        ('a text', 'no known file', b'To be, or not to be, that is the question.')):
+    for what, key, data in (('empty', 'not a model', b''),
+                            ('version 9', 'version 9', whole[:4] + struct.pack('<i', 9) + whole[8:]),
+                            ('a text', 'no known file', b'To be, or not to be, that is the question.')):
         write(source, data)
         place.refused('a file: ' + what, key, source)
-    place.refused('a file that run reads', 'already', place.put('model3.bin', struct.pack('<4sI', b'24ka', 3) + bytes(500)))
+    place.refused('a file that run reads', 'already',
+                  place.put('model3.bin', struct.pack('<4sI', b'24ka', 3) + bytes(500)))
     place.refused('nothing there', 'no such', '/nonexistent/model.gguf')
 
 
@@ -311,7 +345,8 @@ def test_random_damage():
     write_legacy(legacy, C, WEIGHTS, 2, 32)
     for what, place, path, whole, ranges in (('pickle', hub, 'pytorch_model.bin', torch_file, (30, pickle_end)),
         ('zip directory', hub, 'pytorch_model.bin', torch_file, (directory, len(torch_file))),
-                                             ('params.json', meta, 'params.json', read(os.path.join(meta.source, 'params.json')), (0, 1000)),
+                                             ('params.json', meta, 'params.json',
+                                              read(os.path.join(meta.source, 'params.json')), (0, 1000)),
                                              ('GGUF', hub, 'a.gguf', gguf, (0, gguf.index(b'output_norm'))),
                                              ('llama2.c', hub, 'old.bin', read(legacy), (0, 45))):
         path = os.path.join(place.source, path)

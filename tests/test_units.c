@@ -22,8 +22,10 @@ static void check_table(double theta, int d, int position, int count, double att
     size_t room = (size_t)count * (size_t)pairs;
     float *c = get(room * 4), *s = get(room * 4), *ct = get(room * 4), *st = get(room * 4);
     rope_frequencies(&config, 1, &freqs);
-    rope_table(&freqs, position, count, c, s, (size_t)pairs, 1);
-    rope_table(&freqs, position, count, ct, st, 1, (size_t)count);
+    for (int i = 0; i < pairs; i++) {
+        rope_table(&freqs, i, position, count, c + i, s + i, (size_t)pairs);
+        rope_table(&freqs, i, position, count, ct + i * count, st + i * count, 1);
+    }
     long double worst = 0;
     int same = 1;
     for (int p = 0; p < count; p++)
@@ -238,7 +240,7 @@ static void test_gemm(void) {
                         wide[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? (float)half_value(half) : byte;
                     }
                     for (size_t i = 0; i < (size_t)m * ldc; i++) c[i] = 7;
-                    gemm_accumulate(m, n, k, a, lda, b, (Number)type, ldb, c, ldc);
+                    gemm_accumulate(&(Gemm){m, n, k, a, (int64_t)lda, b, (Number)type, (int64_t)ldb, c, (int64_t)ldc});
                     for (int i = 0; i < m; i++)
                         for (int j = 0; j <= n; j++) {
                             double sum = 7, most = 7;
@@ -285,7 +287,7 @@ static void test_rotated(void) {
                     keys[i / 64 * 128 + i % 64] = x * (double)cosines[i] - y * (double)sines[i];
                     keys[i / 64 * 128 + 64 + i % 64] = x * (double)sines[i] + y * (double)cosines[i];
                 }
-                gemm_rotated(m, pairs, a, k, b, (Number)type, cosines, sines, c, 64);
+                gemm_rotated(&(Gemm){m, 64, 2 * pairs, a, (int64_t)k, b, (Number)type, 64, c, 64}, cosines, sines);
                 for (int i = 0; i < m; i++)
                     for (int j = 0; j < 64; j++) {
                         double sum = 2, most = 2;
@@ -391,14 +393,29 @@ static void round_activations(const float *x, int n, int cols, double *rounded, 
 
 enum { MOST_N = 65, STRIDE = 200, N_PRODUCTS = 3 };
 
-// matmul by a team of so many threads.
+static Workspace *open_workspace(Arena *arena, int n, int cols, int threads) {
+    *arena = (Arena){0};
+    workspace_lay_out(arena, n, cols, threads);
+    if (!arena_open(arena, "the products", &err)) exit(2);
+    return workspace_lay_out(arena, n, cols, threads);
+}
+
+static void by_team(const Product *products, int n_products, const Input *input, Workspace *ws, int threads) {
+    TeamShared shared = {0};
+#pragma omp parallel num_threads(threads)
+    {
+        Team team = team_join(&shared);
+        matmul_by_team(&team, products, n_products, input, ws);
+    }
+}
+
+// Products by a team of so many threads.
 static void multiply(const Product *products, int n_products, const float *x, int n, int cols, int threads) {
     use_threads(threads);
-    Workspace *ws = workspace_new(n, cols, &err);
-    const Input input = {.x = x, .n = n};
-#pragma omp parallel num_threads(threads)
-    matmul(products, n_products, &input, ws);
-    workspace_free(ws);
+    Arena arena;
+    Workspace *ws = open_workspace(&arena, n, cols, threads);
+    by_team(products, n_products, &(Input){.x = x, .n = n}, ws, threads);
+    arena_close(&arena);
 }
 
 // What a product may do beside: a norm of the input, a gate, adding to what is there. Against the same things done one by one.
@@ -417,28 +434,26 @@ static void check_fused(const char *name, int type, int group, int rows, int col
     multiply(&(Product){.matrix = &gate, .out = b, .stride = STRIDE}, 1, normed, n, cols, 1);
     for (int threads = 1; threads <= 3; threads += 2) {
         use_threads(threads);
-        Workspace *ws = workspace_new(n, cols, &err);
+        Arena arena;
+        Workspace *ws = open_workspace(&arena, n, cols, threads);
         const Input input = {x, n, norm, 1e-5f};
         const Product plain = {.matrix = &up, .out = out, .stride = STRIDE},
                       added = {.matrix = &up, .out = out, .stride = STRIDE, .add = true};
         const Product gated = {.matrix = &up, .gate = &gate, .out = out, .stride = STRIDE};
         int wrong = 0;
         for (int i = 0; i < n * STRIDE; i++) out[i] = 3;
-#pragma omp parallel num_threads(threads)
-        matmul(&plain, 1, &input, ws);
+        by_team(&plain, 1, &input, ws, threads);
         for (int t = 0; t < n; t++)
             for (int r = 0; r < STRIDE; r++) wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] : 3);
         check(wrong == 0, "matmul %s %d x %d with %d vectors and a norm, %d threads: %d wrong", name, rows, cols, n,
               threads, wrong);
-#pragma omp parallel num_threads(threads)
-        matmul(&added, 1, &input, ws);
+        by_team(&added, 1, &input, ws, threads);
         for (int t = wrong = 0; t < n; t++)
             for (int r = 0; r < STRIDE; r++)
                 wrong += out[t * STRIDE + r] != (r < rows ? a[t * STRIDE + r] + a[t * STRIDE + r] : 3);
         check(wrong == 0, "matmul %s %d x %d with %d vectors, added, %d threads: %d wrong", name, rows, cols, n,
               threads, wrong);
-#pragma omp parallel num_threads(threads)
-        matmul(&gated, 1, &input, ws);
+        by_team(&gated, 1, &input, ws, threads);
         for (int t = wrong = 0; t < n; t++)
             for (int r = 0; r < STRIDE; r++) {
                 double g = b[t * STRIDE + r], expected = r < rows ? g / (1 + exp(-g)) * a[t * STRIDE + r] : 3;
@@ -446,7 +461,7 @@ static void check_fused(const char *name, int type, int group, int rows, int col
             }
         check(wrong == 0, "matmul %s %d x %d with %d vectors and a gate, %d threads: %d wrong", name, rows, cols, n,
               threads, wrong);
-        workspace_free(ws);
+        arena_close(&arena);
     }
     free(weights), free(memory[0]), free(memory[1]), free(x), free(normed), free(norm), free(out), free(a), free(b);
 }

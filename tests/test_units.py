@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs test_units.c twice: with the objects of ./run, and under the sanitizers. portable.py does the former for other builds."""
+"""Runs test_units.c twice: with the objects of ./run, and under the sanitizers. portable.py does
+the former for other builds."""
 
 from common import RUNNER, add_counts, compiled, main, run, skip
 

@@ -8,8 +8,9 @@ import struct
 import subprocess
 import time
 
-from common import (BF16, F16, FIELDS, Q4, Q8, RUN, SHARED, check, config, decode_q4, good, header, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read, run, shapes, skip, table, write, write_model)
+from common import (BF16, F16, FIELDS, Q4, Q8, RUN, SHARED, check, config, decode_q4, good, header, in_work,
+                    main, one_line, perplexity, random_ids, random_weights, read, run, shapes, skip, table, write,
+                    write_model)
 
 SHAPE = dict(dim=70, hidden_dim=150, n_heads=5, n_kv_heads=1, head_dim=14, vocab_size=90)
 
@@ -49,10 +50,12 @@ def groups(path, c):
 
 
 def test_quantized_file():
-    """Byte by byte: the header kept, norms untouched, every weight within half a step, and the same file from any number of threads."""
-    said = dict(method='longrope', factor=12.0, train_ctx=77, seq_len=1234, sliding_window=55, norm_eps=3e-6, bos_id=7, n_eos=3,
-                eos_ids=(5, 6, 8, 0, 0, 0, 0, 0), theta=123456.5, ramp=1, truncate=0, beta_fast=20.5, beta_slow=1.5, attention_factor=1.25,
-                mscale=0.7, mscale_all_dim=1.1, low_freq_factor=1.5, high_freq_factor=6.5, short_factors=[1 + i / 7 for i in range(7)],
+    """Byte by byte: the header kept, norms untouched, every weight within half a step, and the same file
+    from any number of threads."""
+    said = dict(method='longrope', factor=12.0, train_ctx=77, seq_len=1234, sliding_window=55,
+                norm_eps=3e-6, bos_id=7, n_eos=3, eos_ids=(5, 6, 8, 0, 0, 0, 0, 0), theta=123456.5, ramp=1,
+                truncate=0, beta_fast=20.5, beta_slow=1.5, attention_factor=1.25, mscale=0.7, mscale_all_dim=1.1,
+                low_freq_factor=1.5, high_freq_factor=6.5, short_factors=[1 + i / 7 for i in range(7)],
                 long_factors=[2 + i / 3 for i in range(7)])
     for shared in (0, 1):
         c = config(shared_classifier=shared, **SHAPE, **said)
@@ -75,13 +78,14 @@ def test_quantized_file():
             if scales is None:
                 check(values == weights[name].tobytes(), '--quantize keeps %s' % name)
                 continue
-            columns = len(weights[name]) // (len(scales) // ((c['dim'] + 63) // 64)) if name[:2] not in ('wo',
-                                                                                                         'w2') else len(weights[name]) // c['dim']
+            rows = c['dim'] if name[:2] in ('wo', 'w2') else len(scales) // ((c['dim'] + 63) // 64)
+            columns = len(weights[name]) // rows
             per_row, worst = (columns + 63) // 64, 0.0
             for i, (q, w) in enumerate(zip(values, weights[name])):
                 step = scales[i // columns * per_row + i % columns // 64]
                 worst = max(worst, abs(q * step - w) / step if step else abs(w))
-            check(worst < 0.501 and len(values) == len(weights[name]), '--quantize: %s within half a step' % name, worst)
+            check(worst < 0.501 and len(values) == len(weights[name]), '--quantize: %s within half a step' % name,
+                  worst)
     # The copy runs, is copied to itself, and a copy of a legacy file is a version 3 file.
     ids = random_ids(60, 90, 1)
     again = in_work('again.bin')
@@ -98,20 +102,24 @@ def test_copies_of_other_types():
         write_model(in_work('source.bin'), c, random_weights(c, 43))
         good(in_work('source.bin'), '--quantize', 'q8', in_work('copy.bin'))
         ids = random_ids(60, 90, 2)
-        off = max(abs(a - b) for a, b in zip(perplexity(in_work('copy.bin'), ids), perplexity(in_work('source.bin'), ids)))
+        off = max(abs(a - b)
+                  for a, b in zip(perplexity(in_work('copy.bin'), ids), perplexity(in_work('source.bin'), ids)))
         check(off < 0.3, '--quantize of %s' % name, off)
 
 
 def test_q4_file():
-    """The layout of docs/format.md, weights no further from the originals than with the largest of a group at 7, and the printed errors."""
+    """The layout of docs/format.md, weights no further from the originals than with the largest of a group
+    at 7, and the printed errors."""
     c = config(**SHAPE)
     weights, model, out = random_weights(c, 45), in_work('source.bin'), in_work('q4.bin')
     naive = write_model(model, dict(c, weight_type=Q4, group_size=32), weights)
     write_model(model, c, weights)
-    printed = [good(model, '--quantize', 'q4', out, '--threads', threads).out + read(out).hex() for threads in (1, 2, 3)]
+    printed = [good(model, '--quantize', 'q4', out, '--threads', threads).out + read(out).hex()
+               for threads in (1, 2, 3)]
     check(printed[0] == printed[1] == printed[2], '--quantize q4 writes the same bytes with 1, 2 and 3 threads')
     data, at, classes = read(out), 256, {}
-    check(struct.unpack_from('<II', data, 8) == (Q4, 32) and data[16:256] == read(model)[16:256], '--quantize q4 keeps the header')
+    check(struct.unpack_from('<II', data, 8) == (Q4, 32) and data[16:256] == read(model)[16:256],
+          '--quantize q4 keeps the header')
     for name, rows, columns in shapes(c):
         at += -at % 64
         if not rows:
@@ -123,13 +131,14 @@ def test_q4_file():
         found = decode_q4(data[at:at + 32 * packs], data[scales:scales + 4 * packs], rows, columns)
         at = scales + 4 * packs
         error, simple = (sum((a - b) ** 2 for a, b in zip(x, weights[name])) for x in (found, naive[name]))
-        check(error <= simple and error < 0.02 * sum(w * w for w in weights[name]), '--quantize q4: the error of %s' % name,
-              '%g, %g when done simply' % (error, simple))
+        check(error <= simple and error < 0.02 * sum(w * w for w in weights[name]),
+              '--quantize q4: the error of %s' % name, '%g, %g when done simply' % (error, simple))
         kind = 'attention' if name[1] in 'qkvo' else 'feed-forward' if name[0] == 'w' else name
         classes.setdefault(kind, []).extend(zip(found, weights[name]))
     check(at + -at % 64 == len(data), 'the size of a q4 file', '%d, not %d' % (len(data), at))
     rows = table(good(model, '--quantize', 'q4', out).out)[2]
-    check([row['tensors'] for row in rows] == ['embedding', 'attention', 'feed-forward', 'classifier'], 'the classes that --quantize prints', rows)
+    check([row['tensors'] for row in rows] == ['embedding', 'attention', 'feed-forward', 'classifier'],
+          'the classes that --quantize prints', rows)
     for row in rows:
         pairs = classes[row['tensors']]
         size = sum(abs(w) for _, w in pairs) / len(pairs)
@@ -144,19 +153,21 @@ def test_places_that_cannot_be_written():
     write_model(model, c, random_weights(c, 44))
     os.makedirs(os.path.join(folder, 'inside.bin'))
     before = sorted(os.listdir(folder))
-    for path in ('/nonexistent/out.bin', os.path.join(folder, 'inside.bin'), '/dev/full/out.bin', os.path.join(folder, 'x' * 300), ''):
+    for path in ('/nonexistent/out.bin', os.path.join(folder, 'inside.bin'), '/dev/full/out.bin',
+                 os.path.join(folder, 'x' * 300), ''):
         one_line(run(model, '--quantize', 'q8', path), 1, '--quantize to %r' % path[-60:])
     check(sorted(os.listdir(folder)) == before, '--quantize leaves nothing behind', os.listdir(folder))
 
     def small_files():
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-    one_line(run(model, '--quantize', 'q8', os.path.join(folder, 'full.bin'), preexec_fn=small_files), 1, '--quantize on a full disk', 'full.bin')
+    one_line(run(model, '--quantize', 'q8', os.path.join(folder, 'full.bin'), preexec_fn=small_files), 1,
+             '--quantize on a full disk', 'full.bin')
     check(sorted(os.listdir(folder)) == before, '--quantize on a full disk leaves nothing behind', os.listdir(folder))
     original = read(model)
     result = run(model, '--quantize', 'q8', model)
-    check(result.status == 0 and len(read(model)) < len(original) or result.status == 1 and read(model) == original, '--quantize onto its own source',
-          result)
+    check(result.status == 0 and len(read(model)) < len(original) or result.status == 1 and read(model) == original,
+          '--quantize onto its own source', result)
 
 
 def test_interrupted():
@@ -166,13 +177,15 @@ def test_interrupted():
     os.truncate(model, 256 + sum(-(-4 * max(rows, 1) * columns // 64) * 64 for _, rows, columns in shapes(c)))
     os.mkdir(folder)
     for number in signal.SIGINT, signal.SIGTERM:
-        process = subprocess.Popen([RUN, model, '--quantize', 'q4', os.path.join(folder, 'out.bin')], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen([RUN, model, '--quantize', 'q4', os.path.join(folder, 'out.bin')],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not os.listdir(folder) and process.poll() is None:
             time.sleep(0.001)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
-        check(process.returncode == 130 and err.startswith(b'run: ') and err.count(b'\n') == 1 and not out and not os.listdir(folder),
-              '--quantize interrupted by signal %d' % number, '%s %r %s' % (process.returncode, err, os.listdir(folder)))
+        check(process.returncode == 130 and err.startswith(b'run: ') and err.count(b'\n') == 1 and not out
+              and not os.listdir(folder), '--quantize interrupted by signal %d' % number,
+              '%s %r %s' % (process.returncode, err, os.listdir(folder)))
     os.remove(model)
 
 
@@ -183,14 +196,16 @@ def test_trained_model():
     if not os.path.exists(original):
         return skip('perplexity of the quantized stories260K (no ../shared/models)')
     z, q8, text = os.path.join(models, 'tok512.bin'), in_work('stories-q8.bin'), in_work('stories.txt')
-    write(text, b' '.join(good(original, '-z', z, '-t', 1, '-p', 0.9, '-s', seed, '-n', 256).raw for seed in range(1, 7)))
+    write(text,
+          b' '.join(good(original, '-z', z, '-t', 1, '-p', 0.9, '-s', seed, '-n', 256).raw for seed in range(1, 7)))
     good(original, '--quantize', 'q8', q8)
 
     def ppl(path, *options):
         return float(table(good(path, '-z', z, '--ppl', text, '-n', 512, '--samples', 3, *options).out)[2][-1]['ppl'])
     float32 = ppl(original, '--kv', 'f32')
-    for name, path, options, limit in (('f32 weights, f16 cache', original, (), 0.001), ('f32 weights, q8 cache', original, ('--kv', 'q8'), 0.005),
-                                       ('q8 weights, f16 cache', q8, (), 0.005), ('q8 weights, q8 cache', q8, ('--kv', 'q8'), 0.01)):
+    for name, path, options, limit in (
+            ('f32 weights, f16 cache', original, (), 0.001), ('f32 weights, q8 cache', original, ('--kv', 'q8'), 0.005),
+            ('q8 weights, f16 cache', q8, (), 0.005), ('q8 weights, q8 cache', q8, ('--kv', 'q8'), 0.01)):
         off = ppl(path, *options) / float32 - 1
         check(abs(off) < limit, 'stories260K perplexity, ' + name, '%+.3f %%' % (100 * off))
 

@@ -1,4 +1,4 @@
-// A small command line around src/tokenizer.c, for tests/test_tokenizer.py, which knows what the answers should be.
+// A small command line around src/text/tokenizer.c, for tests/test_tokenizer.py, which knows what the answers should be.
 //
 //   tokenizer_test info   FILE VOCAB   vocabulary size, BOS and end tokens
 //   tokenizer_test encode FILE VOCAB   texts in, one line of ids out for each
@@ -8,6 +8,7 @@
 //
 // Texts, names and lists of 32-bit ids come in and go out as records: a 32-bit length, then that many bytes (little-endian).
 #include "../src/text/tokenizer.h"
+#include "../src/text/unicode.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +79,8 @@ static void utf8(void) {
     size_t length;
     for (char *bytes; (bytes = read_record(&length)); free(bytes)) {
         char *out = must(malloc(length + 4));
-        write_record(out, length ? utf8_push(&stream, bytes, length, out) : utf8_flush(&stream, out));
+        write_record(out, utf8_push(&stream, bytes, length, out));
+        if (length == 0) stream = (Utf8Stream){0};
         free(out);
     }
 }

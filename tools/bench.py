@@ -2,11 +2,12 @@
 """Times rope.c beside other programs, in turn, on two models with random weights, and prints docs/speed.md's table.
 
     tools/bench.py                                           # rope.c alone
-    tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench --ik ../ik_llama.cpp/build/bin/llama-bench
+    tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \
+                   --ik ../ik_llama.cpp/build/bin/llama-bench
 
-The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion weights), written
-to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0) for llama.cpp; as version 0 for llama2.c.
-Needs NumPy, 8 GB of disk and memory for the largest file.
+The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion
+weights), written to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0)
+for llama.cpp; as version 0 for llama2.c. Needs NumPy, 8 GB of disk and memory for the largest file.
 """
 import argparse
 import json
@@ -51,8 +52,9 @@ def tensors(shape):
     dim, hidden, kv = shape['dim'], shape['hidden'], shape['dim'] // shape['heads'] * shape['kv_heads']
     yield 'token_embd', VOCAB, dim
     for i in range(shape['layers']):
-        for name, rows, columns in (('attn_norm', dim, None), ('attn_q', dim, dim), ('attn_k', kv, dim), ('attn_v', kv, dim), ('attn_output', dim, dim),
-                                    ('ffn_norm', dim, None), ('ffn_gate', hidden, dim), ('ffn_up', hidden, dim), ('ffn_down', dim, hidden)):
+        for name, rows, columns in (('attn_norm', dim, None), ('attn_q', dim, dim), ('attn_k', kv, dim),
+                                    ('attn_v', kv, dim), ('attn_output', dim, dim), ('ffn_norm', dim, None),
+                                    ('ffn_gate', hidden, dim), ('ffn_up', hidden, dim), ('ffn_down', dim, hidden)):
             yield 'blk.%d.%s' % (i, name), rows, columns
     yield 'output_norm', dim, None
     if not shape['shared']:
@@ -84,9 +86,10 @@ def write_ours(path, shape):
     """model.bin version 3 in float32 or float16: docs/format.md."""
     head_dim, numbers = shape['dim'] // shape['heads'], Numbers()
     with open(path, 'wb') as file:
-        file.write(struct.pack('<14I d i I 8i 2I 2d 4I 7d I 52x', 0x616b3432, 3, shape['full'] == 'f16', 0, shape['dim'], shape['hidden'], shape['layers'],
-                               shape['heads'], shape['kv_heads'], head_dim, VOCAB, 2048, shape['shared'], 0, 1e-5, 1, 1, 2, *[0] * 7,
-                               0, 0, 10000.0, 0.0, 2048, 0, 1, 0, *[0.0] * 7, 0))
+        file.write(struct.pack('<14I d i I 8i 2I 2d 4I 7d I 52x', 0x616b3432, 3, shape['full'] == 'f16',
+                               0, shape['dim'], shape['hidden'], shape['layers'], shape['heads'], shape['kv_heads'],
+                               head_dim, VOCAB, 2048, shape['shared'], 0, 1e-5, 1, 1, 2, *[0] * 7, 0, 0, 10000.0, 0.0,
+                               2048, 0, 1, 0, *[0.0] * 7, 0))
         for name, rows, columns in tensors(shape):
             pad(file, 64)
             w = numbers.weights(name, rows, columns)
@@ -97,10 +100,12 @@ def write_ours(path, shape):
 def write_llama2c(path, shape):
     """llama2.c's version 0: the same matrices layer by layer, kind after kind."""
     numbers, head_dim = Numbers(), shape['dim'] // shape['heads']
-    order = ['token_embd', 'attn_norm', 'attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_norm', 'ffn_gate', 'ffn_down', 'ffn_up', 'output_norm']
+    order = ['token_embd', 'attn_norm', 'attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_norm', 'ffn_gate', 'ffn_down',
+             'ffn_up', 'output_norm']
     listed = sorted(tensors(shape), key=lambda t: order.index(t[0].split('.')[-1]))
     with open(path, 'wb') as file:
-        file.write(struct.pack('<7i', shape['dim'], shape['hidden'], shape['layers'], shape['heads'], shape['kv_heads'], VOCAB, 2048))
+        file.write(struct.pack('<7i', shape['dim'], shape['hidden'], shape['layers'], shape['heads'], shape['kv_heads'],
+                               VOCAB, 2048))
         for tensor in listed:
             file.write(numbers.weights(*tensor).tobytes())
         file.write(bytes(4 * 2 * 2048 * head_dim // 2))
@@ -131,11 +136,14 @@ def gguf_bytes(kind, count):
 
 def write_gguf(path, shape, kind):
     codes = {'f32': 0, 'q4': 2, 'q8': 8}
-    keys = {'general.architecture': 'llama', 'llama.context_length': 16384, 'llama.embedding_length': shape['dim'], 'llama.block_count': shape['layers'],
-            'llama.feed_forward_length': shape['hidden'], 'llama.attention.head_count': shape['heads'],
-            'llama.attention.head_count_kv': shape['kv_heads'], 'llama.attention.layer_norm_rms_epsilon': 1e-5,
-            'llama.rope.dimension_count': shape['dim'] // shape['heads'], 'llama.vocab_size': VOCAB, 'tokenizer.ggml.model': 'no_vocab'}
-    numbers, listed = Numbers(), [(name + '.weight', rows, columns, kind if columns else 'f32') for name, rows, columns in tensors(shape)]
+    keys = {'general.architecture': 'llama', 'llama.context_length': 16384, 'llama.embedding_length': shape['dim'],
+            'llama.block_count': shape['layers'], 'llama.feed_forward_length': shape['hidden'],
+            'llama.attention.head_count': shape['heads'], 'llama.attention.head_count_kv': shape['kv_heads'],
+            'llama.attention.layer_norm_rms_epsilon': 1e-5,
+            'llama.rope.dimension_count': shape['dim'] // shape['heads'],
+            'llama.vocab_size': VOCAB, 'tokenizer.ggml.model': 'no_vocab'}
+    numbers, listed = Numbers(), [(name + '.weight', rows, columns, kind if columns else 'f32')
+                                  for name, rows, columns in tensors(shape)]
     with open(path, 'wb') as file:
         file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(listed), len(keys)))
         for key, value in keys.items():
@@ -143,7 +151,8 @@ def write_gguf(path, shape, kind):
         offset = 0
         for name, rows, columns, k in listed:
             dims = [columns, rows] if columns else [rows]
-            file.write(struct.pack('<Q', len(name)) + name.encode() + struct.pack('<I%dQ' % len(dims), len(dims), *dims) + struct.pack('<IQ', codes[k], offset))
+            file.write(struct.pack('<Q', len(name)) + name.encode() +
+                       struct.pack('<I%dQ' % len(dims), len(dims), *dims) + struct.pack('<IQ', codes[k], offset))
             offset += gguf_bytes(k, rows * (columns or 1)) + 31 & ~31
         for name, rows, columns, k in listed:
             pad(file, 32)
@@ -155,7 +164,8 @@ def write_tokenizer(path):
     with open(path, 'wb') as file:
         file.write(struct.pack('<I', 8))
         for i in range(VOCAB):
-            piece = {0: '<unk>', 1: '\n<s>\n', 2: '\n</s>\n', 259: ' '}.get(i, '<0x%02X>' % (i - 3) if i < 259 else 't%05d' % i).encode()
+            plain = '<0x%02X>' % (i - 3) if i < 259 else 't%05d' % i
+            piece = {0: '<unk>', 1: '\n<s>\n', 2: '\n</s>\n', 259: ' '}.get(i, plain).encode()
             file.write(struct.pack('<fi', -float(i), len(piece)) + piece)
 
 
@@ -173,7 +183,8 @@ def made(path, write, *arguments):
 def output_of(command, threads, both=False):
     done = subprocess.run(command, capture_output=True, env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
     if done.returncode:
-        fail('%s ended with status %d: %s' % (' '.join(command), done.returncode, done.stderr.decode(errors='replace').strip()[-400:]))
+        fail('%s ended with status %d: %s'
+             % (' '.join(command), done.returncode, done.stderr.decode(errors='replace').strip()[-400:]))
     return ((done.stderr if both else b'') + done.stdout).decode(errors='replace')
 
 
@@ -195,9 +206,11 @@ class Ours:
         path = self.file(model, kind)
         if phase == 'generate':
             tokenizer = made(os.path.join(self.options.folder, 'tokenizer.bin'), write_tokenizer)
-            out = output_of([self.options.run, path, '-z', tokenizer, '-n', str(n), '-t', '0', '--ignore-eos'], self.options.threads, both=True)
+            out = output_of([self.options.run, path, '-z', tokenizer, '-n', str(n), '-t', '0', '--ignore-eos'],
+                            self.options.threads, both=True)
             return float(re.search(r'decode \d+ tokens, ([\d.]+) tokens/s', out).group(1))
-        out = output_of([self.options.run, path, '--bench', '-n', str(max(n, 512)), '--rope', 'none'], self.options.threads)
+        out = output_of([self.options.run, path, '--bench', '-n', str(max(n, 512)), '--rope', 'none'],
+                        self.options.threads)
         rows = [line.split('\t') for line in out.splitlines()]
         self.yardsticks = [' '.join(r) for r in rows if r[0] in ('# read_gbytes_per_s', '# float32_gflops')]
         for row in rows:
@@ -220,7 +233,8 @@ class LlamaBench:
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
         runs = '1' if n > 512 else '3'
-        out = output_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json'] + self.extra + test, self.options.threads)
+        out = output_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json'] +
+                        self.extra + test, self.options.threads)
         answers = json.loads(out[out.index('['):])
         return statistics.median(answers[-1].get('samples_ts') or [answers[-1]['avg_ts']])
 
@@ -236,7 +250,8 @@ class Llama2c:
             return None
         path = made(os.path.join(self.options.folder, '%s.llama2c.bin' % model), write_llama2c, MODELS[model])
         tokenizer = made(os.path.join(self.options.folder, 'tokenizer.bin'), write_tokenizer)
-        out = output_of([self.program, path, '-z', tokenizer, '-t', '0', '-n', str(n or 64), '-i', ' '], self.options.threads, both=True)
+        out = output_of([self.program, path, '-z', tokenizer, '-t', '0', '-n', str(n or 64), '-i', ' '],
+                        self.options.threads, both=True)
         return float(re.search(r'achieved tok/s: ([\d.]+)', out).group(1))
 
 
@@ -250,7 +265,8 @@ def main():
     parser.add_argument('--ik', help="ik_llama.cpp's llama-bench")
     parser.add_argument('--folder', default=os.path.join(ROOT, 'build', 'bench'), help='for the models')
     parser.add_argument('--threads', type=int, default=os.cpu_count())
-    parser.add_argument('--rounds', type=int, default=3, help='times that the programs take turns in a row, the median counts; 1 for rows of 8,192')
+    parser.add_argument('--rounds', type=int, default=3,
+                        help='times that the programs take turns in a row, the median counts; 1 for rows of 8,192')
     parser.add_argument('--only', default='', help='rows whose names hold this')
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
@@ -267,7 +283,8 @@ def main():
     for label, model, kind, phase, n in ROWS:
         if options.only not in label:
             continue
-        rounds = [[program.speed(model, kind, phase, n) for _, program in programs] for _ in range(1 if n > 512 else options.rounds)]
+        rounds = [[program.speed(model, kind, phase, n) for _, program in programs]
+                  for _ in range(1 if n > 512 else options.rounds)]
         cells = []
         for i, column in enumerate(zip(*rounds)):
             if column[0] is None:
@@ -276,7 +293,8 @@ def main():
             ratio = statistics.median(ours_then / theirs for ours_then, theirs in zip((r[0] for r in rounds), column))
             cells.append('%s%s' % (format(statistics.median(column), ',.0f'), ' (%.2f x)' % ratio if i else ''))
         print('| %s | %s |' % (label, ' | '.join(cells)), flush=True)
-    print('\nIn brackets: how many times faster rope.c was, the median over the rounds. ' + '; '.join(ours.yardsticks).replace('# ', ''))
+    print('\nIn brackets: how many times faster rope.c was, the median over the rounds. ' +
+          '; '.join(ours.yardsticks).replace('# ', ''))
 
 
 if __name__ == '__main__':

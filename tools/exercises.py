@@ -1,4 +1,5 @@
-"""The text that the model is trained on: the books, and the exercises in retrieval that tools/train.py mixes with them."""
+"""The text that the model is trained on: the books, and the exercises in retrieval that
+tools/train.py mixes with them."""
 import functools
 
 import numpy as np
@@ -52,7 +53,8 @@ KEYS = ["pass key", "pass key", "pass key", "secret number", "password", "number
 NAMES = """
 Mary John Emma Thomas Alice Henry Jane William Anne George Dora Peter Agnes Paul Sophia Oliver Lucy Arthur Rose Edward
 Martha Charles Susan Walter Clara David Helen Robert Nancy Philip Ruth Samuel Fanny Daniel Laura Joseph Kitty Frank
-Grace Hugh Bella Ralph Julia Simon Ellen Mark Flora Luke Amy Stephen Sarah Adam Elizabeth Harry Margaret James""".split()
+Grace Hugh Bella Ralph Julia Simon Ellen Mark Flora Luke Amy Stephen Sarah Adam Elizabeth Harry Margaret James
+""".split()
 THINGS = """
 London Paris Rome candle river garden silver golden winter summer thunder orange yellow lion horse castle bridge
 window table letter pocket supper dinner master captain doctor soldier kitchen village island forest mountain music
@@ -169,8 +171,8 @@ class Exercises:
 
     def stutter(self, rng, length):
         """Book text in which phrases are said over, up to six times, before it goes on: the copying heads must let go
-        again, or sampled text that repeats a phrase by chance repeats it for ever. The loss is not taken on what is said
-        over, and where the book goes on it counts as an answer."""
+        again, or sampled text that repeats a phrase by chance repeats it for ever. The loss is not taken on what is
+        said over, and where the book goes on it counts as an answer."""
         book, ids, marks = self.books.anywhere(rng, length), [], []
         at = 0
         while len(ids) < length:

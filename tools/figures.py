@@ -2,11 +2,11 @@
 """Makes every figure of the README again from the shipped models: make figures, or python3 tools/figures.py.
 
 Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures/*.png from them with tools/plot.py, and
-prints every command that it runs; each table says on its # lines which command made it, and up to which length the model
-has seen texts (trained). The names say 4x and 16x: how many times the trained length.
+prints every command that it runs; each table says on its # lines which command made it, and up to which length the
+model has seen texts (trained). The names say 4x and 16x: how many times the trained length.
 
-The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on, else
-one that the model writes itself: its perplexities are lower then, and compare with one another only.
+The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on,
+else one that the model writes itself: its perplexities are lower then, and compare with one another only.
 """
 import argparse
 import importlib.util
@@ -40,7 +40,8 @@ def say(text):
 # ---- running --------------------------------------------------------------------------------------------------------
 
 def run_quietly(arguments):
-    """Standard output of ./run, whose remarks on stderr are shown only when it fails. A pipe there also means no bars."""
+    """Standard output of ./run, whose remarks on stderr are shown only when it fails. A
+    pipe there also means no bars."""
     done = subprocess.run(['./run'] + arguments, cwd=ROOT, capture_output=True)
     if done.returncode:
         fail('%s: %s' % (shlex.join(['./run'] + arguments), done.stderr.decode(errors='replace').strip()))
@@ -48,7 +49,8 @@ def run_quietly(arguments):
 
 
 class Text:
-    """The text of the perplexities: `command` begins the pipe that a reader would type, `data` is what flows through it."""
+    """The text of the perplexities: `command` begins the pipe that a reader would type,
+    `data` is what flows through it."""
 
     def __init__(self, options, far):
         path = options.text or (NOVEL if os.path.exists(NOVEL) else None)
@@ -68,9 +70,11 @@ class Text:
         say('# text: ' + (nice_path(path) if path else 'written by the model itself, for want of --text FILE'))
 
     def write_one(self, options, far):
-        """Three stretches as long as the longest window: sampled tokens read back are somewhat fewer than were written."""
+        """Three stretches as long as the longest window: sampled tokens read back are
+        somewhat fewer than were written."""
         writer = options.siblings[:1] or [options.model, '--rope', 'window']
-        commands = [writer + ['-n', str(far + 1), '-t', '0.8', '-p', '0.9', '-s', str(seed), '--ignore-eos'] for seed in (1, 2, 3)]
+        commands = [writer + ['-n', str(far + 1), '-t', '0.8', '-p', '0.9', '-s', str(seed), '--ignore-eos']
+                    for seed in (1, 2, 3)]
         self.command = '{ %s; } | ' % '; '.join(shlex.join(['./run'] + c) for c in commands)
         say(self.command[:-3])
         self.data = b''.join(run_quietly(c) for c in commands)
@@ -92,7 +96,8 @@ def measure(out, name, commands, text, trained):
                     continue
                 file.write(b'# trained\t%d\n' % trained)
                 # Its standard error stays the terminal's, for the progress bar.
-                done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text.data if reads else None, stdout=subprocess.PIPE)
+                done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text.data if reads else None,
+                                      stdout=subprocess.PIPE)
                 if done.returncode:
                     fail('no table %s: ./run failed' % path)
                 file.write(done.stdout)
@@ -118,7 +123,8 @@ def tables(options, text, trained, near, far):
     model = options.model
 
     def ppl(length, methods, of=model):
-        return [of, '--ppl', text.argument, '-n', str(length), '--samples', str(options.samples), '--rope', ','.join(methods)]
+        return [of, '--ppl', text.argument, '-n', str(length), '--samples', str(options.samples), '--rope',
+                ','.join(methods)]
 
     def passkey(length, methods, of=model):
         return [of, '--passkey', '-n', str(length), '--trials', str(options.trials), '--rope', ','.join(methods)]
@@ -147,7 +153,8 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'perplexity-16x': (['perplexity-16x'], []),
     'sweep': (['sweep'], ['--title', 'Perplexity by position: which factor?']),
     'lengths': (['lengths'], []),
-    'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,linear,yarn,window', '--title', 'Perplexity by position, before and after tuning on long texts']),
+    'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,linear,yarn,window', '--title',
+                                                'Perplexity by position, before and after tuning on long texts']),
     'passkey': (['passkey'], []),
     'passkey-sibling': (['passkey-sibling'], ['--title', 'Passkeys found after tuning on long texts, %']),
 }
@@ -160,7 +167,8 @@ def measure_all(options):
     for sibling in options.siblings:
         if not os.path.exists(sibling):
             say('# no %s: it is left out of the tables' % nice_path(sibling))
-    options.model, options.siblings = nice_path(options.model), [nice_path(s) for s in options.siblings if os.path.exists(s)]
+    options.model = nice_path(options.model)
+    options.siblings = [nice_path(s) for s in options.siblings if os.path.exists(s)]
     trained = int(settings_of(options.model)['train_ctx'])
     near, far = [int(k * trained) for k in ((1.5, 2) if options.quick else (4, 16))]
     text = Text(options, far)
@@ -175,20 +183,24 @@ def measure_all(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--text', metavar='FILE', default=os.environ.get('TEXT') or None, help='text of the perplexities')
+    parser.add_argument('--text', metavar='FILE', default=os.environ.get('TEXT') or None,
+                        help='text of the perplexities')
     parser.add_argument('--out', metavar='DIR', default=os.path.join(ROOT, 'docs', 'figures'))
     parser.add_argument('--model', metavar='FILE', default=os.path.join(ROOT, 'model.bin'))
-    parser.add_argument('--siblings', metavar='FILE', nargs='*', default=[os.path.join(ROOT, 'model-8k.bin')], help='tuned on long texts')
+    parser.add_argument('--siblings', metavar='FILE', nargs='*', default=[os.path.join(ROOT, 'model-8k.bin')],
+                        help='tuned on long texts')
     parser.add_argument('--samples', type=int, metavar='K', help='windows of the text [16]')
     parser.add_argument('--trials', type=int, metavar='K', help='keys at each length and depth [4]')
-    parser.add_argument('--only', metavar='LIST', help='measure these tables only, comma-separated; draw all that are there')
+    parser.add_argument('--only', metavar='LIST',
+                        help='measure these tables only, comma-separated; draw all that are there')
     parser.add_argument('--plots-only', action='store_true', help='measure nothing, draw the tables that are there')
     parser.add_argument('--quick', action='store_true', help='all of it, far too short to mean anything: seconds')
     options = parser.parse_args()
     options.samples = options.samples or (1 if options.quick else 16)
     options.trials = options.trials or (1 if options.quick else 4)
     if not importlib.util.find_spec('matplotlib'):
-        fail('needs matplotlib: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), or pip install matplotlib')
+        fail('needs matplotlib: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), '
+             'or pip install matplotlib')
     try:
         os.makedirs(options.out, exist_ok=True)
     except OSError as error:
@@ -202,7 +214,8 @@ def main():
         if missing:
             say('# no %s.png: %s is not there' % (name, nice_path(missing[0])))
             continue
-        plot = ['tools/plot.py'] + [nice_path(p) for p in paths] + ['-o', nice_path(os.path.join(options.out, name + '.png'))] + arguments
+        plot = ['tools/plot.py'] + [nice_path(p) for p in paths] + [
+            '-o', nice_path(os.path.join(options.out, name + '.png'))] + arguments
         say(shlex.join(['python3'] + plot))
         if subprocess.run([sys.executable] + plot, cwd=ROOT).returncode:
             fail('%s.png could not be drawn' % name)

@@ -28,8 +28,9 @@ EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'
 
 # One colour and marker per method in every picture. The colours are Okabe and Ito's, which colour-blind people can tell
 # apart, darker where they are too pale on white. A dynamic method looks like its static one, dashed.
-STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc', 's'), 'ntk-by-parts': ('#009e73', 'D'),
-          'yarn': ('#0060a8', 'o'), 'window': ('#b8558f', 'v'), 'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*')}
+STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc', 's'),
+          'ntk-by-parts': ('#009e73', 'D'), 'yarn': ('#0060a8', 'o'), 'window': ('#b8558f', 'v'),
+          'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*')}
 SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
 INK, GREY, PALE = '#222222', '#707070', '#dddddd'
 DOTS = (0, (1, 2))
@@ -51,7 +52,8 @@ class Table:
 
     def methods(self):
         """{method: its rows}, in the table's order."""
-        return {name: [r for r in self.rows if r['method'] == name] for name in dict.fromkeys(r['method'] for r in self.rows)}
+        return {name: [r for r in self.rows if r['method'] == name]
+                for name in dict.fromkeys(r['method'] for r in self.rows)}
 
     def number(self, key, default):
         return float(self.settings.get(key, default))
@@ -80,7 +82,8 @@ def read_tables(path):
         elif line:
             columns = KINDS[table.kind]
             if len(cells) != len(columns):
-                fail(path, 'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
+                fail(path,
+                     'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
             try:
                 table.rows.append({c: cell if c == 'method' else float(cell) for c, cell in zip(columns, cells)})
             except ValueError as error:
@@ -96,7 +99,8 @@ def read_tables(path):
 def trained_length(tables, options):
     """As told, as the tables' # lines say, or as --passkey's lengths do, which begin at half of it. 0: unknown."""
     said = [t.number(key, 0) for t in tables for key in ('trained', 'train_ctx') if key in t.settings]
-    return options.train_ctx or (said[0] if said else 2 * tables[0].rows[0]['length'] if tables[0].kind == 'passkey' else 0)
+    guessed = 2 * tables[0].rows[0]['length'] if tables[0].kind == 'passkey' else 0
+    return options.train_ctx or (said[0] if said else guessed)
 
 
 def method_of(table):
@@ -120,7 +124,8 @@ def counted(n, what):
 
 
 def style_of(name, names, pale=0):
-    """Colour, marker and dashes. Of several settings of one method (yarn:factor=2, ...) each is a shade, the last the darkest."""
+    """Colour, marker and dashes. Of several settings of one method (yarn:factor=2, ...) each is a
+    shade, the last the darkest."""
     from matplotlib.colors import to_rgb
     base = lambda name: name.split(':')[0]
     static = lambda name: 'ntk' if base(name) == 'dynamic' else base(name).replace('dynamic-', '')
@@ -137,9 +142,10 @@ def new_figure(height, title, subtitle, **subplots):
     import matplotlib
     matplotlib.use('Agg')
     matplotlib.rcParams.update({
-        'font.size': 9.5, 'text.color': INK, 'axes.labelcolor': INK, 'axes.edgecolor': GREY, 'axes.linewidth': 0.8, 'xtick.color': GREY,
-        'ytick.color': GREY, 'xtick.labelcolor': INK, 'ytick.labelcolor': INK, 'axes.spines.top': False, 'axes.spines.right': False,
-        'lines.linewidth': 1.7, 'lines.markersize': 4.3, 'svg.fonttype': 'none', 'svg.hashsalt': 'rope.c'})
+        'font.size': 9.5, 'text.color': INK, 'axes.labelcolor': INK, 'axes.edgecolor': GREY, 'axes.linewidth': 0.8,
+        'xtick.color': GREY, 'ytick.color': GREY, 'xtick.labelcolor': INK, 'ytick.labelcolor': INK,
+        'axes.spines.top': False, 'axes.spines.right': False, 'lines.linewidth': 1.7, 'lines.markersize': 4.3,
+        'svg.fonttype': 'none', 'svg.hashsalt': 'rope.c'})
     import matplotlib.pyplot as plt
     fig, axes = plt.subplots(figsize=(WIDTH, height), squeeze=False, **subplots)
     fig.text(0.012, 1 - 0.11 / height, title, fontsize=11.5, fontweight='bold', va='top')
@@ -188,22 +194,24 @@ def label_ends(ax, lines):
             blocks.append([max(sum(e[0] for e in both) / len(both), gap * (len(both) - 1) / 2), both])
     for middle, members in blocks:
         for i, (_, _, label, colour, point) in enumerate(members):
-            ax.annotate(label, point, (1.04, middle + gap * (i - (len(members) - 1) / 2)), textcoords='axes fraction', va='center',
-                        color=tuple(0.8 * c for c in colour),
-                        arrowprops={'arrowstyle': '-', 'color': colour, 'linewidth': 0.6, 'shrinkA': 1, 'shrinkB': 3, 'relpos': (0, 0.5)})
+            ax.annotate(label, point, (1.04, middle + gap * (i - (len(members) - 1) / 2)),
+                        textcoords='axes fraction', va='center', color=tuple(0.8 * c for c in colour),
+                        arrowprops={'arrowstyle': '-', 'color': colour, 'linewidth': 0.6, 'shrinkA': 1, 'shrinkB': 3,
+                                    'relpos': (0, 0.5)})
 
 
-def token_figure(tables, options, lines, title, subtitle, xlabel, ylabel, xlim, markers=True):
-    """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes."""
-    fig, ((ax,),) = new_figure(4.5, options.title or title, subtitle)
+def token_figure(tables, options, lines, headings, labels, xlim, markers=True):
+    """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes.
+    headings: title and subtitle; labels: of the x axis and the y axis."""
+    fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
     fig.subplots_adjust(left=0.075, top=0.855, bottom=0.115)
     draw_lines(ax, lines, markers)
     ax.set_xlim(*xlim)
     log_scale(ax.xaxis, True)
     if markers:
         log_scale(ax.yaxis, False)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+    ax.set_xlabel(labels[0])
+    ax.set_ylabel(labels[1])
     ax.grid(axis='y', color=PALE, linewidth=0.6)
     trained = trained_length(tables, options)
     if xlim[0] < trained < xlim[1]:
@@ -234,12 +242,12 @@ def draw_perplexity(tables, options):
     for (method, model), line in points.items():
         label = method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(model)[0])
         lines.append((method, label, *zip(*sorted(line)), 0.55 * (model == models[0] != models[-1])))
-    return token_figure(
-        tables, options, lines, 'Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
-        '%s; %s of %s' % (', '.join(models), counted(tables[0].number('samples', 1), 'window'),
-                          'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')),
-        'length of the text, tokens' if by_length else 'position, tokens', 'perplexity',
-        (lengths[0] * 0.93 if by_length else 40, lengths[-1] * 1.03))[0]
+    headings = ('Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
+                '%s; %s of %s' % (', '.join(models), counted(tables[0].number('samples', 1), 'window'),
+                                  'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')))
+    labels = 'length of the text, tokens' if by_length else 'position, tokens', 'perplexity'
+    xlim = lengths[0] * 0.93 if by_length else 40, lengths[-1] * 1.03
+    return token_figure(tables, options, lines, headings, labels, xlim)[0]
 
 
 def draw_passkey(tables, options):
@@ -254,19 +262,23 @@ def draw_passkey(tables, options):
     beyond = 0 < trained < max(row['length'] for _, _, rows in panels for row in rows)
     height = 1.1 + 1.75 * n_rows
     subtitle = '%s; %s a cell, the 5 digits exactly%s' % (
-        ', '.join(models), counted(panels[0][2][0]['trials'], 'trial'), '; dotted: the trained length, %s' % plain(trained) if beyond else '')
-    fig, axes = new_figure(height, options.title or 'Passkeys found, %', subtitle, nrows=n_rows, ncols=columns, sharey=True)
+        ', '.join(models), counted(panels[0][2][0]['trials'], 'trial'),
+        '; dotted: the trained length, %s' % plain(trained) if beyond else '')
+    fig, axes = new_figure(height, options.title or 'Passkeys found, %', subtitle, nrows=n_rows, ncols=columns,
+                           sharey=True)
     top, bottom = 1 - 0.9 / height, 0.53 / height
-    fig.subplots_adjust(left=0.09, right=0.99 if columns > 2 else 0.2 + 0.3 * columns, top=top, bottom=bottom, wspace=0.07, hspace=0.5)
-    shades = LinearSegmentedColormap.from_list('found', ['#f1f1ee', '#9cc3e0', '#0060a8', '#06304f'])  # ever darker: no hue to tell apart
+    fig.subplots_adjust(left=0.09, right=0.99 if columns > 2 else 0.2 + 0.3 * columns, top=top, bottom=bottom,
+                        wspace=0.07, hspace=0.5)
+    # Ever darker: no hue to tell apart.
+    shades = LinearSegmentedColormap.from_list('found', ['#f1f1ee', '#9cc3e0', '#0060a8', '#06304f'])
     for ax, (title, method, rows) in zip(axes.flat, panels):
         lengths, depths = (sorted({r[key] for r in rows}) for key in ('length', 'depth'))
         cells = {(r['depth'], r['length']): r['accuracy'] for r in rows}
         ax.pcolormesh([[cells.get((d, n), math.nan) for n in lengths] for d in depths], cmap=shades, vmin=0, vmax=1,
                       edgecolors='white', linewidth=1.5)
         for (depth, length), share in cells.items():
-            ax.text(lengths.index(length) + 0.5, depths.index(depth) + 0.5, '%.0f' % (100 * share), ha='center', va='center', fontsize=8.5,
-                    color='white' if share > 0.45 else INK)
+            ax.text(lengths.index(length) + 0.5, depths.index(depth) + 0.5, '%.0f' % (100 * share), ha='center',
+                    va='center', fontsize=8.5, color='white' if share > 0.45 else INK)
         ax.set_title(title, fontsize=10, loc='left', color=style_of(method, [method])['color'])
         ax.set_xticks([x + 0.5 for x in range(len(lengths))], [plain(n) for n in lengths])
         ax.set_yticks([y + 0.5 for y in range(len(depths))], ['%.0f%%' % (100 * d) for d in depths])
@@ -284,17 +296,20 @@ def draw_passkey(tables, options):
 
 
 def draw_pairs(tables, options):
-    """Above, the inverse frequency of every pair before (none) and after; below, where it stands between kept and divided by s."""
+    """Above, the inverse frequency of every pair before (none) and after; below, where it stands
+    between kept and divided by s."""
     first, trained = tables[0], trained_length(tables, options)
-    subtitle = 'head size %s, theta %s; s = %.4g' % (first.settings.get('head_dim', '?'), first.settings.get('theta', '?'),
+    subtitle = 'head size %s, theta %s; s = %.4g' % (first.settings.get('head_dim', '?'),
+                                                     first.settings.get('theta', '?'),
                                                      max(t.number('scale', 1) for t in tables))
-    fig, ((top,), (bottom,)) = new_figure(5.4, options.title or 'Speed of every pair, before and after', subtitle, nrows=2, sharex=True,
-                                          gridspec_kw={'height_ratios': [2, 1]})
+    fig, ((top,), (bottom,)) = new_figure(5.4, options.title or 'Speed of every pair, before and after', subtitle,
+                                          nrows=2, sharex=True, gridspec_kw={'height_ratios': [2, 1]})
     fig.subplots_adjust(left=0.105, top=0.88, bottom=0.095, hspace=0.12)
     column = lambda table, key: [row[key] for row in table.rows]
     lines = lambda key: [(name, name, column(t, 'pair'), column(t, key), 0) for name, t in zip(names, tables)]
     names = [method_of(t) for t in tables]
-    names = [n if names.count(n) == 1 else '%s:factor=%s' % (n, t.settings.get('factor', '?')) for n, t in zip(names, tables)]
+    names = [n if names.count(n) == 1 else '%s:factor=%s' % (n, t.settings.get('factor', '?'))
+             for n, t in zip(names, tables)]
     after = lines('scaled_inv_freq')
     if 'none' not in names:
         after.insert(0, ('none', 'none', column(first, 'pair'), column(first, 'inv_freq'), 0))
@@ -304,9 +319,10 @@ def draw_pairs(tables, options):
     if trained:  # the last pair that came full circle within L
         turn = 2 * math.pi / trained
         top.axhline(turn, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-        for text, offset in (('one turn in %s positions' % plain(trained), 4), ('slower pairs: new angles past %s' % plain(trained), -11)):
-            top.annotate(text, (1, turn), (0, offset), xycoords=('axes fraction', 'data'), textcoords='offset points', ha='right',
-                         color=GREY, fontsize=9)
+        for text, offset in (('one turn in %s positions' % plain(trained), 4),
+                             ('slower pairs: new angles past %s' % plain(trained), -11)):
+            top.annotate(text, (1, turn), (0, offset), xycoords=('axes fraction', 'data'), textcoords='offset points',
+                         ha='right', color=GREY, fontsize=9)
     top.set_ylabel('radians per position')
     bottom.set_yticks([0, 0.5, 1], ['÷ s  0', '0.5', 'kept  1'])
     bottom.set_ylabel('ramp')
@@ -321,11 +337,11 @@ def draw_pairs(tables, options):
 def draw_decay(tables, options):
     """Long-range decay: a^2 / (d/2) * sum_i cos(distance * f_i), against distance.
 
-    A query and an equal key whose elements are independent, of mean 0 and variance v, have the expected score
-    2 v a^2 sum_i cos(distance * f_i); a query and a key that have nothing in common, 0. So this is what the rotation
-    leaves, at a distance, of "that is what I look for": Men et al., Base of RoPE Bounds Context Length, arXiv 2405.14591.
-    (RoFormer draws an upper bound of a score: arXiv 2104.09864, section 3.4.3.) Every pair makes it swing, so a point is
-    the mean over the distances within a quarter of it.
+    A query and an equal key whose elements are independent, of mean 0 and variance v, have the expected score 2 v a^2
+    sum_i cos(distance * f_i); a query and a key that have nothing in common, 0. So this is what the rotation leaves, at
+    a distance, of "that is what I look for": Men et al., Base of RoPE Bounds Context Length, arXiv 2405.14591.
+    (RoFormer draws an upper bound of a score: arXiv 2104.09864, section 3.4.3.) Every pair makes it swing, so a point
+    is the mean over the distances within a quarter of it.
     """
     import numpy as np
     length = int(max(t.number('length', 2) for t in tables))
@@ -334,15 +350,16 @@ def draw_decay(tables, options):
     distance = np.arange(high[-1] + 1)
     lines = []
     for table in tables:
-        score = table.number('attention_factor', 1) ** 2 / len(table.rows) * sum(np.cos(distance * row['scaled_inv_freq']) for row in table.rows)
+        cosines = sum(np.cos(distance * row['scaled_inv_freq']) for row in table.rows)
+        score = table.number('attention_factor', 1) ** 2 / len(table.rows) * cosines
         total = np.concatenate([[0], np.cumsum(score)])
         name = method_of(table)
         lines.append((name, name, x, (total[high + 1] - total[low]) / (high + 1 - low), 0))
-    fig, ax = token_figure(
-        tables, options, lines, 'What distance leaves of the score of a matching key',
-        'expected score: a² · mean over pairs of cos(distance · inv_freq), as in arXiv 2405.14591, smoothed; s = %.4g'
-        % max(t.number('scale', 1) for t in tables),
-        'distance from query to key, tokens', 'score (1: not rotated, a = 1)', (1, length * 1.03), markers=False)
+    headings = ('What distance leaves of the score of a matching key',
+                'expected score: a² · mean over pairs of cos(distance · inv_freq), as in arXiv 2405.14591, smoothed; '
+                's = %.4g' % max(t.number('scale', 1) for t in tables))
+    labels = 'distance from query to key, tokens', 'score (1: not rotated, a = 1)'
+    fig, ax = token_figure(tables, options, lines, headings, labels, (1, length * 1.03), markers=False)
     ax.axhline(0, color=GREY, linewidth=0.8, zorder=1)
     return fig
 
@@ -364,9 +381,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('tables', nargs='+', metavar='TABLE')
     parser.add_argument('-o', '--out', required=True, metavar='OUT')
-    parser.add_argument('--decay', action='store_true', help='of --explain tables: what a distance leaves of the attention score')
+    parser.add_argument('--decay', action='store_true',
+                        help='of --explain tables: what a distance leaves of the attention score')
     parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
-    parser.add_argument('--train-ctx', type=float, default=0, metavar='L', help='trained length to mark, where no table says it')
+    parser.add_argument('--train-ctx', type=float, default=0, metavar='L',
+                        help='trained length to mark, where no table says it')
     parser.add_argument('--title', metavar='TEXT')
     options = parser.parse_args()
     tables = [table for path in options.tables for table in read_tables(path)]
@@ -379,12 +398,15 @@ def main():
         wanted = options.methods.split(',')
         for table in tables:
             table.rows = [row for row in table.rows if row.get('method', method_of(table)) in wanted]
-        tables = [table for table in tables if table.rows] or fail(options.tables[0], 'none of the methods %s is in it' % options.methods)
+        tables = [table for table in tables if table.rows] or fail(options.tables[0],
+                                                                   'none of the methods %s is in it' % options.methods)
     try:
         import matplotlib, numpy  # noqa: F401, E401
     except ImportError:
-        sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), or pip install matplotlib')
-    picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'explain': draw_decay if options.decay else draw_pairs}[kinds[0]]
+        sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
+                 'or pip install matplotlib')
+    picture = {'ppl': draw_perplexity, 'passkey': draw_passkey,
+               'explain': draw_decay if options.decay else draw_pairs}[kinds[0]]
     try:
         fig = picture(tables, options)
     except (ValueError, ArithmeticError, IndexError) as error:

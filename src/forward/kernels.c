@@ -1,68 +1,59 @@
-// Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k goes by, so that arithmetic is
-// the limit and not loading. Keys and values are multiplied as they lie in the cache, widened on the way to the registers.
-#define _POSIX_C_SOURCE 200809L
+// Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k goes by, so that
+// arithmetic is the limit and not loading. Keys and values are multiplied as they lie in the cache, widened on the way
+// to the registers.
 #include "kernels.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "simd.h"
 
-enum { FEW = 3 };  // rows that are multiplied no faster than memory is read
-
-// ---- number formats -------------------------------------------------------------------------------------------------
-
-void f16_to_f32(float *out, const uint16_t *x, size_t n) {
-    const char *from = (const char *)x;  // weights may lie at odd addresses
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) store(out + i, load_f16(from + 2 * i));
-    if (i < n) {
-        uint16_t rest[LANES] = {0};
-        memcpy(rest, from + 2 * i, 2 * (n - i));
-        vf wide = load_f16(rest);
-        memcpy(out + i, &wide, 4 * (n - i));
-    }
-}
-
-void f32_to_f16(uint16_t *out, const float *x, size_t n) {
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) store_f16(out + i, load(x + i));
-    if (i < n) {
-        float rest[LANES] = {0};
-        uint16_t half[LANES];
-        memcpy(rest, x + i, 4 * (n - i));
-        store_f16(half, load(rest));
-        memcpy(out + i, half, 2 * (n - i));
-    }
-}
-
-void i8_to_f32(float *out, const int8_t *x, size_t n) {
-    for (size_t i = 0; i < n; i++) out[i] = x[i];
-}
+enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower than memory is read
 
 // The first n of LANES elements, zeros behind them; a call only where it is needed.
-static inline vf load_some(const float *x, size_t n) {
+static inline vf load_some(const float *x, int64_t n) {
     float lanes[LANES] = {0};
     if (n >= LANES) return load(x);
     memcpy(lanes, x, n * sizeof *x);
     return load(lanes);
 }
 
-static inline void store_some(float *out, vf x, size_t n) {
+static inline void store_some(float *out, vf x, int64_t n) {
     if (n >= LANES) store(out, x);
     else memcpy(out, &x, n * sizeof *out);
 }
 
-float f32_to_i8(int8_t *out, const float *x, size_t n) {
+void f16_to_f32(float *out, const void *x, int64_t n) {
+    const uint8_t *from = x;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(out + i, load_f16(from + 2 * i));
+    for (; i < n; i++) out[i] = half_at(from + 2 * i);
+}
+
+void f32_to_f16(void *out, const float *x, int64_t n) {
+    uint8_t *to = out;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store_f16(to + 2 * i, load(x + i));
+    if (i < n) {
+        uint16_t halves[LANES];
+        store_f16(halves, load_some(x + i, n - i));
+        memcpy(to + 2 * i, halves, 2 * (n - i));
+    }
+}
+
+void i8_to_f32(float *out, const int8_t *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = x[i];
+}
+
+float f32_to_i8(int8_t *out, const float *x, int64_t n) {
     vf most = {0}, strange = {0};
-    for (size_t i = 0; i < n; i += LANES) {
+    for (int64_t i = 0; i < n; i += LANES) {
         vf v = load_some(x + i, n - i), a = (vf)((vu)v & 0x7fffffff);
         most = select_vf(a > most, a, most);
         strange += v * 0.0f;
     }
     float max = max_lanes(most), scale = max / 127, inverse = scale > 0 ? 127 / max : 0;
-    for (size_t i = 0; i < n; i += LANES) {
+    for (int64_t i = 0; i < n; i += LANES) {
         // Adding 1.5 * 2^23 leaves the nearest whole number (ties to even) in the low bits of the sum.
         vu bits = (vu)(load_some(x + i, n - i) * inverse + 0x1.8p23f);
         int8_t bytes[LANES];
@@ -73,122 +64,120 @@ float f32_to_i8(int8_t *out, const float *x, size_t n) {
     return scale + sum_lanes(strange);
 }
 
-// ---- float tiles ----------------------------------------------------------------------------------------------------
+ALWAYS_INLINE int bytes_of(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1; }
 
-static inline __attribute__((always_inline)) vf load_number(const void *b, Number type, size_t at) {
-    return type == NUMBER_F32   ? load((const float *)b + at)
-           : type == NUMBER_F16 ? load_f16((const uint16_t *)b + at)
-                                : load_i8((const int8_t *)b + at);
+ALWAYS_INLINE vf load_number(Number type, const char *at) {
+    return type == NUMBER_F32 ? load(at) : type == NUMBER_F16 ? load_f16(at) : load_i8(at);
 }
 
-// One register tile: C (m, vecs * LANES) += A (m, k) B. Inlined with constant m, vecs and type, so that `sum` is registers.
-static inline __attribute__((always_inline)) void tile(int m, int vecs, int k, const float *a, size_t lda,
-                                                       const void *b, Number type, size_t at, size_t ldb, float *c,
-                                                       size_t ldc) {
+// Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs and type, so that
+// `sum` is registers.
+ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row, int64_t column) {
+    const int size = bytes_of(type);
+    const int64_t b_step = g->b_stride * size, c_stride = g->c_stride;
+    const float *a[TILE_ROWS];
+    UNROLLED (i, m) a[i] = g->a + (row + i) * g->a_stride;
+    const char *b = (const char *)g->b + column * size;
+    float *c = g->c + row * c_stride + column;
     vf sum[TILE_ROWS][TILE_VECS];
-    const int size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
-    UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < vecs; j++) sum[i][j] =
-        load(c + (size_t)i * ldc + (size_t)(j * LANES));
-    const float *rows[] = {a, a + 3 * lda};  // two pointers and one stride reach all six rows
-    for (int p = 0; p < k; p++, at += ldb) {
-        vf column[TILE_VECS];
-        for (int j = 0; m <= FEW && j < vecs * LANES; j += 64 / size)
-            ask_for((const char *)b + (at + (size_t)j) * (size_t)size);
-        UNROLL for (int j = 0; j < vecs; j++) column[j] = load_number(b, type, at + (size_t)(j * LANES));
-        UNROLL for (int i = 0; i < m; i++) {
-            float x = rows[i / 3][(size_t)(i % 3) * lda + (size_t)p];
-            UNROLL for (int j = 0; j < vecs; j++) sum[i][j] += x * column[j];
+    UNROLLED (i, m)
+        UNROLLED (j, vecs) sum[i][j] = load(c + i * c_stride + j * LANES);
+    for (int64_t p = 0, k = g->k; p < k; p++, b += b_step) {
+        vf w[TILE_VECS];
+        for (int j = 0; m <= MEMORY_BOUND_ROWS && j < vecs * LANES * size; j += 64) prefetch_ahead(b + j);
+        UNROLLED (j, vecs) w[j] = load_number(type, b + j * LANES * size);
+        UNROLLED (i, m) {
+            float x = a[i][p];
+            UNROLLED (j, vecs) sum[i][j] += x * w[j];
         }
     }
-    UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < vecs; j++)
-        store(c + (size_t)i * ldc + (size_t)(j * LANES), sum[i][j]);
+    UNROLLED (i, m)
+        UNROLLED (j, vecs) store(c + i * c_stride + j * LANES, sum[i][j]);
 }
 
-static inline __attribute__((always_inline)) void gemm_of_type(int m, int n, int k, const float *a, size_t lda,
-                                                               const void *b, Number type, size_t ldb, float *c,
-                                                               size_t ldc) {
-    for (int i = 0; i < m; i += TILE_ROWS, a += TILE_ROWS * lda, c += TILE_ROWS * ldc) {
-        int j = 0;
-        for (; j + TILE_VECS * LANES <= n; j += TILE_VECS * LANES) switch (m - i) {
-            case 1: tile(1, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
-            case 2: tile(2, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
-            case 3: tile(3, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
-            case 4: tile(4, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
-            case 5: tile(5, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc); break;
-            default: tile(6, TILE_VECS, k, a, lda, b, type, (size_t)j, ldb, c + j, ldc);
-            }
-        for (; j < n; j += LANES)
-            for (int r = 0; r < TILE_ROWS && i + r < m; r++)
-                tile(1, 1, k, a + (size_t)r * lda, lda, b, type, (size_t)j, ldb, c + (size_t)r * ldc + j, ldc);
+// Rows [row, row + m), all columns.
+ALWAYS_INLINE void row_of_tiles(int m, Number type, const Gemm *g, int64_t row) {
+    int64_t column = 0;
+    for (; column + TILE_VECS * LANES <= g->n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, g, row, column);
+    for (; column < g->n; column += LANES)
+        for (int r = 0; r < m; r++) tile(1, 1, type, g, row + r, column);
+}
+
+ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
+    int64_t row = 0;
+    for (; row + TILE_ROWS <= g->m; row += TILE_ROWS) row_of_tiles(TILE_ROWS, type, g, row);
+    switch (g->m - row) {
+    case 1: row_of_tiles(1, type, g, row); break;
+    case 2: row_of_tiles(2, type, g, row); break;
+    case 3: row_of_tiles(3, type, g, row); break;
+    case 4: row_of_tiles(4, type, g, row); break;
+    case 5: row_of_tiles(5, type, g, row); break;
     }
 }
 
-void gemm_accumulate(int m, int n, int k, const float *a, size_t lda, const void *b, Number type, size_t ldb, float *c,
-                     size_t ldc) {
-    switch (type) {
-    case NUMBER_F32: gemm_of_type(m, n, k, a, lda, b, NUMBER_F32, ldb, c, ldc); break;
-    case NUMBER_F16: gemm_of_type(m, n, k, a, lda, b, NUMBER_F16, ldb, c, ldc); break;
-    default: gemm_of_type(m, n, k, a, lda, b, NUMBER_I8, ldb, c, ldc);
+void gemm_accumulate(const Gemm *g) {
+    switch (g->b_type) {
+    case NUMBER_F32: gemm_of_type(NUMBER_F32, g); break;
+    case NUMBER_F16: gemm_of_type(NUMBER_F16, g); break;
+    default: gemm_of_type(NUMBER_I8, g);
     }
 }
 
-// The tile for keys that are rotated on their way into the registers: pair i is rows 2i and 2i + 1 of b, 64 columns wide.
-static inline __attribute__((always_inline)) void rotated_tile(int m, int pairs, const float *a, size_t lda,
-                                                               const void *b, Number type, const float *cosines,
-                                                               const float *sines, float *c, size_t ldc) {
-    const int size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
-    for (int column = 0; column < 64; column += TILE_VECS * LANES) {
+// Rows [row, row + m) with keys that are rotated on their way into the registers: pair p is rows 2p and 2p + 1 of B.
+ALWAYS_INLINE void rotated_tile(int m, Number type, const Gemm *g, int64_t row, const float *cosines,
+                                const float *sines) {
+    enum { N = ROTATED_COLUMNS };
+    const int size = bytes_of(type);
+    const int64_t a_stride = g->a_stride, c_stride = g->c_stride;
+    const float *a = g->a + row * a_stride;
+    for (int column = 0; column < N; column += TILE_VECS * LANES) {
+        float *c = g->c + row * c_stride + column;
         vf sum[TILE_ROWS][TILE_VECS];
-        UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < TILE_VECS; j++) sum[i][j] =
-            load(c + (size_t)i * ldc + column + j * LANES);
-        for (int p = 0; p < pairs; p++) {
-            for (int j = 0; j < 2 * TILE_VECS * LANES * size; j += 64) ask_for((const char *)b + 128 * p * size + j);
-            UNROLL for (int j = 0; j < TILE_VECS; j++) {
-                size_t across = (size_t)column + (size_t)j * LANES, at = (size_t)p * 128 + across,
-                       angle = (size_t)p * 64 + across;
-                vf x = load_number(b, type, at), y = load_number(b, type, at + 64), cosine = load(cosines + angle),
-                   sine = load(sines + angle);
+        UNROLLED (i, m)
+            UNROLLED (j, TILE_VECS) sum[i][j] = load(c + i * c_stride + j * LANES);
+        for (int64_t p = 0, pairs = g->k / 2; p < pairs; p++) {
+            const char *b = (const char *)g->b + 2 * N * p * size;
+            for (int j = 0; j < 2 * TILE_VECS * LANES * size; j += 64) prefetch_ahead(b + j);
+            UNROLLED (j, TILE_VECS) {
+                int64_t at = column + j * LANES;
+                vf x = load_number(type, b + at * size), y = load_number(type, b + (N + at) * size);
+                vf cosine = load(cosines + N * p + at), sine = load(sines + N * p + at);
                 vf turned = x * cosine - y * sine, other = x * sine + y * cosine;
-                UNROLL for (int i = 0; i < m; i++) sum[i][j] +=
-                    a[(size_t)i * lda + (size_t)(2 * p)] * turned + a[(size_t)i * lda + (size_t)(2 * p + 1)] * other;
+                UNROLLED (i, m) sum[i][j] += a[i * a_stride + 2 * p] * turned + a[i * a_stride + 2 * p + 1] * other;
             }
         }
-        UNROLL for (int i = 0; i < m; i++) UNROLL for (int j = 0; j < TILE_VECS; j++)
-            store(c + (size_t)i * ldc + column + j * LANES, sum[i][j]);
+        UNROLLED (i, m)
+            UNROLLED (j, TILE_VECS) store(c + i * c_stride + j * LANES, sum[i][j]);
     }
 }
 
-static inline __attribute__((always_inline)) void rotated_of_type(int m, int pairs, const float *a, size_t lda,
-                                                                  const void *b, Number type, const float *cosines,
-                                                                  const float *sines, float *c, size_t ldc) {
-    for (; m >= 4; m -= 4, a += 4 * lda, c += 4 * ldc) rotated_tile(4, pairs, a, lda, b, type, cosines, sines, c, ldc);
-    for (; m > 0; m--, a += lda, c += ldc) rotated_tile(1, pairs, a, lda, b, type, cosines, sines, c, ldc);
+ALWAYS_INLINE void rotated_of_type(Number type, const Gemm *g, const float *cosines, const float *sines) {
+    int64_t row = 0;
+    for (; row + 4 <= g->m; row += 4) rotated_tile(4, type, g, row, cosines, sines);
+    for (; row < g->m; row++) rotated_tile(1, type, g, row, cosines, sines);
 }
 
-void gemm_rotated(int m, int pairs, const float *a, size_t lda, const void *b, Number type, const float *cosines,
-                  const float *sines, float *c, size_t ldc) {
-    switch (type) {
-    case NUMBER_F32: rotated_of_type(m, pairs, a, lda, b, NUMBER_F32, cosines, sines, c, ldc); break;
-    case NUMBER_F16: rotated_of_type(m, pairs, a, lda, b, NUMBER_F16, cosines, sines, c, ldc); break;
-    default: rotated_of_type(m, pairs, a, lda, b, NUMBER_I8, cosines, sines, c, ldc);
+void gemm_rotated(const Gemm *g, const float *cosines, const float *sines) {
+    switch (g->b_type) {
+    case NUMBER_F32: rotated_of_type(NUMBER_F32, g, cosines, sines); break;
+    case NUMBER_F16: rotated_of_type(NUMBER_F16, g, cosines, sines); break;
+    default: rotated_of_type(NUMBER_I8, g, cosines, sines);
     }
 }
 
-// ---- elementwise ----------------------------------------------------------------------------------------------------
-
-void rmsnorm(float *out, const float *x, const float *weight, int n, float eps) {
+void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};
     float sum = 0;
-    int i = 0;
+    int64_t i = 0;
     for (; i + LANES <= n; i += LANES) squares += load(x + i) * load(x + i);
     for (; i < n; i++) sum += x[i] * x[i];
     float scale = 1 / sqrtf((sum + sum_lanes(squares)) / (float)n + eps);
     for (i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
 }
 
-float exp_and_sum(float *x, int n, float max) {
+float exp_and_sum(float *x, int64_t n, float max) {
     vf sums = {0};
-    int i = 0;
+    int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         vf e = exp_vf(load(x + i) - max);
         store(x + i, e);
@@ -196,7 +185,7 @@ float exp_and_sum(float *x, int n, float max) {
     }
     float sum = sum_lanes(sums);
     if (i < n) {
-        store_some(x + i, exp_vf(load_some(x + i, (size_t)(n - i)) - max), (size_t)(n - i));
+        store_some(x + i, exp_vf(load_some(x + i, n - i) - max), n - i);
         for (; i < n; i++) sum += x[i];
     }
     return sum;
@@ -204,36 +193,33 @@ float exp_and_sum(float *x, int n, float max) {
 
 static inline vf silu(vf x) { return x / (1.0f + exp_vf(select_vf(x < -88.0f, splat(88.0f), -x))); }
 
-void swiglu(float *gate, const float *up, size_t n) {
-    for (size_t i = 0; i < n; i += LANES)
+void swiglu(float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES)
         store_some(gate + i, silu(load_some(gate + i, n - i)) * load_some(up + i, n - i), n - i);
 }
 
-void scale_by(float *x, float factor, size_t n) {
-    for (size_t i = 0; i < n; i++) x[i] *= factor;
+void scale_by(float *x, float factor, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
 // 0 * x is 0 unless x is not finite.
-bool all_finite(const float *x, size_t n) {
+bool all_finite(const float *x, int64_t n) {
     vf zeros = {0};
-    float zero = 0;
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) zeros += load(x + i) * 0.0f;
-    for (; i < n; i++) zero += x[i] * 0.0f;
-    return sum_lanes(zeros) + zero == 0;
+    for (int64_t i = 0; i < n; i += LANES) zeros += load_some(x + i, n - i) * 0.0f;
+    return sum_lanes(zeros) == 0;
 }
 
-float max_of(const float *x, int n) {
+float max_of(const float *x, int64_t n) {
     vf most = splat(-INFINITY);
-    int i = 0;
+    int64_t i = 0;
     for (; i + LANES <= n; i += LANES) most = select_vf(load(x + i) > most, load(x + i), most);
     float max = max_lanes(most);
     for (; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;
 }
 
-void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int n) {
-    for (int i = 0; i < n; i++) {
+void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
         float x = a[i], y = b[i];
         a[i] = x * cosines[i] - y * sines[i];
         b[i] = x * sines[i] + y * cosines[i];

@@ -1,8 +1,7 @@
 // The widest vectors that the target has, and the operations on them that C has no words for. All #ifdefs about
 // processors are here. Everything else is written once, as arithmetic on vf, the compilers' vector type: AVX-512, AVX2,
 // NEON, SSE2 and processors without any are served by the same lines.
-#ifndef SIMD_H
-#define SIMD_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -14,9 +13,11 @@
 
 #if defined __AVX512F__ && defined __AVX512BW__
 #define SIMD_AVX512
+#define MM(operation) _mm512_##operation
 enum { LANES = 16, TILE_VECS = 4 };  // float32 lanes; columns of a register tile in vectors: 6 x 4 sums in 32 registers
 #elif defined __AVX2__
 #define SIMD_AVX2
+#define MM(operation) _mm256_##operation
 enum { LANES = 8, TILE_VECS = 2 };  // 6 x 2 sums in 16 registers
 #elif defined __ARM_NEON && defined __aarch64__
 #define SIMD_NEON
@@ -28,13 +29,17 @@ enum { LANES = 4, TILE_VECS = 2 };
 enum { TILE_ROWS = 6 };  // of a register tile
 
 // Loops over the registers of a tile must vanish: what is indexed by a variable lies in memory.
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLLED(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
+// For functions that become loops of constant length where they are called with constants.
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef double vd __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));   // whole numbers, and what comparing gives
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));  // bits
 typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
 typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef float float_mem __attribute__((aligned(1), may_alias));
 typedef uint8_t vb_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef uint16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef int8_t vq_mem __attribute__((vector_size(LANES), aligned(1), may_alias));
@@ -46,24 +51,14 @@ static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
 
-// x0, x0, x1, x1, ...: LANES / 2 numbers, each twice.
-static inline vf load_twice(const float *x) {
-#ifdef SIMD_AVX512
-    const __m512i order = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
-    return (vf)_mm512_permutexvar_ps(order, _mm512_castps256_ps512(_mm256_loadu_ps(x)));
-#else
-    vf twice;
-    for (int i = 0; i < LANES; i++) twice[i] = x[i / 2];
-    return twice;
-#endif
-}
+static inline float float_at(const void *p) { return *(const float_mem *)p; }  // at any address
 
 // Vector i of the 16 lanes that have number 2k of `pairs` in the first 8 and 2k + 1 in the others.
 static inline vf spread(vf pairs, int k, int i) {
     const int a = 2 * k, b = 2 * k + 1;
 #ifdef SIMD_AVX512
     (void)i;
-    return (vf)_mm512_permutexvar_ps(_mm512_set_epi32(b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a), (__m512)pairs);
+    return _mm512_permutexvar_ps(_mm512_set_epi32(b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a), pairs);
 #else
     return splat(pairs[i * LANES < 8 ? a : b]);
 #endif
@@ -71,7 +66,7 @@ static inline vf spread(vf pairs, int k, int i) {
 
 static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
-    return _mm512_reduce_add_ps((__m512)x);
+    return _mm512_reduce_add_ps(x);
 #else
     float lanes[LANES];
     memcpy(lanes, &x, sizeof x);
@@ -83,7 +78,7 @@ static inline float sum_lanes(vf x) {
 
 static inline float max_lanes(vf x) {
 #ifdef SIMD_AVX512
-    return _mm512_reduce_max_ps((__m512)x);
+    return _mm512_reduce_max_ps(x);
 #else
     float lanes[LANES];
     memcpy(lanes, &x, sizeof x);
@@ -93,9 +88,9 @@ static inline float max_lanes(vf x) {
 #endif
 }
 
-// Asks for memory that will be read soon: far ahead into the second-level cache, near ahead into the first. It may lie
-// past the end: that is only a hint.
-static inline void ask_for(const void *p) {
+// Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near ahead into the first.
+// It may lie past the end: that is only a hint.
+static inline void prefetch_ahead(const void *p) {
     enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
     __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
@@ -116,9 +111,9 @@ static inline vf load_bf16(const void *p) { return (vf)(__builtin_convertvector(
 
 static inline vf load_i8(const void *p) {
 #if defined SIMD_AVX512
-    return (vf)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
 #elif defined SIMD_AVX2
-    return (vf)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
 #else
     return __builtin_convertvector(*(const vq_mem *)p, vf);
 #endif
@@ -126,25 +121,33 @@ static inline vf load_i8(const void *p) {
 
 static inline vf load_f16(const void *p) {
 #if defined SIMD_AVX512
-    return (vf)_mm512_cvtph_ps(_mm256_loadu_si256(p));
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
 #elif defined SIMD_AVX2 && defined __F16C__
-    return (vf)_mm256_cvtph_ps(_mm_loadu_si128(p));
+    return _mm256_cvtph_ps(_mm_loadu_si128(p));
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 #else
-    // The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are apart.
+    // The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are
+    // apart.
     vu h = __builtin_convertvector(*(const vh_mem *)p, vu), rest = (h & 0x7fff) << 13;
     vu bits = (vu)select_vf((vi)(rest >= 0x0f800000), (vf)(rest | 0x7f800000), (vf)rest * 0x1p112f);
     return (vf)((h & 0x8000) << 16 | bits);
 #endif
 }
 
+// One float16 at any address.
+static inline float half_at(const void *p) {
+    uint16_t lanes[LANES] = {0};
+    memcpy(lanes, p, sizeof *lanes);
+    return load_f16(lanes)[0];
+}
+
 // Rounded to nearest even, infinity past 65504.
 static inline void store_f16(void *p, vf x) {
 #if defined SIMD_AVX512
-    _mm256_storeu_si256(p, _mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
+    _mm256_storeu_si256(p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 #elif defined SIMD_AVX2 && defined __F16C__
-    _mm_storeu_si128(p, _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 #elif defined SIMD_NEON
     vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32((float32x4_t)x)));
 #else
@@ -160,8 +163,8 @@ static inline void store_f16(void *p, vf x) {
 
 // ---- dot products of bytes ------------------------------------------------------------------------------------------
 
-// Instructions that multiply unsigned weights with signed activations take int8 weights as value + 128, and what that
-// adds, 128 times the activations' sum, is taken off again. The others take int8 weights as they are.
+// Instructions that multiply unsigned weights with signed activations take int8 weights as value + 128; what that adds,
+// 128 times the sum of the activations, is taken off again. The others take int8 weights as they are.
 #if defined __AVX512VNNI__ || (defined SIMD_AVX2 && defined __AVXVNNI__)
 enum { INT8_OFFSET = 128 };
 #else
@@ -217,44 +220,33 @@ static inline vb load_nibbles(const uint8_t *pack, int i) {
 
 // LANES vectors as the rows of a square of 32-bit elements, transposed in place.
 static inline void transpose(vf rows[LANES]) {
-#if defined SIMD_AVX512
-    __m512 a[16], b[16];
-    for (int i = 0; i < 16; i += 2) {  // pairs of rows, then fours: within each quarter of a register
-        a[i] = _mm512_unpacklo_ps((__m512)rows[i], (__m512)rows[i + 1]);
-        a[i + 1] = _mm512_unpackhi_ps((__m512)rows[i], (__m512)rows[i + 1]);
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    vf a[LANES], b[LANES];
+    for (int i = 0; i < LANES; i += 2) {  // pairs of rows, then fours: within each quarter or half of a register
+        a[i] = MM(unpacklo_ps)(rows[i], rows[i + 1]);
+        a[i + 1] = MM(unpackhi_ps)(rows[i], rows[i + 1]);
     }
-    for (int i = 0; i < 16; i += 4)
+    for (int i = 0; i < LANES; i += 4) {
         for (int j = 0; j < 2; j++) {
-            b[i + 2 * j] =
-                _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
-            b[i + 2 * j + 1] =
-                _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+            b[i + 2 * j] = (vf)MM(unpacklo_pd)((vd)a[i + j], (vd)a[i + 2 + j]);
+            b[i + 2 * j + 1] = (vf)MM(unpackhi_pd)((vd)a[i + j], (vd)a[i + 2 + j]);
         }
-    for (int i = 0; i < 4; i++) {  // then the quarters, as a 4 x 4 transposition of whole ones
-        __m512 even01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), odd01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
-        __m512 even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88),
-               odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
-        rows[i] = (vf)_mm512_shuffle_f32x4(even01, even23, 0x88);
-        rows[4 + i] = (vf)_mm512_shuffle_f32x4(odd01, odd23, 0x88);
-        rows[8 + i] = (vf)_mm512_shuffle_f32x4(even01, even23, 0xdd);
-        rows[12 + i] = (vf)_mm512_shuffle_f32x4(odd01, odd23, 0xdd);
+    }
+#endif
+#if defined SIMD_AVX512
+    for (int i = 0; i < 4; i++) {  // the quarters, as a 4 x 4 transposition of whole ones
+        vf even01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88),
+           even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88);
+        vf odd01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd), odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+        rows[i] = _mm512_shuffle_f32x4(even01, even23, 0x88);
+        rows[4 + i] = _mm512_shuffle_f32x4(odd01, odd23, 0x88);
+        rows[8 + i] = _mm512_shuffle_f32x4(even01, even23, 0xdd);
+        rows[12 + i] = _mm512_shuffle_f32x4(odd01, odd23, 0xdd);
     }
 #elif defined SIMD_AVX2
-    __m256 a[8], b[8];
-    for (int i = 0; i < 8; i += 2) {
-        a[i] = _mm256_unpacklo_ps((__m256)rows[i], (__m256)rows[i + 1]);
-        a[i + 1] = _mm256_unpackhi_ps((__m256)rows[i], (__m256)rows[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = 0; j < 2; j++) {
-            b[i + 2 * j] =
-                _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
-            b[i + 2 * j + 1] =
-                _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a[i + j]), _mm256_castps_pd(a[i + 2 + j])));
-        }
-    for (int i = 0; i < 4; i++) {
-        rows[i] = (vf)_mm256_permute2f128_ps(b[i], b[4 + i], 0x20);
-        rows[4 + i] = (vf)_mm256_permute2f128_ps(b[i], b[4 + i], 0x31);
+    for (int i = 0; i < 4; i++) {  // the halves
+        rows[i] = _mm256_permute2f128_ps(b[i], b[4 + i], 0x20);
+        rows[4 + i] = _mm256_permute2f128_ps(b[i], b[4 + i], 0x31);
     }
 #else
     float square[LANES][LANES];
@@ -266,8 +258,9 @@ static inline void transpose(vf rows[LANES]) {
 
 // ---- functions ------------------------------------------------------------------------------------------------------
 
-// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least greatest
-// relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN stays NaN.
+// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
+// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN
+// stays NaN.
 static inline vf exp_vf(vf x) {
     vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
     vf n = shifted - 0x1.8p23f;
@@ -279,5 +272,3 @@ static inline vf exp_vf(vf x) {
     p = p * r + 1.0f;
     return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
 }
-
-#endif

@@ -3,26 +3,26 @@
 #include "team.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
+#else
+static int omp_get_thread_num(void) { return 0; }
+static int omp_get_num_threads(void) { return 1; }
+static int omp_get_max_threads(void) { return 1; }
+static void omp_set_num_threads(int n) { (void)n; }
 #endif
 
 #include "simd.h"
 
 enum { SPINS = 2000 };  // looks at the others before the processor is offered to them: some ten microseconds
 
-Team team_join(TeamShared *shared) {
-#ifdef _OPENMP
-    return (Team){omp_get_thread_num(), omp_get_num_threads(), shared};
-#else
-    return (Team){0, 1, shared};
-#endif
-}
+Team team_join(TeamShared *shared) { return (Team){omp_get_thread_num(), omp_get_num_threads(), shared}; }
 
-// Rounds are counted instead of a flag turned, so that a thread that is late to leave cannot take the next round for its
-// own. The last to arrive prepares the next round before it lets the others go.
+// Rounds are counted instead of a flag turned, so that a thread that is late to leave cannot take the next round for
+// its own. The last to arrive prepares the next round before it lets the others go.
 void team_wait(const Team *team) {
     TeamShared *s = team->shared;
     unsigned round = atomic_load_explicit(&s->rounds, memory_order_acquire);
@@ -47,47 +47,27 @@ int team_next_task(const Team *team) {
     return atomic_fetch_add_explicit(&team->shared->next_task, 1, memory_order_relaxed);
 }
 
-int thread_number(void) { return team_join(NULL).number; }
+int thread_count(void) { return omp_get_max_threads(); }
 
-int thread_count(void) {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-void set_thread_count(int n) {
-#ifdef _OPENMP
-    omp_set_num_threads(n);
-#else
-    (void)n;
-#endif
-}
+void set_thread_count(int n) { omp_set_num_threads(n); }
 
 // Processors are counted by the first of their siblings, whether that one is ours or not.
 int physical_cores(void) {
 #ifdef __linux__
     cpu_set_t allowed, counted;
     CPU_ZERO(&counted);
-    int cores = 0;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-            if (!CPU_ISSET(cpu, &allowed)) continue;
-            char path[96];
-            int first = cpu;
-            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-            FILE *siblings = fopen(path, "r");
-            if (siblings) {
-                if (fscanf(siblings, "%d", &first) != 1) first = cpu;
-                fclose(siblings);
-            }
-            if (first < 0 || first >= CPU_SETSIZE) first = cpu;
-            if (!CPU_ISSET(first, &counted)) cores++;
-            CPU_SET(first, &counted);
-        }
-        if (cores > 0) return cores;
+    bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    for (int cpu = 0; known && cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed)) continue;
+        char path[96];
+        int first = -1;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+        FILE *siblings = fopen(path, "r");
+        if (!siblings || fscanf(siblings, "%d", &first) != 1 || first < 0 || first >= CPU_SETSIZE) first = cpu;
+        if (siblings) fclose(siblings);
+        CPU_SET(first, &counted);
     }
+    if (known) return CPU_COUNT(&counted);
 #endif
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     return processors > 0 ? (int)processors : 1;

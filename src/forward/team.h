@@ -1,6 +1,5 @@
 // A team of threads that goes through the forward pass together: who is in it, how it shares work, where it waits.
-#ifndef TEAM_H
-#define TEAM_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -33,12 +32,9 @@ void team_share(const Team *team, int n, int *first, int *end);
 // anew at every team_wait.
 int team_next_task(const Team *team);
 
-int thread_number(void);
 // How many threads a parallel region will have, and how to say it: 1 without OpenMP.
 int thread_count(void);
 void set_thread_count(int n);
 
 // How many physical cores this process may use: processors that share a core count once.
 int physical_cores(void);
-
-#endif

@@ -1,15 +1,24 @@
-// Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm and
-// added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer together, so
-// every activation is a matrix of n rows.
+// Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm
+// and added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer
+// together, so every activation is a matrix of n rows.
+//
+// Threads. read_chunk opens the one parallel region of a step: from there on every thread of the team runs the same
+// lines, run_layer_by_team and what it calls, side by side. A function whose name ends in _by_team is called by the
+// whole team together, with the same arguments: inside, each thread takes its share of the rows, heads or pairs
+// (team_share, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
+// returns it waits for the others (team_wait), so that what a function has made can be read by all in the next line.
+// What one thread does for all stands behind `team->number == 0`. All other functions belong to the thread that calls
+// them. session_logits opens a region of its own, for one product. Reads too small to be worth a team run on the caller
+// alone.
 #include "transformer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels.h"
-#include "team.h"
+#include "matmul.h"
+
+enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
 
 struct Session {
     const Model *model;
@@ -17,144 +26,278 @@ struct Session {
     int position;  // positions read so far
     int n_kept;    // rows of x that session_logits can use
     int bad_row;   // first row of a chunk that is not finite
-    bool follows;  // the scale can change, so keys are cached un-rotated
-    RopeFreqs freqs;
-    double table_scale, table_attention;  // what the keys' table was made for
-    bool table_is_long;
-    int table_blocks;  // blocks that it holds
+    TeamShared team;
+
+    // Activations of a chunk.
+    float *x;       // (chunk, dim) the residual stream
+    float *q;       // (chunk, n_heads * head_dim)
+    float *k, *v;   // (chunk, n_kv_heads * head_dim)
+    float *mixed;   // (chunk, n_heads * head_dim) attention's output
+    float *hidden;  // (chunk, hidden_dim) the feed-forward layer
+    float *logits;  // (LOGIT_ROWS, vocab_size)
+
+    // Rotation. Keys are cached rotated, unless the frequencies can change: then un-rotated, with tables for the past.
+    bool follows_length;
+    RopeFreqs freqs, block_freqs;  // per position, and per block of the cache
+    float *cosines, *sines;        // (chunk, head_dim / 2)
+    AttentionView view;            // its tables for all keys, if frequencies can change
+    int table_blocks;              // blocks of them that are filled in
+
     KvCache cache;
-    Workspace *workspace;
+    size_t cache_bytes;
     AttentionScratch *attention;
-    float *x;                                                        // (chunk, dim) residual stream
-    float *q;                                                        // (chunk, n_heads * head_dim)
-    float *k, *v;                                                    // (chunk, n_kv_heads * head_dim)
-    float *mixed;                                                    // (chunk, n_heads * head_dim) attention's output
-    float *hidden;                                                   // (chunk, hidden_dim) the feed-forward layer
-    float *logits;                                                   // (LOGIT_ROWS, vocab_size)
-    float *cosines, *sines;                                          // (chunk, head_dim / 2) of the chunk's positions
-    float *step_cosines, *step_sines, *block_cosines, *block_sines;  // of the keys, when `follows`: see AttentionView
+    Workspace *workspace;
+    Arena arena;  // where all these arrays lie
 };
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+static void prepare_rope_by_team(const Team *team, Session *s, int n, int length);
+static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first);
+static void check_finite_by_team(const Team *team, Session *s, int first, int n);
 
-// The arrays of a session and their sizes, in one place for counting and for getting them.
-typedef struct {
-    float **array;
-    size_t count;
-    const char *what;
-} Room;
+// ---- forward --------------------------------------------------------------------------------------------------------
 
-enum {
-    N_ROOMS = 13,
-    WORTH_A_TEAM = 1 << 20,  // reads with fewer multiplications are done before other threads have woken
-};
+// One layer for the n rows of the chunk. Keys and values are made for all rows; the rest only for rows [first, n),
+// which are all but in the last layer, where only those whose logits are wanted matter.
+static void run_layer_by_team(const Team *team, Session *s, int index, int n, int first) {
+    const ModelConfig *m = &s->model->config;
+    const Layer *layer = &s->model->layers[index];
+    int64_t dim = m->dim, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
+    float *x = s->x + first * dim;
 
-static int chunk_of(const SessionConfig *c) {
-    int chunk = c->chunk > 0 ? c->chunk : PREFILL_CHUNK;
-    return chunk < c->context ? chunk : c->context;
+    // qkv: k, v (n, n_kv_heads * head_dim) and q (n, n_heads * head_dim) = wk, wv, wq . norm(x)
+    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv},
+                           {.matrix = &layer->wv, .out = s->v, .stride = kv},
+                           {.matrix = &layer->wq, .out = s->q, .stride = heads}};
+    matmul_by_team(team, qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, (float)m->norm_eps},
+                   s->workspace);
+
+    // rotate and store: q and k by their positions' angles; k and v into the cache
+    rotate_and_store_by_team(team, s, index, n, first);
+    if (first >= n) return;
+
+    // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
+    const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
+    attention_by_team(team, &s->cache, index, &s->view, &queries, s->attention);
+
+    // output: x (n - first, dim) += wo . mixed
+    const Product output = {.matrix = &layer->wo, .out = x, .stride = dim, .add = true};
+    matmul_by_team(team, &output, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
+
+    // feed-forward: hidden (n - first, hidden_dim) = silu(w1 . norm(x)) * (w3 . norm(x)); x += w2 . hidden
+    const Product gated = {.matrix = &layer->w3, .gate = &layer->w1, .out = s->hidden, .stride = m->hidden_dim};
+    const Product down = {.matrix = &layer->w2, .out = x, .stride = dim, .add = true};
+    matmul_by_team(team, &gated, 1, &(Input){x, n - first, layer->ffn_norm, (float)m->norm_eps}, s->workspace);
+    matmul_by_team(team, &down, 1, &(Input){.x = s->hidden, .n = n - first}, s->workspace);
 }
 
-// The context in cache blocks.
-static size_t context_blocks(const SessionConfig *c) { return ((size_t)c->context + KV_BLOCK - 1) / KV_BLOCK; }
-
-static void list_rooms(Session *s, const ModelConfig *m, const SessionConfig *c, Room rooms[N_ROOMS]) {
-    size_t chunk = (size_t)chunk_of(c), heads = (size_t)m->n_heads * (size_t)m->head_dim,
-           kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
-    size_t pairs = (size_t)m->head_dim / 2, logit_rows = chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS;
-    size_t turned = rope_follows_length(&c->rope, c->context) ? pairs : 0;  // pairs of keys that are cached un-rotated
-    Room all[N_ROOMS] = {
-        {&s->x, chunk * (size_t)m->dim, "the residual stream"},
-        {&s->q, chunk * heads, "queries"},
-        {&s->k, chunk * kv, "keys"},
-        {&s->v, chunk * kv, "values"},
-        {&s->mixed, chunk * heads, "attention's output"},
-        {&s->hidden, chunk * (size_t)m->hidden_dim, "the feed-forward layer"},
-        {&s->logits, logit_rows * (size_t)m->vocab_size, "logits"},
-        {&s->cosines, chunk * pairs, "the rope table"},
-        {&s->sines, chunk * pairs, "the rope table"},
-        {&s->step_cosines, turned * KV_BLOCK, "the keys' rope table"},
-        {&s->step_sines, turned * KV_BLOCK, "the keys' rope table"},
-        {&s->block_cosines, turned * context_blocks(c), "the keys' rope table"},
-        {&s->block_sines, turned * context_blocks(c), "the keys' rope table"},
-    };
-    memcpy(rooms, all, sizeof all);
+// One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left
+// float32's range, end the run where they first show.
+static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
+    const ModelConfig *m = &s->model->config;
+    int64_t dim = m->dim, work = n * (m->n_layers * m->hidden_dim * dim + (s->position + n) * dim);
+    int layer = -1, threads = work < WORTH_A_TEAM ? 1 : thread_count();
+    for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, dim, s->x + t * dim);
+    s->bad_row = n;
+    (void)threads;  // a compiler without OpenMP has no use for it
+#pragma omp parallel num_threads(threads)
+    {
+        Team team = team_join(&s->team);
+        check_finite_by_team(&team, s, 0, n);
+        prepare_rope_by_team(&team, s, n, length);
+        for (int l = 0; l < m->n_layers && s->bad_row == n; l++) {
+            int first = l == m->n_layers - 1 ? n - n_kept : 0;
+            run_layer_by_team(&team, s, l, n, first);
+            check_finite_by_team(&team, s, first, n);
+            if (team.number == 0) layer = l;
+        }
+    }
+    if (s->bad_row < n && layer < 0)
+        return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
+    if (s->bad_row < n)
+        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
+                    layer, s->position + s->bad_row);
+    memmove(s->x, s->x + (n - n_kept) * dim, (size_t)(n_kept * dim) * sizeof *s->x);
+    s->n_kept = n_kept;
+    s->position += n;
+    return true;
 }
 
-static int widest_input(const ModelConfig *m) {
-    int heads = m->n_heads * m->head_dim, most = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
-    return most > heads ? most : heads;
+bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+    int vocab_size = s->model->config.vocab_size, context = s->config.context, chunk = s->config.chunk;
+    if (n > context - s->position)
+        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocab_size)
+            return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
+    for (int done = 0, count; done < n; done += count) {
+        count = n - done < chunk ? n - done : chunk;
+        int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
+        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
+        if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
+    }
+    return true;
 }
 
-size_t session_bytes(const Model *model, const SessionConfig *c, size_t *cache_bytes) {
-    const ModelConfig *m = &model->config;
-    Session none;
-    Room rooms[N_ROOMS];
-    list_rooms(&none, m, c, rooms);
-    *cache_bytes = kv_cache_bytes(c->kv, m->n_layers, m->n_kv_heads, m->head_dim, c->context);
-    size_t total = *cache_bytes;
-    if (!add_size(total, workspace_bytes(chunk_of(c), widest_input(m)), &total) ||
-        !add_size(total, attention_scratch_bytes(m->n_heads, m->n_kv_heads, m->head_dim, c->context, chunk_of(c)),
-                  &total))
-        return SIZE_MAX;
-    for (int i = 0; i < N_ROOMS; i++)
-        if (!add_size(total, rooms[i].count * sizeof(float), &total)) return SIZE_MAX;
-    return total;
+float *session_logits(Session *s, int row, int n_rows, Error *err) {
+    const ModelConfig *m = &s->model->config;
+    const Product product = {.matrix = &s->model->classifier, .out = s->logits, .stride = m->vocab_size};
+    const Input input = {s->x + row * m->dim, n_rows, s->model->final_norm, (float)m->norm_eps};
+#pragma omp parallel num_threads(thread_count()) if (n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM)
+    {
+        Team team = team_join(&s->team);
+        matmul_by_team(&team, &product, 1, &input, s->workspace);
+    }
+    for (int i = 0; i < n_rows; i++) {
+        if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
+        fail(err,
+             "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to "
+             "it",
+             s->position - s->n_kept + row + i);
+        return NULL;
+    }
+    return s->logits;
 }
 
-// What the machine can give now without swapping, in bytes; SIZE_MAX when it does not say.
-static size_t available_memory(void) {
-    size_t kilobytes = 0;
-    char line[128];
-    FILE *info = fopen("/proc/meminfo", "r");
-    while (info && fgets(line, sizeof line, info))
-        if (sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
-    if (info) fclose(info);
-    return kilobytes ? kilobytes * 1024 : SIZE_MAX;
+// The first row of [first, n) that holds what is no number goes to s->bad_row.
+static void check_finite_by_team(const Team *team, Session *s, int first, int n) {
+    int begin, end;
+    team_share(team, n - first, &begin, &end);
+    for (int t = first + begin; t < first + end; t++)
+        if (!all_finite(s->x + t * s->model->config.dim, s->model->config.dim)) {
+#pragma omp critical
+            if (t < s->bad_row) s->bad_row = t;
+        }
+    team_wait(team);
+}
+
+// ---- rope -----------------------------------------------------------------------------------------------------------
+
+// The frequencies of a text of `length` positions. Tables for the past that were made with others are void.
+static void set_frequencies(Session *s, int length) {
+    RopeFreqs freqs;
+    rope_frequencies(&s->config.rope, length, &freqs);
+    bool same = freqs.attention_factor == s->freqs.attention_factor;
+    for (int i = 0; i < freqs.n_pairs; i++) same = same && freqs.inv_freq[i] == s->freqs.inv_freq[i];
+    if (same) return;
+    s->freqs = s->block_freqs = freqs;
+    s->block_freqs.attention_factor = 1;
+    for (int i = 0; i < freqs.n_pairs; i++) s->block_freqs.inv_freq[i] *= KV_BLOCK;
+    s->table_blocks = 0;
+}
+
+// Makes the tables of this read: for the chunk's own positions, and when the frequencies can change for all keys so
+// far.
+static void prepare_rope_by_team(const Team *team, Session *s, int n, int length) {
+    int pairs = (int)s->model->config.head_dim / 2, blocks = (s->position + n - 1) / KV_BLOCK + 1, first, end;
+    if (team->number == 0) set_frequencies(s, length);
+    team_wait(team);
+    bool fill = s->follows_length && blocks > s->table_blocks;
+    team_share(team, pairs, &first, &end);
+    for (int i = first; i < end; i++) {
+        size_t step = (size_t)i * KV_BLOCK, stride = (size_t)pairs;
+        rope_table(&s->freqs, i, s->position, n, s->cosines + i, s->sines + i, stride);
+        if (!fill) continue;
+        rope_table(&s->freqs, i, 0, KV_BLOCK, s->view.step_cosines + step, s->view.step_sines + step, 1);
+        rope_table(&s->block_freqs, i, 0, blocks, s->view.block_cosines + i, s->view.block_sines + i, stride);
+    }
+    team_wait(team);
+    if (team->number == 0 && fill) s->table_blocks = blocks;
+}
+
+// n_heads heads of a row's position.
+static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
+    int pairs = (int)s->model->config.head_dim / 2, at = row * pairs;
+    for (int h = 0; h < n_heads; h++) rope_rotate(x + 2 * h * pairs, pairs, s->cosines + at, s->sines + at);
+}
+
+// Rotates k, unless it is cached un-rotated, and the queries of rows [first, n); stores k and v. A piece of work is one
+// kv head in one block of the cache, with the query heads that share it.
+static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first) {
+    const ModelConfig *m = &s->model->config;
+    int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
+    int group = m->n_heads / m->n_kv_heads, first_block = s->position / KV_BLOCK, begin, end;
+    int n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
+    team_share(team, m->n_kv_heads * n_blocks, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - s->position;
+        int stop = block_start + KV_BLOCK < n ? block_start + KV_BLOCK : n;
+        for (int t = block_start > 0 ? block_start : 0; t < stop; t++) {
+            float *k = s->k + t * kv + h * d, *v = s->v + t * kv + h * d;
+            if (!s->follows_length) rotate_heads(s, k, t, 1);
+            kv_cache_write(&s->cache, layer, h, s->position + t, k, v);
+            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group);
+        }
+    }
+    team_wait(team);
+}
+
+// ---- sessions -------------------------------------------------------------------------------------------------------
+
+// All arrays of a session, counted or handed out (see Arena).
+static void lay_out(Session *s, Arena *arena) {
+    const SessionConfig *c = &s->config;
+    const ModelConfig *m = &s->model->config;
+    int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
+    int64_t pairs = m->head_dim / 2, widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    int threads = thread_count();
+    s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
+    kv_cache_lay_out(&s->cache, arena);
+    s->cache_bytes = arena->used;
+    s->x = arena_take(arena, chunk * m->dim, sizeof(float));
+    s->q = arena_take(arena, chunk * heads, sizeof(float));
+    s->k = arena_take(arena, chunk * kv, sizeof(float));
+    s->v = arena_take(arena, chunk * kv, sizeof(float));
+    s->mixed = arena_take(arena, chunk * heads, sizeof(float));
+    s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
+    s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
+    s->cosines = arena_take(arena, chunk * pairs, sizeof(float));
+    s->sines = arena_take(arena, chunk * pairs, sizeof(float));
+    s->view = (AttentionView){.n_heads = m->n_heads, .window = c->window, .sinks = c->sinks};
+    if (s->follows_length) {
+        s->view.step_cosines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
+        s->view.step_sines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
+        s->view.block_cosines = arena_take(arena, s->cache.n_blocks * pairs, sizeof(float));
+        s->view.block_sines = arena_take(arena, s->cache.n_blocks * pairs, sizeof(float));
+    }
+    s->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads);
+    s->attention = attention_lay_out(arena, &s->cache, m->n_heads, c->chunk, threads);
 }
 
 Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
-    const ModelConfig *m = &model->config;
-    size_t cache_bytes, bytes = session_bytes(model, config, &cache_bytes), available = available_memory();
+    Session *s = alloc_array(1, sizeof *s, "a session", err);
+    if (!s) return NULL;
+    s->model = model;
+    s->config = *config;
+    s->follows_length = rope_follows_length(&config->rope, config->context);
+    if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
+    if (s->config.chunk > config->context) s->config.chunk = config->context;
+    lay_out(s, &s->arena);
+    Error reason;
+    size_t available = available_memory();
+    double needed = (double)s->arena.used / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
-    if (bytes > available) {
+    if (s->arena.used > available) {
         fail(err,
              "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are "
              "available",
-             config->context, (double)bytes / 1e6, (double)cache_bytes / 1e6, (double)available / 1e6);
-        return NULL;
+             config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
+    } else if (arena_open(&s->arena, "a session", &reason)) {
+        lay_out(s, &s->arena);
+        return s;
+    } else {
+        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, reason.text);
     }
-    Session *s = calloc(1, sizeof *s);
-    if (!s) {
-        fail(err, "no memory for a session");
-        return NULL;
-    }
-    s->model = model;
-    s->config = *config;
-    s->config.chunk = chunk_of(config);
-    s->follows = rope_follows_length(&config->rope, config->context);
-    Room rooms[N_ROOMS];
-    list_rooms(s, m, config, rooms);
-    bool ok = kv_cache_init(&s->cache, config->kv, m->n_layers, m->n_kv_heads, m->head_dim, config->context, err);
-    for (int i = 0; ok && i < N_ROOMS; i++)
-        ok = (*rooms[i].array = alloc_array(rooms[i].count, sizeof(float), rooms[i].what, err)) != NULL;
-    ok = ok && (s->workspace = workspace_new(s->config.chunk, widest_input(m), err));
-    ok = ok && (s->attention = attention_scratch_new(&s->cache, m->n_heads, s->config.chunk, err));
-    if (ok) return s;
-    Error reason = *err;
-    fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, (double)bytes / 1e6,
-         reason.text);
-    session_free(s);
+    free(s);
     return NULL;
 }
 
+size_t session_bytes(const Session *s, size_t *cache_bytes) {
+    *cache_bytes = s->cache_bytes;
+    return s->arena.used;
+}
+
 void session_free(Session *s) {
-    if (!s) return;
-    Room rooms[N_ROOMS];
-    list_rooms(s, &s->model->config, &s->config, rooms);
-    for (int i = 0; i < N_ROOMS; i++) free(*rooms[i].array);
-    kv_cache_free(&s->cache);
-    workspace_free(s->workspace);
-    attention_scratch_free(s->attention);
+    if (s) arena_close(&s->arena);
     free(s);
 }
 
@@ -163,165 +306,4 @@ void session_rewind(Session *s, int position) {
     s->n_kept = 0;
 }
 
-void session_reset(Session *s) { session_rewind(s, 0); }
-
 int session_position(const Session *s) { return s->position; }
-
-// ---- rope -----------------------------------------------------------------------------------------------------------
-
-// Makes the tables of this read, by a team: for the chunk's own positions, and when the scale can change for all keys so far.
-static void prepare_rope(Session *s, int n, int length) {
-    size_t pairs = (size_t)s->model->config.head_dim / 2;
-    int blocks = (s->position + n - 1) / KV_BLOCK + 1;
-#pragma omp single
-    {
-        rope_frequencies(&s->config.rope, length, &s->freqs);
-        bool is_long = length > s->config.rope.train_ctx;
-        if (s->freqs.scale != s->table_scale || s->freqs.attention_factor != s->table_attention ||
-            is_long != s->table_is_long)
-            s->table_blocks = 0;
-        s->table_scale = s->freqs.scale;
-        s->table_attention = s->freqs.attention_factor;
-        s->table_is_long = is_long;
-    }
-    rope_table(&s->freqs, s->position, n, s->cosines, s->sines, pairs, 1);
-    if (!s->follows || blocks <= s->table_blocks) return;
-    RopeFreqs of_blocks = s->freqs;
-    of_blocks.attention_factor = 1;
-    for (int i = 0; i < of_blocks.n_pairs; i++) of_blocks.inv_freq[i] *= KV_BLOCK;
-    rope_table(&s->freqs, 0, KV_BLOCK, s->step_cosines, s->step_sines, 1, KV_BLOCK);
-    rope_table(&of_blocks, 0, blocks, s->block_cosines, s->block_sines, pairs, 1);
-#pragma omp single
-    s->table_blocks = blocks;
-}
-
-// n_heads heads of a row's position.
-static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
-    int d = s->model->config.head_dim;
-    size_t at = (size_t)row * (size_t)(d / 2);
-    for (int h = 0; h < n_heads; h++) rope_rotate(x + (size_t)(h * d), d / 2, s->cosines + at, s->sines + at);
-}
-
-// ---- forward --------------------------------------------------------------------------------------------------------
-
-// One layer for the n rows of the chunk, by a team of threads. Keys and values are made for all rows; the rest only for
-// rows [first, n), which are all but in the last layer, where only those whose logits are wanted matter.
-static void run_layer(Session *s, int index, int n, int first) {
-    const ModelConfig *m = &s->model->config;
-    const Layer *layer = &s->model->layers[index];
-    size_t dim = (size_t)m->dim, heads = (size_t)m->n_heads * (size_t)m->head_dim,
-           kv = (size_t)m->n_kv_heads * (size_t)m->head_dim;
-    float *x = s->x + (size_t)first * dim;
-
-    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv},
-                           {.matrix = &layer->wv, .out = s->v, .stride = kv},
-                           {.matrix = &layer->wq, .out = s->q, .stride = heads}};
-    matmul(qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, m->norm_eps}, s->workspace);
-    int first_block = s->position / KV_BLOCK, n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
-#pragma omp for schedule(static)
-    for (int i = 0; i < m->n_kv_heads * n_blocks; i++) {
-        int block = first_block + i % n_blocks, h = i / n_blocks, group = m->n_heads / m->n_kv_heads;
-        int begin = block * KV_BLOCK - s->position, end = begin + KV_BLOCK < n ? begin + KV_BLOCK : n;
-        for (int t = begin > 0 ? begin : 0; t < end; t++) {
-            size_t at = (size_t)t * kv + (size_t)(h * m->head_dim);
-            if (!s->follows) rotate_heads(s, s->k + at, t, 1);
-            kv_cache_write(&s->cache, index, h, s->position + t, s->k + at, s->v + at);
-            if (t >= first) rotate_heads(s, s->q + (size_t)t * heads + (size_t)(h * group * m->head_dim), t, group);
-        }
-    }
-    if (first >= n) return;
-
-    AttentionView view = {.n_heads = m->n_heads, .window = s->config.window, .sinks = s->config.sinks};
-    if (s->follows) {
-        view.block_cosines = s->block_cosines, view.block_sines = s->block_sines;
-        view.step_cosines = s->step_cosines, view.step_sines = s->step_sines;
-    }
-    attention(&s->cache, index, &view, s->q + (size_t)first * heads, s->position + first, n - first, s->mixed,
-              s->attention);
-    matmul(&(Product){.matrix = &layer->wo, .out = x, .stride = dim, .add = true}, 1,
-           &(Input){.x = s->mixed, .n = n - first}, s->workspace);
-
-    const Product gated = {.matrix = &layer->w3, .gate = &layer->w1, .out = s->hidden, .stride = (size_t)m->hidden_dim};
-    matmul(&gated, 1, &(Input){x, n - first, layer->ffn_norm, m->norm_eps}, s->workspace);
-    matmul(&(Product){.matrix = &layer->w2, .out = x, .stride = dim, .add = true}, 1,
-           &(Input){.x = s->hidden, .n = n - first}, s->workspace);
-}
-
-// The first row of [first, n) that holds what is no number goes to s->bad_row. By a team.
-static void check_finite(Session *s, int first, int n) {
-    size_t dim = (size_t)s->model->config.dim;
-#pragma omp for schedule(static)
-    for (int t = first; t < n; t++)
-        if (!all_finite(s->x + (size_t)t * dim, dim)) {
-#pragma omp critical
-            if (t < s->bad_row) s->bad_row = t;
-        }
-}
-
-// One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left float32's
-// range, end the run where they first show.
-static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
-    const ModelConfig *m = &s->model->config;
-    size_t dim = (size_t)m->dim,
-           work = (size_t)n * (m->n_layers * (size_t)m->hidden_dim * dim + (size_t)(s->position + n) * dim);
-    int layer = -1, threads = work < WORTH_A_TEAM ? 1 : thread_count();
-    for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, m->dim, s->x + (size_t)t * dim);
-    s->bad_row = n;
-    (void)threads;  // a compiler without OpenMP has no use for it
-#pragma omp parallel num_threads(threads)
-    {
-        check_finite(s, 0, n);
-        prepare_rope(s, n, length);
-        for (int l = 0; l < m->n_layers && s->bad_row == n; l++) {
-            int first = l == m->n_layers - 1 ? n - n_kept : 0;
-            run_layer(s, l, n, first);
-            check_finite(s, first, n);
-#pragma omp master
-            layer = l;
-        }
-    }
-    if (s->bad_row < n && layer < 0)
-        return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
-    if (s->bad_row < n)
-        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    layer, s->position + s->bad_row);
-    memmove(s->x, s->x + (size_t)(n - n_kept) * dim, (size_t)n_kept * dim * sizeof *s->x);
-    s->n_kept = n_kept;
-    s->position += n;
-    return true;
-}
-
-bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
-    const ModelConfig *m = &s->model->config;
-    if (n > s->config.context - s->position)
-        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, s->config.context);
-    for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= m->vocab_size)
-            return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], m->vocab_size);
-    for (int done = 0; done < n;) {
-        int count = n - done < s->config.chunk ? n - done : s->config.chunk;
-        int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
-        if (!read_chunk(s, tokens + done, count, length, wanted < 0 ? 0 : wanted > count ? count : wanted, err))
-            return false;
-        done += count;
-    }
-    return true;
-}
-
-float *session_logits(Session *s, int row, int n_rows, Error *err) {
-    const ModelConfig *m = &s->model->config;
-    size_t dim = (size_t)m->dim;
-    const Product product = {.matrix = &s->model->classifier, .out = s->logits, .stride = (size_t)m->vocab_size};
-    const Input input = {s->x + (size_t)row * dim, n_rows, s->model->final_norm, m->norm_eps};
-#pragma omp parallel num_threads(thread_count()) if ((size_t)n_rows * dim * (size_t)m->vocab_size >= WORTH_A_TEAM)
-    matmul(&product, 1, &input, s->workspace);
-    for (int i = 0; i < n_rows; i++)
-        if (!all_finite(s->logits + (size_t)i * (size_t)m->vocab_size, (size_t)m->vocab_size)) {
-            fail(err,
-                 "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads "
-                 "to it",
-                 s->position - s->n_kept + row + i);
-            return NULL;
-        }
-    return s->logits;
-}

@@ -1,6 +1,5 @@
 // The forward pass: a session is one text being read by a model, its cache and its place.
-#ifndef TRANSFORMER_H
-#define TRANSFORMER_H
+#pragma once
 
 #include "../model/model.h"
 #include "attention.h"
@@ -11,9 +10,8 @@ enum {
 };
 
 typedef struct {
-    RopeConfig rope;  // complete: rope_fill_defaults done, rope_check passed
-    int window;       // see AttentionView
-    int sinks;
+    RopeConfig rope;    // complete, and checked
+    int window, sinks;  // see AttentionView
     KvType kv;
     int context;  // most positions that the session will hold
     int chunk;    // most positions that go through a layer together; 0: PREFILL_CHUNK
@@ -21,30 +19,25 @@ typedef struct {
 
 typedef struct Session Session;
 
-// Bytes that a session takes; the key-value cache alone in *cache_bytes. SIZE_MAX when that does not fit in size_t.
-size_t session_bytes(const Model *model, const SessionConfig *config, size_t *cache_bytes);
-
 // A session with nothing read yet. The model must outlive it. NULL with the reason, which says how much memory was
 // asked, when it cannot be had; nothing has been computed then.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
+size_t session_bytes(const Session *session, size_t *cache_bytes);  // of memory, and those of the key-value cache
 
-// Forgets the text, so that the next one starts at position 0, and the length with it.
-void session_reset(Session *session);
-// Forgets what was read from `position` on. For a method that follows the length, what is kept must have been read at
-// the length that the rest will be read at, or it is not what a fresh session would hold.
+// Forgets what was read from `position` on; 0: all. For a method that follows the length, what is kept must have been
+// read at the length that the rest will be read at, or it is not what a fresh session would hold.
 void session_rewind(Session *session, int position);
 int session_position(const Session *session);  // positions read so far
 
 // Reads `n` tokens behind what was read before, at a current length of `length` positions (at least the position after
-// the last of them): a method that follows the length turns every query and every cached key at that length's scale.
-// Of the n positions the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in the
-// vocabulary, and the positions within the context; activations that are not finite end the reading: false with the reason.
+// the last of them): a method that follows the length turns every query and every cached key at that length's scale. Of
+// the n positions the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in the
+// vocabulary, and the positions within the context; activations that are not finite end the reading: false with the
+// reason.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
 
 // Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was kept; at most
-// LOGIT_ROWS at a time. When a read was longer than a chunk, only its last chunk's rows are still there. Valid until the
-// next call, and the caller's to change. NULL with the reason when one is not finite.
+// LOGIT_ROWS at a time. When a read was longer than a chunk, only its last chunk's rows are still there. Valid until
+// the next call, and the caller's to change. NULL with the reason when one is not finite.
 float *session_logits(Session *session, int row, int n_rows, Error *err);
-
-#endif

@@ -1,99 +1,88 @@
-#define _POSIX_C_SOURCE 200809L
-#include "bench.h"
-
+// How fast a model runs here, beside what the machine could give.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../forward/team.h"
+#include "../forward/matmul.h"
 #include "measure.h"
 
-enum {
-    SHORT_PROMPT = 512,
-    DECODED = 32,  // tokens of a decoding run
-    FEWEST_RUNS = 3,
-    MOST_RUNS = 25,
-};
-
+enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
+enum { FEWEST_RUNS = 3, MOST_RUNS = 25 };
 static const double ENOUGH_SECONDS = 2;  // of runs, once there are FEWEST_RUNS
+
+// As many runs of one piece of work as it needs to be sure: while (another_run(&runs)) work, then the median.
+typedef struct {
+    double seconds[MOST_RUNS + 1];  // when each run began and the last one ended
+    int n;
+} Runs;
+
+static bool another_run(Runs *r) {
+    r->seconds[r->n++] = now_seconds();
+    return r->n <= FEWEST_RUNS || (r->n <= MOST_RUNS && r->seconds[r->n - 1] - r->seconds[0] < ENOUGH_SECONDS);
+}
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, by_size);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+// The median of the seconds that a run took.
+static double median(Runs *r) {
+    int n = r->n - 1;
+    for (int i = 0; i < n; i++) r->seconds[i] = r->seconds[i + 1] - r->seconds[i];
+    qsort(r->seconds, n, sizeof *r->seconds, by_size);
+    return (r->seconds[(n - 1) / 2] + r->seconds[n / 2]) / 2;
 }
 
-// ---- yardsticks -----------------------------------------------------------------------------------------------------
-
 // Reads memory once, on all threads.
-static uint64_t read_once(const void *memory, size_t bytes) {
+static uint64_t sum_words(const void *memory, size_t bytes) {
     const uint64_t *words = memory;
-    size_t n = bytes / 8;
+    size_t n = bytes / sizeof *words;
     uint64_t total = 0;
 #pragma omp parallel for schedule(static) reduction(+ : total)
     for (size_t i = 0; i < n; i++) total += words[i];
     return total;
 }
 
-// Bytes per second at which all threads read the mapped file and `more` bytes besides: what the memory gives, or the cache
-// when all of it fits. 0 with the reason on failure.
+// Bytes per second at which all threads read the mapped file and `more` bytes besides: what the memory gives, or the
+// cache when all of it fits. 0 with the reason on failure.
 static double reading_speed(const MappedFile *file, size_t more, Error *err) {
-    double seconds[MOST_RUNS], spent = 0;
-    volatile uint64_t sum = 0;  // keeps the reading from being optimized away
-    int n = -1;                 // the first time the file may come from the disk
+    Runs runs = {0};
     void *memory = alloc_array(more, 1, "a stretch of memory to read", err);
     if (!memory) return 0;
-    while (n < FEWEST_RUNS || (n < MOST_RUNS && spent < ENOUGH_SECONDS)) {
-        double start = now_seconds(), took;
-        sum = sum + read_once(file->data, file->size) + read_once(memory, more);
-        took = now_seconds() - start;
-        if (n >= 0) seconds[n] = took, spent += took;
-        n++;
-    }
+    volatile uint64_t sum = sum_words(file->data, file->size);  // the first time it may come from the disk
+    while (another_run(&runs)) sum = sum_words(file->data, file->size) + sum_words(memory, more);
+    (void)sum;  // volatile, so that the reading is not optimized away
     free(memory);
-    return (double)(file->size + more) / median(seconds, n);
-}
-
-// Seconds of a float32 product of `size` vectors with a (size, size) matrix.
-static double multiply_once(int size, const Matrix *w, const float *x, float *y, Workspace *workspace) {
-    double start = now_seconds();
-    const Product product = {.matrix = w, .out = y, .stride = (size_t)size};
-#pragma omp parallel
-    matmul(&product, 1, &(Input){.x = x, .n = size}, workspace);
-    return now_seconds() - start;
+    return (double)(file->size + more) / median(&runs);
 }
 
 // Floating-point operations per second of a float32 matrix product. 0 with the reason on failure.
 static double multiplying_speed(Error *err) {
-    enum { SIZE = 1024, RUNS = 5 };
-    double seconds[RUNS];
-    size_t count = (size_t)SIZE * SIZE;
-    float *memory = alloc_array(3 * count, sizeof *memory, "a matrix product", err);
-    Workspace *workspace = memory ? workspace_new(SIZE, SIZE, err) : NULL;
-    for (size_t i = 0; workspace && i < 2 * count; i++) memory[i] = (float)(i % 7) - 3;
+    enum { SIZE = 1024, COUNT = SIZE * SIZE };
+    Runs runs = {0};
+    TeamShared shared = {0};
+    Arena arena = {0};
+    float *memory = NULL;
+    Workspace *workspace = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        memory = arena_take(&arena, 3 * COUNT, sizeof *memory);
+        workspace = workspace_lay_out(&arena, SIZE, SIZE, thread_count());
+        if (pass == 0 && !arena_open(&arena, "a matrix product", err)) return 0;
+    }
+    for (int i = 0; i < 2 * COUNT; i++) memory[i] = (float)(i % 7) - 3;
     const Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
-    for (int i = 0; workspace && i < RUNS; i++)
-        seconds[i] = multiply_once(SIZE, &w, memory + count, memory + 2 * count, workspace);
-    double flops = workspace ? 2 * (double)count * SIZE / median(seconds, RUNS) : 0;
-    workspace_free(workspace);
-    free(memory);
-    return flops;
+    const Product product = {.matrix = &w, .out = memory + 2 * COUNT, .stride = SIZE};
+    const Input input = {.x = memory + COUNT, .n = SIZE};
+    while (another_run(&runs)) {
+#pragma omp parallel
+        {
+            Team team = team_join(&shared);
+            matmul_by_team(&team, &product, 1, &input, workspace);
+        }
+    }
+    arena_close(&arena);
+    return 2.0 * COUNT * SIZE / median(&runs);
 }
-
-// ---- phases ---------------------------------------------------------------------------------------------------------
-
-typedef struct {
-    const Model *model;
-    Session *session;
-    const RopePlan *plan;
-    const int32_t *tokens;
-    KvType kv;
-    double weight_bytes;  // of the weights that every token needs
-} Bench;
 
 // All of the file but the embedding, of which a token needs one row, unless it is the classifier too.
 static double weight_bytes(const Model *m) {
@@ -102,93 +91,63 @@ static double weight_bytes(const Model *m) {
     return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
 }
 
-// Of as many positions, or of those that a window shows.
-static double cache_bytes(const Bench *b, double positions) {
-    const ModelConfig *c = &b->model->config;
-    double seen = b->plan->window > 0 ? (double)b->plan->window + b->plan->sinks : positions;
-    if (seen < positions) positions = seen;
-    return (double)kv_cache_bytes(b->kv, c->n_layers, c->n_kv_heads, c->head_dim, KV_BLOCK) / KV_BLOCK * positions;
+// Of the cache of as many positions, or of those that a window shows.
+static double cache_bytes(const Measurement *m, double positions) {
+    const ModelConfig *c = &m->model->config;
+    double seen = m->plans->window > 0 ? (double)m->plans->window + m->plans->sinks : positions;
+    KvCache block = {m->options->kv, c->n_layers, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
+    Arena count = {0};
+    kv_cache_lay_out(&block, &count);
+    return (double)count.used / KV_BLOCK * (seen < positions ? seen : positions);
 }
 
-static void print_row(const char *phase, int depth, int tokens, double seconds, double bytes) {
-    printf("%s\t%d\t%d\t%.6f\t%.2f\t%.3f\n", phase, depth, tokens, seconds, tokens / seconds, bytes / seconds * 1e-9);
+// Prints the row of one phase: decoding behind the first n of `tokens`, or (prefill) reading those. Decoding expects
+// that the session has read them.
+static bool bench_phase(const Measurement *m, Session *s, const int32_t *tokens, bool decode, int n, Error *err) {
+    int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;
+    double cache = cache_bytes(m, decode ? n + (DECODED + 1) / 2.0 : n);
+    double bytes = (decode ? DECODED : 1) * (weight_bytes(m->model) + cache);
+    Runs runs = {0};
+    while (another_run(&runs)) {
+        session_rewind(s, depth);
+        for (int i = depth; i < depth + count; i += step)
+            if (!session_read(s, tokens + i, step, i + step, 1, err) || !session_logits(s, 0, 1, err)) return false;
+    }
+    double seconds = median(&runs), speed = bytes / seconds * 1e-9;
+    printf("%s\t%d\t%d\t%.6f", decode ? "decode" : "prefill", depth, count, seconds);
+    printf("\t%.2f\t%.3f\n", count / seconds, speed);
     fflush(stdout);
-}
-
-// Reads a prompt of n positions from the start, the last one's logits included.
-static bool prefill_once(const Bench *b, int n, double *seconds, Error *err) {
-    double start = now_seconds();
-    session_reset(b->session);
-    bool ok = session_read(b->session, b->tokens, n, n, 1, err) && session_logits(b->session, 0, 1, err);
-    *seconds = now_seconds() - start;
-    return ok;
-}
-
-// Decodes behind `depth` positions that have been read.
-static bool decode_once(const Bench *b, int depth, double *seconds, Error *err) {
-    session_rewind(b->session, depth);
-    double start = now_seconds();
-    bool ok = true;
-    for (int i = depth; ok && i < depth + DECODED; i++)
-        ok = session_read(b->session, b->tokens + i, 1, i + 1, 1, err) && session_logits(b->session, 0, 1, err);
-    *seconds = now_seconds() - start;
-    return ok;
-}
-
-static bool bench_prefill(const Bench *b, int n, Error *err) {
-    double seconds[MOST_RUNS], spent = 0;
-    int runs = 0;
-    while (runs < FEWEST_RUNS || (runs < MOST_RUNS && spent < ENOUGH_SECONDS)) {
-        if (!prefill_once(b, n, &seconds[runs], err)) return false;
-        spent += seconds[runs++];
-    }
-    print_row("prefill", 0, n, median(seconds, runs), b->weight_bytes + cache_bytes(b, n));
-    return true;
-}
-
-static bool bench_decode(const Bench *b, int depth, Error *err) {
-    double seconds[MOST_RUNS], spent = 0,
-                               bytes = DECODED * (b->weight_bytes + cache_bytes(b, depth + (DECODED + 1) / 2.0));
-    int runs = 0;
-    while (runs < FEWEST_RUNS || (runs < MOST_RUNS && spent < ENOUGH_SECONDS)) {
-        if (!decode_once(b, depth, &seconds[runs], err)) return false;
-        spent += seconds[runs++];
-    }
-    double typical = median(seconds, runs), speed = bytes / typical;
-    print_row("decode", depth, DECODED, typical, bytes);
-    double limit = reading_speed(&b->model->file, (size_t)cache_bytes(b, depth), err);
+    if (!decode) return true;
+    double limit = reading_speed(&m->model->file, (size_t)cache_bytes(m, depth), err) * 1e-9;
     if (limit == 0) return false;
-    fprintf(stderr,
-            "run: decoding at depth %d reads %.2f GB/s, %.0f %% of the %.2f GB/s at which the threads read as much "
-            "memory\n",
-            depth, speed * 1e-9, 100 * speed / limit, limit * 1e-9);
+    fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %%", depth, speed, 100 * speed / limit);
+    fprintf(stderr, " of the %.2f GB/s at which the threads read as much memory\n", limit);
     return true;
 }
 
-bool bench(const Model *model, const RopePlan *plan, KvType kv, int depth, const char *heading, Error *err) {
-    int prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
-    Bench b = {.model = model, .plan = plan, .kv = kv, .weight_bytes = weight_bytes(model)};
-    int32_t *tokens = alloc_array((size_t)context, sizeof *tokens, "tokens", err);
-    if (!tokens || !(b.session = open_session(model, plan, kv, context, true, err))) {
-        free(tokens);
-        return false;
-    }
-    uint64_t state = 1;
-    for (int i = 0; i < context; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator
-        tokens[i] = (int32_t)((state >> 33) % (uint64_t)model->config.vocab_size);
-    }
-    b.tokens = tokens;
-    double reading = reading_speed(&model->file, 0, err), multiplying = reading > 0 ? multiplying_speed(err) : 0;
-    bool ok = multiplying > 0;
-    if (ok) {
-        printf("%s# threads\t%d\n# read_gbytes_per_s\t%.3f\n# float32_gflops\t%.1f\n", heading, thread_count(),
-               reading * 1e-9, multiplying * 1e-9);
-        printf("phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s\n");
-    }
-    ok = ok && bench_decode(&b, 0, err) && bench_prefill(&b, prompt, err);
-    if (depth > prompt) ok = ok && bench_prefill(&b, depth, err) && bench_decode(&b, depth, err);
-    session_free(b.session);
+// How fast memory and arithmetic are here.
+static bool print_yardsticks(const Measurement *m, Error *err) {
+    double reading = reading_speed(&m->model->file, 0, err);
+    double multiplying = reading > 0 ? multiplying_speed(err) : 0;
+    if (multiplying == 0) return false;
+    print_heading(m, "bench");
+    printf("# threads\t%d\n# read_gbytes_per_s\t%.3f\n", thread_count(), reading * 1e-9);
+    printf("# float32_gflops\t%.1f\n", multiplying * 1e-9);
+    return true;
+}
+
+bool bench(const Measurement *m, Error *err) {
+    int depth = m->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
+    uint32_t vocab_size = m->model->config.vocab_size;
+    int32_t *tokens = alloc_array(context, sizeof *tokens, "tokens", err);
+    Session *s = tokens ? open_session(m->model, m->plans, m->options->kv, context, true, err) : NULL;
+    for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
+    bool ok = s && print_yardsticks(m, err);
+    if (ok) printf("phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s\n");
+    ok = ok && bench_phase(m, s, tokens, true, 0, err) && bench_phase(m, s, tokens, false, prompt, err);
+    if (ok && depth > prompt)
+        ok = bench_phase(m, s, tokens, false, depth, err) && bench_phase(m, s, tokens, true, depth, err);
+    session_free(s);
     free(tokens);
     return ok;
 }

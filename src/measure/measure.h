@@ -1,34 +1,76 @@
-// What a method is worth: perplexity by position, and whether the needle is found. Tables go to standard output.
-#ifndef MEASURE_H
-#define MEASURE_H
+// What a method is worth, what it does in numbers, and how fast a model runs. Tables go to standard output: `# key`
+// lines, the columns' names and rows, between tabs. All functions return false or NULL with the reason.
+#pragma once
 
 #include "../forward/transformer.h"
-#include "../settings.h"
+#include "../options.h"
 #include "../text/tokenizer.h"
 
+enum { BENCH_DEPTH = 8192 };  // the length of a bench, unless asked otherwise
+
 typedef struct {
+    const Options *options;  // the command line: what differs from measurement to measurement, and kv
     const Model *model;
-    const Tokenizer *tokenizer;  // NULL is fine for perplexity of ids
-    const RopePlan *plans;       // the methods to compare
+    const Tokenizer *tokenizer;  // NULL where a text is ids
+    const RopePlan *plans;       // the methods to compare, at least one
     int n_plans;
-    KvType kv;
-    int length;           // -n: positions of a window, the longest haystack
-    const char *heading;  // `#` lines, printed above the table once nothing more can be wrong with what was asked
+    int length;          // -n: positions of a window, the longest haystack, or how deep a bench goes
+    const int32_t *ids;  // (n_ids) of the text, without BOS; NULL: none
+    size_t n_ids;
 } Measurement;
+
+// The length without -n: enough to see what happens past the trained context, but at most `most`.
+int measured_length(const Model *model, size_t most);
+
+// The ids of a file to measure, which the caller frees: the tokenizer's, without BOS, or, where that is NULL, those
+// that the file lists. All are in the model's vocabulary.
+int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
+
+// Perplexity of `samples` windows, spread evenly over the text, each read as one prompt behind BOS, if there is one.
+// Prints a row per bucket of positions and a last one per method: method from to tokens nll ppl (from <= p < to; nll is
+// the mean of -ln p(token), ppl is exp(nll)), or with per_token a row per position: method position token nll.
+bool measure_perplexity(const Measurement *m, Error *err);
+
+// The passkey task: a 5-digit key in a haystack of filler, asked for at the end. Lengths double from half the trained
+// context to m->length, depths go from 0 (the key stands first) to 1 (last). Prints method length depth trials correct
+// accuracy. *passed: no method's overall accuracy is below --min-accuracy; standard error says so when one is.
+bool measure_passkey(const Measurement *m, bool *passed, Error *err);
+
+// Times the first method: reading a short prompt and one of m->length positions, and decoding at the start and behind
+// m->length positions, each the median of several runs on the same made-up tokens. Prints two yardsticks as `#` lines
+// (how fast all threads read the model file, and a float32 matrix product), and a row per phase: phase depth tokens
+// seconds tokens_per_s gbytes_per_s, counting weights and key-value cache once for each token that is decoded, or once
+// for a prompt. On standard error: the share that decoding reaches of the speed at which threads read as many bytes.
+bool bench(const Measurement *m, Error *err);
+
+// What a method does to every pair of a head at `length` positions: `# key` lines and a row per pair. With `plot` also
+// a picture on standard error, one bar per pair, from interpolated (left) to kept (right).
+void explain_pairs(const RopePlan *plan, int length, bool plot);
+
+// The settings in force as a rope_scaling block (JSON) for Hugging Face and vLLM, and on # lines llama.cpp's options.
+// False with the reason when those programs have no such method.
+bool explain_json(const RopePlan *plan, Error *err);
 
 // A new session of a plan. The memory it takes is said on standard error, once it has been got.
 Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err);
 
-// Perplexity of `samples` windows of `length` positions, spread evenly over the n_ids ids, each read as one prompt.
-// bos >= 0 is put in front of every window and counts as its first position. Prints one row per bucket of positions
-// and a last one per method (columns: method from to tokens nll ppl; positions from <= p < to), or with per_token one
-// row per position (method position token nll). False with the reason on failure.
-bool measure_perplexity(const Measurement *m, const int32_t *ids, size_t n_ids, int bos, int samples, bool per_token,
-                        Error *err);
+// For the measurements themselves. The `#` lines that every table begins with:
+void print_heading(const Measurement *m, const char *what);
 
-// The passkey task (Mohtashami and Jaggi, arXiv 2305.16300): a 5-digit key in a haystack of filler, asked for at the end.
-// Lengths double from half the trained context to `length`, depths go from 0 (the key stands first) to 1 (last).
-// Prints method length depth trials correct accuracy. *worst is the lowest overall accuracy of a method.
-bool measure_passkey(const Measurement *m, int trials, uint64_t seed, double *worst, Error *err);
+// The method whose turn it is.
+typedef struct {
+    const Measurement *m;
+    const RopePlan *plan;
+    Session *session;     // for m->length positions, nothing read yet
+    int part;             // it is that one of m->n_plans
+    double start, shown;  // seconds: when the first one began, and when progress was last shown
+} Method;
 
-#endif
+typedef bool Work(void *job, Method *method, Error *err);
+
+// Shows, a few times a second and only on a terminal, that the share `done` of the method's work is done.
+void show_progress(Method *method, double done);
+
+// Prints heading and columns, then calls `work` for one method after another, to print its rows. Makes sure at first
+// that there is memory for each of them, so that the last one is not refused after the first has taken an hour.
+bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err);

@@ -1,27 +1,26 @@
-// A model file, mapped and checked: its configuration and where each tensor lies. docs/format.md is the layout.
-#ifndef MODEL_H
-#define MODEL_H
+// A model: its configuration, and the tensors where they lie in the mapped file. docs/format.md is the layout.
+#pragma once
 
 #include "../../rope.h"
-#include "../forward/matmul.h"
 #include "../util.h"
+#include "matrix.h"
 
-enum { MODEL_MAGIC = 0x616b3432, MAX_EOS = 8 };
+enum { MAX_EOS = 8 };
 
 typedef struct {
     int version;  // of the file: 0, 1, 2 (llama2.c) or 3
     WeightType weight_type;
-    int dim;         // width of the residual stream
-    int hidden_dim;  // width of the feed-forward layer
+    int64_t dim;         // width of the residual stream
+    int64_t hidden_dim;  // width of the feed-forward layer
     int n_layers;
     int n_heads;
-    int n_kv_heads;  // divides n_heads
-    int head_dim;    // even; need not be dim / n_heads
+    int n_kv_heads;    // divides n_heads
+    int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
     int seq_len;         // the context that the model is meant for
     int sliding_window;  // positions that a query sees, itself included; 0: all
     bool shared_classifier;
-    float norm_eps;
+    double norm_eps;
     int bos_id;  // -1: none
     int n_eos;
     int eos_ids[MAX_EOS];
@@ -47,9 +46,7 @@ typedef struct {
     Matrix classifier;        // (vocab_size, dim)
 } Model;
 
-// Maps and checks a model file of any version. The weights are used where they lie until model_close.
-// False with the reason when the file is not exactly what its header says.
+// Maps and checks a model file of any version; the weights are used where they lie until model_close. False with the
+// reason, and nothing to close, when the file is not exactly what its header says.
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);
-
-#endif

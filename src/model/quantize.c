@@ -1,7 +1,9 @@
+// Quantizing a model: each matrix some hundred rows at a time, on all threads, into a new file of version 3.
 #define _POSIX_C_SOURCE 200809L
 #include "quantize.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,82 +11,45 @@
 #include <unistd.h>
 
 #include "../forward/kernels.h"
+#include "header.h"
 
 enum { ROWS_AT_A_TIME = 256 };
 
-// Sums over a class of tensors, for its QuantizeError.
-typedef struct {
-    double worst, differences, weights;  // the largest |difference|, the sums of |difference| and |weight|
-    double count;
-} Tally;
-
+// The new file, as far as it is written.
 typedef struct {
     FILE *file;
+    const char *path;  // what the file is to be called
     const volatile sig_atomic_t *stop;
-    size_t offset;
-    bool failed;
-    int reason;  // errno of the first failure
     WeightType type;
-    Tally tallies[N_TENSOR_CLASSES];
+    int group_size;
+    QuantizeError *errors;
+    Error *err;
+    bool failed;  // for the reason in *err; nothing is written any more
+    size_t offset;
 } Writer;
 
-static const char *const class_names[N_TENSOR_CLASSES] = {"embedding", "attention", "feed-forward", "classifier"};
-enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER };
+static void give_up(Writer *w, const char *what) {
+    if (!w->failed) fail(w->err, "%s: cannot %s (%s)", w->path, what, strerror(errno));
+    w->failed = true;
+}
 
+// Writes what begins at the next multiple of 64 bytes.
 static void put(Writer *w, const void *data, size_t n) {
-    if (*w->stop && !w->failed) w->failed = true, w->reason = EINTR;
-    if (n > 0 && !w->failed && fwrite(data, 1, n, w->file) != n) w->failed = true, w->reason = errno;
-    w->offset += n;
-}
-
-static void put_padding(Writer *w) {
     static const uint8_t zeros[64];
-    put(w, zeros, (64 - w->offset % 64) % 64);
+    size_t padding = (64 - w->offset % 64) % 64;
+    if (*w->stop) errno = EINTR;
+    if (*w->stop || (!w->failed && (fwrite(zeros, 1, padding, w->file) != padding || fwrite(data, 1, n, w->file) != n)))
+        give_up(w, "write");
+    w->offset += padding + n;
 }
 
-static void set_u32(uint8_t *p, int x) {
-    uint32_t bits = (uint32_t)x;
-    memcpy(p, &bits, 4);
-}
+// The nearest of q4's 16 values: -8 to 7.
+static float q4_value(float x, float scale) { return rintf(fminf(fmaxf(x / scale, -8), 7)); }
 
-static void set_f64(uint8_t *p, double x) { memcpy(p, &x, 8); }
-
-static void put_header(Writer *w, const ModelConfig *c, const RopeConfig *r) {
-    uint8_t h[256] = {0};
-    int n_longrope = r->short_factors ? r->head_dim / 2 : 0;
-    set_u32(h, MODEL_MAGIC), set_u32(h + 4, 3), set_u32(h + 8, (int)w->type),
-        set_u32(h + 12, w->type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP);
-    set_u32(h + 16, c->dim), set_u32(h + 20, c->hidden_dim), set_u32(h + 24, c->n_layers), set_u32(h + 28, c->n_heads);
-    set_u32(h + 32, c->n_kv_heads), set_u32(h + 36, c->head_dim), set_u32(h + 40, c->vocab_size),
-        set_u32(h + 44, c->seq_len);
-    set_u32(h + 48, c->shared_classifier), set_u32(h + 52, c->sliding_window);
-    // The float that runs, in the shortest decimals that give it: 1e-5f is written as 1e-5 and not as 0.00000999999974738.
-    char eps[32];
-    snprintf(eps, sizeof eps, "%.7g", (double)c->norm_eps);
-    set_f64(h + 56, strtod(eps, NULL));
-    set_u32(h + 64, c->bos_id), set_u32(h + 68, c->n_eos);
-    for (int i = 0; i < c->n_eos; i++) set_u32(h + 72 + 4 * i, c->eos_ids[i]);
-    set_u32(h + 104, r->method), set_u32(h + 108, r->dynamic);
-    set_f64(h + 112, r->theta), set_f64(h + 120, r->factor);
-    set_u32(h + 128, r->train_ctx), set_u32(h + 132, (int)r->ramp), set_u32(h + 136, r->truncate);
-    set_f64(h + 144, r->beta_fast), set_f64(h + 152, r->beta_slow), set_f64(h + 160, r->attention_factor);
-    set_f64(h + 168, r->mscale), set_f64(h + 176, r->mscale_all_dim);
-    set_f64(h + 184, r->low_freq_factor), set_f64(h + 192, r->high_freq_factor);
-    set_u32(h + 200, n_longrope);
-    put(w, h, sizeof h);
-    put(w, r->short_factors, (size_t)n_longrope * 8);
-    put(w, r->long_factors, (size_t)n_longrope * 8);
-}
-
-static void put_vector(Writer *w, const float *x, int n) {
-    put_padding(w);
-    put(w, x, (size_t)n * 4);
-}
-
-// Of some scales around the one that puts the largest value at -8, the one with the least squared error. Rounded to float16, as it is stored.
-static uint16_t best_q4_scale(const float x[Q4_GROUP]) {
-    float extreme = 0, least = INFINITY;
-    uint16_t best = 0;
+// Of some scales around the one that puts the largest value at -8, the one with the least squared error: a float16.
+// 0 when all values are 0.
+static float best_q4_scale(const float x[Q4_GROUP]) {
+    float extreme = 0, least = INFINITY, best = 0;
     for (int i = 0; i < Q4_GROUP; i++)
         if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
     for (int step = -6; step <= 6 && extreme != 0; step++) {
@@ -93,167 +58,134 @@ static uint16_t best_q4_scale(const float x[Q4_GROUP]) {
         f32_to_f16(&half, &scale, 1);
         f16_to_f32(&scale, &half, 1);
         for (int i = 0; i < Q4_GROUP; i++) {
-            float difference = x[i] - scale * rintf(fminf(fmaxf(x[i] / scale, -8), 7));
+            float difference = x[i] - scale * q4_value(x[i], scale);
             error += difference * difference;
         }
-        if (error < least) least = error, best = half;
+        if (error < least) best = scale;
+        least = fminf(least, error);
     }
     return best;
 }
 
-// Packs Q4_PACK values: byte j holds value j in its low half and value j + 32 in its high half, each round(x / scale) + 8.
-static void pack_q4(const float x[Q4_PACK], uint8_t out[Q4_PACK / 2], uint16_t scales[2]) {
-    memset(out, 0, Q4_PACK / 2);
-    for (int half = 0; half < 2; half++) {
-        const float *group = x + half * Q4_GROUP;
-        float scale;
-        scales[half] = best_q4_scale(group);
-        f16_to_f32(&scale, &scales[half], 1);
+// A row into packs (matrix.c has their layout). x has room for its last pack to be filled up with zeros.
+static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) {
+    int64_t n_groups = 2 * groups_of(cols);
+    for (int64_t i = cols; i < n_groups * Q4_GROUP; i++) x[i] = 0;
+    for (int64_t g = 0; g < n_groups; g++) {
+        const float *group = x + g * Q4_GROUP, scale = best_q4_scale(group);
+        uint8_t *pack = packs + g / 2 * (Q4_PACK / 2);
+        f32_to_f16(&scales[g], &scale, 1);
         for (int i = 0; i < Q4_GROUP; i++) {
-            int v = scale != 0 ? (int)rintf(fminf(fmaxf(group[i] / scale, -8), 7)) + 8 : 8;
-            out[i] |= (uint8_t)(v << 4 * half);
+            int value = scale != 0 ? (int)q4_value(group[i], scale) + 8 : 8;
+            pack[i] = (uint8_t)(g % 2 ? pack[i] | value << 4 : value);
         }
     }
 }
 
-// What a quantized row consists of.
-typedef struct {
-    size_t value_bytes, scale_bytes;
-} RowSize;
-
-static RowSize row_size(WeightType type, size_t cols) {
-    size_t groups = (cols + Q8_GROUP - 1) / Q8_GROUP;  // of 64 columns in both types
-    if (type == WEIGHT_Q4) return (RowSize){groups * Q4_PACK / 2, groups * 2 * sizeof(uint16_t)};
-    return (RowSize){cols, groups * sizeof(float)};
+static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scales) {
+    for (int64_t col = 0; col < cols; col += Q8_GROUP)
+        *scales++ = f32_to_i8(values + col, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
 }
 
-// `x` has room for its last group of 64 to be filled up with zeros.
-static void quantize_row(WeightType type, float *x, size_t cols, uint8_t *values, uint8_t *scales) {
-    for (size_t g = 0; g * Q8_GROUP < cols; g++) {
-        size_t first = g * Q8_GROUP, count = cols - first < Q8_GROUP ? cols - first : Q8_GROUP;
-        if (type == WEIGHT_Q4) {
-            for (size_t i = count; i < Q4_PACK; i++) x[first + i] = 0;
-            pack_q4(x + first, values + g * (Q4_PACK / 2), (uint16_t *)(void *)scales + 2 * g);
-        } else {
-            ((float *)(void *)scales)[g] = f32_to_i8((int8_t *)values + first, x + first, count);
-        }
-    }
-}
-
-static void tally_row(Tally *t, const float *before, const float *after, size_t n) {
-    for (size_t i = 0; i < n; i++) {
+// Of one row: sums, of which shares are made when all are added up.
+static QuantizeError compare(const float *before, const float *after, int64_t n) {
+    QuantizeError e = {0};
+    for (int64_t i = 0; i < n; i++) {
         double difference = fabs((double)before[i] - (double)after[i]);
-        t->worst = fmax(t->worst, difference);
-        t->differences += difference;
-        t->weights += fabs((double)before[i]);
+        e.worst = fmax(e.worst, difference);
+        e.mean += difference;
+        e.weights += fabs((double)before[i]);
     }
-    t->count += (double)n;
+    return e;
 }
 
-// Room for quantizing a matrix: some hundred rows at a time, and the scales of all rows, which follow the values in the file.
-typedef struct {
-    float *before, *after;  // (ROWS_AT_A_TIME, cols in whole groups)
-    uint8_t *values, *scales;
-    Tally *tallies;  // of the rows at hand
-} Room;
-
-static bool get_room(Room *room, const Matrix *m, RowSize size, size_t stride, Error *err) {
-    return (room->before = alloc_array(ROWS_AT_A_TIME, stride * sizeof(float), "rows to quantize", err)) &&
-           (room->after = alloc_array(ROWS_AT_A_TIME, stride * sizeof(float), "rows to quantize", err)) &&
-           (room->values = alloc_array(ROWS_AT_A_TIME, size.value_bytes, "quantized rows", err)) &&
-           (room->scales = alloc_array((size_t)m->rows, size.scale_bytes, "scales", err)) &&
-           (room->tallies = alloc_array(ROWS_AT_A_TIME, sizeof(Tally), "errors of rows", err));
-}
-
-static void free_room(Room *room) {
-    free(room->before);
-    free(room->after);
-    free(room->values);
-    free(room->scales);
-    free(room->tallies);
-}
-
-// Rows are quantized by all threads and written in order; so are their errors added up.
-static bool put_matrix(Writer *w, const Matrix *m, int tensor_class, Error *err) {
-    size_t cols = (size_t)m->cols, stride = (cols + Q8_GROUP - 1) / Q8_GROUP * Q8_GROUP;
-    RowSize size = row_size(w->type, cols);
-    Room room = {0};
-    bool ok = get_room(&room, m, size, stride, err);
-    put_padding(w);
-    for (int row = 0; ok && row < m->rows && !w->failed; row += ROWS_AT_A_TIME) {
-        int n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
-        uint8_t *scales = room.scales + (size_t)row * size.scale_bytes;
-        Matrix quantized = {w->type, n, m->cols, room.values, scales, w->type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP,
-                            false};
+// Quantizes `from` from `row` on into the rows of `to`, reads them back and compares, on all threads. `floats` has room
+// for each row twice, in whole groups of 64.
+static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, float *floats, QuantizeError *errors) {
+    int64_t cols = from->cols, stride = groups_of(cols) * Q8_GROUP;
 #pragma omp parallel for
-        for (int i = 0; i < n; i++) {
-            float *before = room.before + (size_t)i * stride, *after = room.after + (size_t)i * stride;
-            matrix_row(m, row + i, 0, m->cols, before);
-            quantize_row(w->type, before, cols, room.values + (size_t)i * size.value_bytes,
-                         scales + (size_t)i * size.scale_bytes);
-            matrix_row(&quantized, i, 0, m->cols, after);
-            room.tallies[i] = (Tally){0};
-            tally_row(&room.tallies[i], before, after, cols);
-        }
-        Tally *sum = &w->tallies[tensor_class];
-        for (int i = 0; i < n; i++) {
-            sum->worst = fmax(sum->worst, room.tallies[i].worst);
-            sum->differences += room.tallies[i].differences;
-            sum->weights += room.tallies[i].weights;
-            sum->count += room.tallies[i].count;
-        }
-        put(w, room.values, (size_t)n * size.value_bytes);
+    for (int64_t i = 0; i < to->rows; i++) {
+        float *before = floats + 2 * i * stride, *after = before + stride;
+        void *values = (void *)group_values(to, i, 0), *scales = (void *)group_scales(to, i, 0);
+        matrix_row(from, row + i, 0, cols, before);
+        if (to->type == WEIGHT_Q4) row_to_q4(before, cols, values, scales);
+        else row_to_q8(before, cols, values, scales);
+        matrix_row(to, i, 0, cols, after);
+        errors[i] = compare(before, after, cols);
     }
-    put_padding(w);
-    if (ok) put(w, room.scales, (size_t)m->rows * size.scale_bytes);
-    free_room(&room);
-    return ok;
 }
 
-static bool put_model(Writer *w, const Model *m, Error *err) {
-    const ModelConfig *c = &m->config;
-    put_header(w, c, &m->rope);
-    if (!put_matrix(w, &m->embedding, EMBEDDING, err)) return false;
-    for (int l = 0; l < c->n_layers; l++) {
-        const Layer *layer = &m->layers[l];
-        const Matrix *attention[] = {&layer->wq, &layer->wk, &layer->wv, &layer->wo},
-                     *feed_forward[] = {&layer->w1, &layer->w3, &layer->w2};
-        put_vector(w, layer->attention_norm, c->dim);
-        for (int i = 0; i < 4; i++)
-            if (!put_matrix(w, attention[i], ATTENTION, err)) return false;
-        put_vector(w, layer->ffn_norm, c->dim);
-        for (int i = 0; i < 3; i++)
-            if (!put_matrix(w, feed_forward[i], FEED_FORWARD, err)) return false;
+// All values, some rows at a time, then all scales. Rows are written, and their errors added up, in order, so that
+// neither depends on the number of threads.
+static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
+    size_t groups = groups_of(m->cols), scale_bytes = groups * sizeof(float);  // or two float16
+    size_t value_bytes = w->type == WEIGHT_Q4 ? groups * (Q4_PACK / 2) : (size_t)m->cols;
+    size_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
+    size_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
+    QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[tensor_class];
+    float *floats = w->failed ? NULL : alloc_array(bytes, 1, "rows to quantize", w->err);
+    w->failed = !floats;
+    if (!floats) return;
+    uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
+    for (int64_t row = 0, n; row < m->rows && !w->failed; row += n) {
+        n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
+        const Matrix to = {w->type, n, m->cols, values, scales + row * scale_bytes, w->group_size, false};
+        quantize_rows(m, row, &to, floats, errors);
+        for (const QuantizeError *e = errors; e < errors + n; e++) {
+            sum->worst = fmax(sum->worst, e->worst);
+            sum->mean += e->mean;
+            sum->weights += e->weights;
+        }
+        sum->count += (double)(n * m->cols);
+        put(w, values, n * value_bytes);
     }
-    put_vector(w, m->final_norm, c->dim);
-    if (!c->shared_classifier && !put_matrix(w, &m->classifier, CLASSIFIER, err)) return false;
-    put_padding(w);
-    return true;
+    put(w, scales, m->rows * scale_bytes);
+    free(floats);
+}
+
+static void put_model(Writer *w, const Model *m) {
+    const ModelConfig *c = &m->config;
+    uint8_t bytes[HEADER_BYTES];
+    Header h = {.config = *c, .rope = m->rope, .group_size = w->group_size};
+    h.config.weight_type = w->type;
+    h.n_longrope = m->rope.short_factors ? m->rope.head_dim / 2 : 0;
+    header_write(h, bytes);
+    put(w, bytes, sizeof bytes);
+    if (h.n_longrope) put(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double));  // the long ones follow them
+    put_matrix(w, &m->embedding, EMBEDDING);
+    for (const Layer *layer = m->layers; layer < m->layers + c->n_layers && !w->failed; layer++) {
+        put(w, layer->attention_norm, c->dim * sizeof(float));
+        put_matrix(w, &layer->wq, ATTENTION);
+        put_matrix(w, &layer->wk, ATTENTION);
+        put_matrix(w, &layer->wv, ATTENTION);
+        put_matrix(w, &layer->wo, ATTENTION);
+        put(w, layer->ffn_norm, c->dim * sizeof(float));
+        put_matrix(w, &layer->w1, FEED_FORWARD);
+        put_matrix(w, &layer->w3, FEED_FORWARD);
+        put_matrix(w, &layer->w2, FEED_FORWARD);
+    }
+    put(w, m->final_norm, c->dim * sizeof(float));
+    if (!c->shared_classifier) put_matrix(w, &m->classifier, CLASSIFIER);
+    put(w, "", 0);
 }
 
 bool model_quantize(const Model *m, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
                     QuantizeError errors[N_TENSOR_CLASSES], Error *err) {
-    size_t length = strlen(out_path);
-    char *temporary = alloc_array(length + 32, 1, "a file name", err);
-    if (!temporary) return false;
-    snprintf(temporary, length + 32, "%s.tmp.%ld", out_path, (long)getpid());
-    Writer w = {.file = fopen(temporary, "wbx"), .stop = stop, .type = type};
-    bool ok = w.file != NULL;
-    if (!ok) fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
-    if (ok) {
-        ok = put_model(&w, m, err);
-        if (fclose(w.file) != 0 && !w.failed) w.failed = true, w.reason = errno;
-        if (ok && w.failed) ok = fail(err, "%s: cannot write (%s)", out_path, strerror(w.reason));
-        if (ok && rename(temporary, out_path) != 0)
-            ok = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));
-        if (!ok) remove(temporary);
+    static const char *const names[N_TENSOR_CLASSES] = {"embedding", "attention", "feed-forward", "classifier"};
+    char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
+    snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
+    int group_size = type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP;
+    Writer w = {fopen(temporary, "wbx"), out_path, stop, type, group_size, errors, err, false, 0};
+    if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
+    for (int i = 0; i < N_TENSOR_CLASSES; i++) errors[i] = (QuantizeError){.name = names[i]};
+    put_model(&w, m);
+    if (fclose(w.file) != 0) give_up(&w, "write");
+    if (!w.failed && rename(temporary, out_path) != 0) give_up(&w, "rename to it");
+    if (w.failed) remove(temporary);
+    for (QuantizeError *e = errors; e < errors + N_TENSOR_CLASSES; e++) {
+        double weights = e->weights > 0 ? e->weights : 1;
+        e->worst *= e->count / weights;
+        e->mean /= weights;
     }
-    free(temporary);
-    for (int i = 0; i < N_TENSOR_CLASSES; i++) {
-        const Tally *t = &w.tallies[i];
-        double mean_weight = t->weights > 0 ? t->weights / t->count : 1;
-        errors[i] = (QuantizeError){class_names[i], t->worst / mean_weight,
-                                    t->count > 0 ? t->differences / t->count / mean_weight : 0};
-    }
-    return ok;
+    return !w.failed;
 }

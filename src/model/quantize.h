@@ -1,25 +1,22 @@
 // Shrinking a model: q8 and q4 copies in version 3 (docs/format.md).
-#ifndef QUANTIZE_H
-#define QUANTIZE_H
+#pragma once
 
 #include <signal.h>
 
 #include "model.h"
 
-// What rounding did to one class of tensors: differences between weights before and after, as shares of the class's mean
-// absolute weight.
+// What rounding did to one class of tensors. Differences are between weights before and after.
 typedef struct {
     const char *name;
-    double worst, mean;
+    double worst, mean;     // |difference|, as shares of the mean |weight|
+    double weights, count;  // the sum of |weight|; how many there are
 } QuantizeError;
 
-enum { N_TENSOR_CLASSES = 4 };  // embedding, attention, feed-forward, classifier
+enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_TENSOR_CLASSES };
 
 // Writes a version 3 copy with every matrix quantized to `type` (q8 or q4), on all threads, to a temporary name that is
-// renamed when all is written; the bytes do not depend on the number of threads. Norms stay float32. errors[] is filled, a
-// class that the model does not have (a shared classifier) with zeros. False with the reason, and nothing left behind, on failure
-// and when *stop becomes true, which a signal may do.
+// renamed when all is written; the bytes do not depend on the number of threads. Norms stay float32. errors[] is
+// filled, worst and mean with 0 for a class that the model does not have (a shared classifier). False with the reason,
+// and nothing left behind, on failure and when *stop becomes true, which a signal may do.
 bool model_quantize(const Model *model, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
                     QuantizeError errors[N_TENSOR_CLASSES], Error *err);
-
-#endif

@@ -1,3 +1,4 @@
+// The turns of a conversation as token ids, by the templates that Llama 2 and Llama 3 were published with.
 #include "chat.h"
 
 #include <limits.h>
@@ -5,96 +6,76 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ids that grow. `failed` once something could not be added: all that follows is without effect.
+// Ids that grow, and memory for the text of a message. What adds to them is false with the reason in err.
 typedef struct {
     const Tokenizer *tokenizer;
+    char *text;
+    size_t capacity, n;  // of text, of ids
     int32_t *ids;
-    size_t n;
-    bool failed;
     Error *err;
 } Turn;
 
-static void add(Turn *t, const int32_t *ids, size_t n) {
-    if (t->failed || n == 0) return;
+static bool add(Turn *t, const int32_t *ids, size_t n) {
+    if (n == 0) return true;
     int32_t *grown = t->n + n <= INT_MAX ? realloc(t->ids, (t->n + n) * sizeof *grown) : NULL;
-    if (!grown) {
-        t->failed = !fail(t->err, "no memory for a turn of %zu tokens", t->n + n);
-        return;
-    }
+    if (!grown) return fail(t->err, "no memory for a turn of %zu tokens", t->n + n);
     memcpy(grown + t->n, ids, n * sizeof *grown);
     t->ids = grown;
     t->n += n;
+    return true;
 }
 
-static void add_id(Turn *t, int id) {
-    if (id >= 0) add(t, &(int32_t){id}, 1);
-}
+static bool add_id(Turn *t, int id) { return id < 0 || add(t, &(int32_t){id}, 1); }
+static bool add_special(Turn *t, const char *spelling) { return add_id(t, tokenizer_special(t->tokenizer, spelling)); }
 
-static void add_text(Turn *t, const char *text, size_t length) {
+static bool add_text(Turn *t, const char *text, size_t length) {
     size_t n;
-    int32_t *ids = t->failed ? NULL : tokenizer_encode(t->tokenizer, text, length, &n, t->err);
-    if (ids) add(t, ids, n);
-    else t->failed = true;
+    int32_t *ids = tokenizer_encode(t->tokenizer, text, length, &n, t->err);
+    bool ok = ids && add(t, ids, n);
     free(ids);
+    return ok;
 }
 
 int chat_end_of_turn(const Tokenizer *tokenizer) { return tokenizer_special(tokenizer, "<|eot_id|>"); }
 
 // Llama 2: <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s><s>[INST] user [/INST] ...
-static void add_llama2(Turn *t, const char *system_prompt, const char *user) {
-    size_t room = strlen(system_prompt) + strlen(user) + 64;
-    char *text = alloc_array(room, 1, "a turn", t->err);
-    if (!text) {
-        t->failed = true;
-        return;
-    }
-    if (system_prompt[0]) snprintf(text, room, "[INST] <<SYS>>\n%s\n<</SYS>>\n\n%s [/INST]", system_prompt, user);
-    else snprintf(text, room, "[INST] %s [/INST]", user);
-    add_id(t, tokenizer_bos(t->tokenizer));
-    add_text(t, text, strlen(text));
-    free(text);
+static bool add_llama2(Turn *t, const char *system_prompt, const char *user) {
+    if (system_prompt[0])
+        snprintf(t->text, t->capacity, "[INST] <<SYS>>\n%s\n<</SYS>>\n\n%s [/INST]", system_prompt, user);
+    else snprintf(t->text, t->capacity, "[INST] %s [/INST]", user);
+    return add_id(t, tokenizer_bos(t->tokenizer)) && add_text(t, t->text, strlen(t->text));
 }
 
-// One message of Llama 3's, without its end: <|start_header_id|>role<|end_header_id|>\n\ntext, the text trimmed as in the
-// published template. The special tokens are put in as ids; in a text their spelling is text, so no prompt can forge a turn.
-static void add_llama3_message(Turn *t, const char *role, const char *text) {
+// One message of Llama 3's, without its end: <|start_header_id|>role<|end_header_id|>\n\ntext, trimmed as in the
+// published template. The special tokens are put in as ids; their spelling is text, so no prompt can forge a turn.
+static bool add_llama3(Turn *t, const char *role, const char *text) {
     static const char spaces[] = " \t\r\n\v\f";
-    text += strspn(text, spaces);
-    size_t length = strlen(text);
-    while (length > 0 && strchr(spaces, text[length - 1])) length--;
-    add_id(t, tokenizer_special(t->tokenizer, "<|start_header_id|>"));
-    add_text(t, role, strlen(role));
-    add_id(t, tokenizer_special(t->tokenizer, "<|end_header_id|>"));
-    char *body = alloc_array(length + 2, 1, "a turn", t->err);
-    if (!body) {
-        t->failed = true;
-        return;
-    }
-    memcpy(body, "\n\n", 2);
-    memcpy(body + 2, text, length);
-    add_text(t, body, length + 2);
-    free(body);
+    snprintf(t->text, t->capacity, "\n\n%s", text + strspn(text, spaces));
+    size_t length = strlen(t->text);
+    while (length > 2 && strchr(spaces, t->text[length - 1])) length--;
+    return add_special(t, "<|start_header_id|>") && add_text(t, role, strlen(role)) &&
+           add_special(t, "<|end_header_id|>") && add_text(t, t->text, length);
+}
+
+static bool add_turn(Turn *t, bool first, const char *system_prompt, const char *user, int before) {
+    if (!add_id(t, before)) return false;
+    if (tokenizer_special(t->tokenizer, "<|start_header_id|>") < 0) return add_llama2(t, system_prompt, user);
+    int end = chat_end_of_turn(t->tokenizer);
+    return (!first || add_id(t, tokenizer_bos(t->tokenizer))) &&
+           (!system_prompt[0] || (add_llama3(t, "system", system_prompt) && add_id(t, end))) &&
+           add_llama3(t, "user", user) && add_id(t, end) && add_llama3(t, "assistant", "");
 }
 
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
                    int *n, Error *err) {
-    Turn t = {.tokenizer = tokenizer, .err = err};
-    add_id(&t, before);
-    if (tokenizer_special(tokenizer, "<|start_header_id|>") < 0) {
-        add_llama2(&t, first ? system_prompt : "", user);
-    } else {
-        if (first) add_id(&t, tokenizer_bos(tokenizer));
-        if (first && system_prompt[0]) {
-            add_llama3_message(&t, "system", system_prompt);
-            add_id(&t, chat_end_of_turn(tokenizer));
-        }
-        add_llama3_message(&t, "user", user);
-        add_id(&t, chat_end_of_turn(tokenizer));
-        add_llama3_message(&t, "assistant", "");
-    }
+    if (!first) system_prompt = "";
+    Turn t = {.tokenizer = tokenizer, .capacity = strlen(system_prompt) + strlen(user) + 64, .err = err};
+    t.text = alloc_array(t.capacity, 1, "a turn", err);
+    bool ok = t.text && add_turn(&t, first, system_prompt, user, before);
+    if (ok && !t.ids) ok = fail(err, "the turn is empty");
+    free(t.text);
     *n = (int)t.n;
-    if (!t.failed && t.ids) return t.ids;
-    if (!t.failed) fail(err, "the turn is empty");
+    if (ok) return t.ids;
     free(t.ids);
     return NULL;
 }

@@ -1,12 +1,13 @@
-// Characters: where they end in UTF-8, and whether they are letters, numbers or spaces to the libraries' regexes.
-#ifndef UNICODE_H
-#define UNICODE_H
+// Characters: where they end in UTF-8, whether the libraries' regexes take them for letters, numbers or spaces, and the
+// words that byte-level BPE splits a text into before it merges.
+#pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// What the n >= 1 bytes at `text` begin with: a character (its length, 1 to 4), the beginning of one (0), or a byte that no
-// character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
+// What the n >= 1 bytes at `text` begin with: a character (its length, 1 to 4), the beginning of one (0), or a byte
+// that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
 int utf8_scan(const char *text, size_t n);
 
 // The code point that the n >= 1 bytes at `text` begin with, and its length; U+FFFD of length 1 where none begins.
@@ -16,4 +17,18 @@ uint32_t utf8_decode(const char *text, size_t n, size_t *length);
 enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
 int unicode_class(uint32_t code);
 
-#endif
+// The split patterns by their numbers in tokenizer.bin: the libraries' regexes, which stand in split.c.
+enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, LAST_SPLIT = SPLIT_DIGITS_GPT2 };
+
+// The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
+size_t split_word(int split, const char *text, size_t n);
+
+// Lets go of decoded bytes only in whole UTF-8 characters, so that a terminal never sees half of one. Starts as {0}.
+typedef struct {
+    char pending[4];  // the beginning of a character
+    size_t n_pending;
+} Utf8Stream;
+
+// Takes `length` bytes and writes to `out` (capacity at least length + 4) the characters that are complete; returns how
+// many bytes. What can never become a character is dropped, as llama2.c does not print it.
+size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The fuzzers' seeds: a few small inputs of every kind for each target, and what was found before (regressions/TARGET-NAME).
+"""The fuzzers' seeds: a few small inputs of every kind for each target, and what was found
+before (regressions/TARGET-NAME).
 
     python3 tests/fuzz/seeds.py FOLDER     writes them to FOLDER/TARGET/NAME
 """
@@ -15,13 +16,18 @@ from test_hostile import SMALL, models
 from test_legacy import write_legacy
 
 REGRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'regressions')
-TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ', "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
+TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ',
+         "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
          b'\xff\xc3 \xe2\x96 \xf0\x9f\x98 \0 a\xc3[\xc3\xa9', 'the the ' * 20]
-COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text', 'm.bin --ppl f -n 1024 --rope none,yarn:factor=4,8,16:ramp=turns,dynamic --samples 3 --ids',
-            'm.bin --passkey --rope all --trials 3 --min-accuracy=0.5 -s 7', '--explain --head-dim 64 --theta 1e4 --train-ctx=512 -n 0 --plot',
-            'm.bin --quantize q4 out.bin', 'm.bin --rope-json --rope llama3 --low-freq-factor 1 --high-freq-factor 4 --factor 8',
-            'm.bin -m chat -y s --kv q8 --window 64 --sinks 4 --ignore-eos -z z', 'm.bin --rope dynamic-ntk-by-parts --beta-fast 32 --beta-slow 1 --ramp dims',
-            'm.bin --rope longrope --attn-factor 1.2 -p 0.9 -f - --threads 2', 'm.bin --ppl f --rope window,linear:window=5:sinks=2 --per-token', '--help']
+COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
+            'm.bin --ppl f -n 1024 --rope none,yarn:factor=4,8,16:ramp=turns,dynamic --samples 3 --ids',
+            'm.bin --passkey --rope all --trials 3 --min-accuracy=0.5 -s 7',
+            '--explain --head-dim 64 --theta 1e4 --train-ctx=512 -n 0 --plot', 'm.bin --quantize q4 out.bin',
+            'm.bin --rope-json --rope llama3 --low-freq-factor 1 --high-freq-factor 4 --factor 8',
+            'm.bin -m chat -y s --kv q8 --window 64 --sinks 4 --ignore-eos -z z',
+            'm.bin --rope dynamic-ntk-by-parts --beta-fast 32 --beta-slow 1 --ramp dims',
+            'm.bin --rope longrope --attn-factor 1.2 -p 0.9 -f - --threads 2',
+            'm.bin --ppl f --rope window,linear:window=5:sinks=2 --per-token', '--help']
 # A name that has just no room, one that has just enough, and a method more than a list may have.
 COMMANDS += ['m.bin --ppl f --rope yarn:factor=' + '0' * n + '2' + ':ramp=dims' * 11 for n in range(34, 39)]
 COMMANDS += ['m.bin --ppl f --rope ' + 'none,' * n + 'none' for n in (255, 256)]
@@ -42,16 +48,19 @@ def tokenizers():
         yield 'sentencepiece-%d' % flags, plain + struct.pack('<3I2iIi', 0x31544b54, 0, flags, 1, 0, 1, 2) + types
     tokens = [b'<s>', b'<|start_header_id|>'] + [bytes([b]) for b in range(256)] + [b'aa', b'aaa', b'[u]']
     merges = struct.pack('<6i', 2 + 97, 2 + 97, 258, 258, 2 + 97, 259)
-    vocabulary = struct.pack('<i', len(tokens)) + b''.join(struct.pack('<fi', 0, len(token)) + token for token in tokens)
+    vocabulary = struct.pack('<i', len(tokens)) + b''.join(struct.pack('<fi', 0, len(token)) + token
+                                                           for token in tokens)
     for split, flags in (1, 8), (2, 1), (3, 0):
-        trailer = struct.pack('<3I2i3Ii', 0x31544b54, 1, flags, 0, -1, 1, split, 2, 0) + bytes([3, 3] + [1] * 258 + [4]) + merges
+        trailer = struct.pack('<3I2i3Ii', 0x31544b54, 1, flags, 0, -1, 1, split, 2,
+                              0) + bytes([3, 3] + [1] * 258 + [4]) + merges
         yield 'bytelevel-%d' % split, vocabulary + trailer
 
 
 def seeds():
     """Target, name, bytes."""
     for i, (name, c, data) in enumerate(models()):
-        yield 'model', name.replace(' ', '-'), data[:-1] + bytes([37 * i & 255])  # the last byte is padding: it chooses cache and window
+        # The last byte is padding: it chooses cache and window.
+        yield 'model', name.replace(' ', '-'), data[:-1] + bytes([37 * i & 255])
     for version in 0, 1, 2:
         c = config(**dict(SMALL, dim=8, hidden_dim=4, n_heads=2, n_kv_heads=1, shared_classifier=version & 1))
         write_legacy(in_work('seed'), c, random_weights(c, 4), version, 8)
@@ -60,7 +69,8 @@ def seeds():
         yield 'tokenizer', name, data
     for i, text in enumerate(TEXTS):
         for kind in range(4):  # either kind, with different flags and patterns
-            yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17)[kind], 5 * i + kind & 255]) + (text if isinstance(text, bytes) else text.encode())
+            said = text if isinstance(text, bytes) else text.encode()
+            yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17)[kind], 5 * i + kind & 255]) + said
     for i, command in enumerate(COMMANDS):
         yield 'options', str(i), command.replace(' ', '\n').encode()
     for name in sorted(os.listdir(REGRESSIONS)):

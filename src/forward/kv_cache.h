@@ -1,0 +1,42 @@
+// The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
+#pragma once
+
+#include "kernels.h"
+
+typedef enum { KV_F16 = NUMBER_F16, KV_F32 = NUMBER_F32, KV_Q8 = NUMBER_I8, N_KV_TYPES } KvType;
+
+extern const char *const kv_type_names[N_KV_TYPES];
+
+enum {
+    KV_BLOCK = 64,           // positions that are stored, read and rotated together
+    KV_MAX_HEAD_DIM = 1024,  // largest head_dim of a cache
+};
+
+// Keys and values of every layer and kv head. The first five fields are filled in before kv_cache_lay_out.
+typedef struct {
+    KvType type;
+    int n_layers, n_kv_heads;
+    int64_t head_dim;
+    int positions;  // most that it will hold
+    int64_t n_blocks, block_bytes;
+    uint8_t *data;
+} KvCache;
+
+// Takes the cache's memory from an arena (see util.h). Not cleared: a block is, when its first position is written, so
+// that a long context costs what is used of it.
+void kv_cache_lay_out(KvCache *cache, Arena *arena);
+
+// Stores the key and value of one position, head_dim elements each. Positions are written in rising order, those of one
+// block by one thread.
+void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key, const float *value);
+
+// One block. Keys are transposed, so that scores of 64 positions are computed side by side without adding up lanes, and
+// so that a pair of rows is rotated for 64 positions by plain vector operations.
+typedef struct {
+    void *keys;           // (head_dim, KV_BLOCK) of the cache's type
+    void *values;         // (KV_BLOCK, head_dim)
+    float *key_scales;    // (KV_BLOCK) of q8, else NULL
+    float *value_scales;  // (KV_BLOCK)
+} KvBlock;
+
+KvBlock kv_cache_block(const KvCache *cache, int layer, int kv_head, int64_t block);

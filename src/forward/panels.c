@@ -1,0 +1,168 @@
+// Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and arithmetic is the
+// limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighbouring
+// rows, and stays in the first-level cache while all vectors go by. What a last panel has too many repeats the matrix's
+// last row.
+#include <string.h>
+
+#include "kernels.h"
+#include "product.h"
+
+// Prefetches what will be unpacked next, while the present block is multiplied: `bytes` bytes of each row from `at` on,
+// or when the row has no more, the first bytes of the next 64 rows. Rows lie row_bytes apart.
+static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
+    const int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
+    const uintptr_t first = (uintptr_t)m->data + offset;
+    for (int64_t r = 0; r < PANEL_ROWS; r++)
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(first + r * row_bytes + i));
+}
+
+enum {
+    BLOCK_GROUPS = 4,           // groups of 64 columns in an int8 panel: 16 KB
+    GROUP_QUADS = Q8_GROUP / 4  // four columns of a row lie together, as dot4 takes them
+};
+
+// A block of int8 or 4-bit weights from `first_group` on.
+typedef struct {
+    uint8_t values[BLOCK_GROUPS * GROUP_QUADS][PANEL_ROWS][4];
+    float scales[2 * BLOCK_GROUPS][PANEL_ROWS];  // for every stretch of columns that has a scale
+    int64_t first_group, n_groups;               // last, so that registers are loaded from whole cache lines
+} Int8Panel;
+
+ALWAYS_INLINE int columns_per_scale(WeightType type) { return type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP; }
+ALWAYS_INLINE int bytes_per_group(WeightType type) { return type == WEIGHT_Q4 ? Q4_PACK / 2 : Q8_GROUP; }
+
+ALWAYS_INLINE void unpack_int8(WeightType type, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
+    const int group_bytes = bytes_per_group(type), scales_per_group = Q8_GROUP / columns_per_scale(type);
+    for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
+        const uint8_t *weights[LANES], *scales[LANES];
+        for (int r = 0; r < LANES; r++) {
+            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            weights[r] = group_values(m, from, panel->first_group);
+            scales[r] = group_scales(m, from, panel->first_group);
+        }
+        for (int g = 0; g < panel->n_groups; g++) {
+            for (int i = 0; i < GROUP_VECS; i++) {
+                vf square[LANES];
+                for (int r = 0; r < LANES; r++) square[r] = (vf)load_weights(type, weights[r] + g * group_bytes, i);
+                transpose(square);
+                for (int q = 0; q < LANES; q++) store(panel->values[g * GROUP_QUADS + i * LANES + q][r0], square[q]);
+            }
+        }
+        for (int s = 0; s < panel->n_groups * scales_per_group; s++)
+            for (int r = 0; r < LANES; r++)
+                panel->scales[s][r0 + r] = type == WEIGHT_Q4 ? half_at(scales[r] + 2 * s) : float_at(scales[r] + 4 * s);
+    }
+}
+
+// Vectors [t, t + m): what the panel's columns give is added to sums (n, PANEL_ROWS), or begins them. Inlined with
+// constant m and type, so that `sum` is registers.
+ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t, const Int8Panel *panel, float *sums) {
+    const int columns = columns_per_scale(type), per_group = Q8_GROUP / columns, quads = columns / 4;
+    const int64_t groups = v->groups, first = panel->first_group;
+    for (int64_t s = 0; s < panel->n_groups * per_group; s++) {  // stretches of columns that share a scale
+        const int8_t *x = v->values + (t * groups + first) * Q8_GROUP + s * columns;
+        const float *x_scales = v->scales + (first + s / per_group) * v->n + t;
+        const int32_t *corrections = v->corrections + (first * per_group + s) * v->n + t;
+        const bool is_first = first == 0 && s == 0;
+        for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
+            vi sum[TILE_ROWS][TILE_VECS];
+            UNROLLED (i, m)
+                UNROLLED (j, TILE_VECS) sum[i][j] = (vi){0} + corrections[i];
+            for (int q = 0; q < quads; q++) {
+                vb w[TILE_VECS];
+                UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * quads + q][r0 + j * LANES]);
+                UNROLLED (i, m) {
+                    int32_t four;
+                    memcpy(&four, x + i * groups * Q8_GROUP + 4 * q, sizeof four);
+                    UNROLLED (j, TILE_VECS) sum[i][j] = dot4(sum[i][j], w[j], (vb)((vi){0} + four));
+                }
+            }
+            vf scales[TILE_VECS];
+            UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
+            UNROLLED (i, m) {
+                UNROLLED (j, TILE_VECS) {
+                    float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
+                    vf before = {0};
+                    if (!is_first) before = load(out);
+                    store(out, before + to_float(sum[i][j]) * (scales[j] * x_scales[i]));
+                }
+            }
+        }
+    }
+}
+
+ALWAYS_INLINE void multiply_int8_panel(WeightType type, const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                                       float *sums) {
+    const int64_t group_bytes = bytes_per_group(type), groups = v->groups;
+    const int64_t row_bytes = type == WEIGHT_Q4 ? groups * group_bytes : m->cols;
+    Int8Panel *panel = v->panel;
+    for (int64_t g = 0; g < groups; g += BLOCK_GROUPS) {
+        panel->first_group = g;
+        panel->n_groups = groups - g < BLOCK_GROUPS ? groups - g : BLOCK_GROUPS;
+        unpack_int8(type, m, row, n_rows, panel);
+        prefetch_block(m, row, row_bytes, (g + BLOCK_GROUPS) * group_bytes, BLOCK_GROUPS * group_bytes);
+        float *out = sums;
+        for (int64_t t = 0; t < v->n; t += TILE_ROWS, out += TILE_ROWS * PANEL_ROWS) {
+            switch (v->n - t) {
+            case 1: int8_tile(1, type, v, t, panel, out); break;
+            case 2: int8_tile(2, type, v, t, panel, out); break;
+            case 3: int8_tile(3, type, v, t, panel, out); break;
+            case 4: int8_tile(4, type, v, t, panel, out); break;
+            case 5: int8_tile(5, type, v, t, panel, out); break;
+            default: int8_tile(6, type, v, t, panel, out);
+            }
+        }
+    }
+}
+
+void multiply_q8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    multiply_int8_panel(WEIGHT_Q8, m, row, n_rows, v, sums);
+}
+
+void multiply_q4_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    multiply_int8_panel(WEIGHT_Q4, m, row, n_rows, v, sums);
+}
+
+enum { BLOCK_COLUMNS = 128 };
+
+typedef struct {
+    float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB, a first-level cache
+    float rows[LANES][BLOCK_COLUMNS];          // widened, before they are transposed
+} FloatPanel;
+_Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES, "they have room");
+
+// n columns from `col` on; up to a multiple of LANES the panel's last ones are rubbish, which is not multiplied.
+static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, FloatPanel *panel) {
+    for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
+        const float *rows[LANES];
+        for (int r = 0; r < LANES; r++) {
+            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            rows[r] = panel->rows[r];
+            if (m->type == WEIGHT_F32 && n % LANES == 0) rows[r] = (const float *)m->data + from * m->cols + col;
+            else matrix_row(m, from, col, n, panel->rows[r]);
+        }
+        for (int64_t i = 0; i < n; i += LANES) {
+            vf square[LANES];
+            for (int r = 0; r < LANES; r++) square[r] = load(rows[r] + i);
+            transpose(square);
+            for (int j = 0; j < LANES; j++) store(panel->columns[i + j] + r0, square[j]);
+        }
+    }
+}
+
+void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    const int64_t size = m->type == WEIGHT_F32 ? 4 : 2;
+    FloatPanel *panel = v->panel;
+    Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .c = sums, .c_stride = PANEL_ROWS};
+    gemm.b = panel->columns;
+    gemm.b_type = NUMBER_F32;
+    gemm.b_stride = PANEL_ROWS;
+    memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
+    for (int64_t col = 0; col < m->cols; col += BLOCK_COLUMNS) {
+        gemm.k = m->cols - col < BLOCK_COLUMNS ? m->cols - col : BLOCK_COLUMNS;
+        gemm.a = v->x + col;
+        unpack_float(m, row, n_rows, col, gemm.k, panel);
+        prefetch_block(m, row, size * m->cols, size * (col + BLOCK_COLUMNS), size * BLOCK_COLUMNS);
+        gemm_accumulate(&gemm);
+    }
+}

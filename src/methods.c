@@ -1,0 +1,117 @@
+// Lists of methods. A reader goes through the text once; every part of it moves `at` behind what it has read.
+#include "methods.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+
+enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
+
+typedef struct {
+    const char *at;            // what is still to be read
+    const RopeSettings *base;  // where a method starts from
+    RopeSettings *items;       // (MAX_METHODS), and as many that a setting multiplies
+    int n;
+    Error *err;
+} List;
+
+// Reads a word, which ends before one of `ends`. False when it is cut because there is no room for it.
+static bool read_word(List *list, const char *ends, char *word, size_t capacity) {
+    size_t length = strcspn(list->at, ends);
+    snprintf(word, capacity, "%.*s", (int)length, list->at);
+    list->at += length;
+    return length < capacity;
+}
+
+static bool append(List *list, const RopeSettings *item) {
+    if (list->n == MAX_METHODS) return fail(list->err, "--rope: more than %d methods", MAX_METHODS);
+    list->items[list->n++] = *item;
+    return true;
+}
+
+static bool append_method(List *list, const char *name, bool of_all) {
+    RopeSettings s = *list->base;
+    char names[200] = "";
+    if (settings_read_method(&s, name)) {
+        s.of_all = of_all;
+        snprintf(s.name, sizeof s.name, "%s", name);
+        return append(list, &s);
+    }
+    for (int i = 0; i < rope_n_methods; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ", rope_methods[i].name);
+    return fail(list->err, "--rope: there is no method '%.60s' (expected %sdynamic, dynamic-NAME, window)", name,
+                names);
+}
+
+// The method `s`, with the setting key=value.
+static bool append_set(List *list, RopeSettings s, const char *key, const char *value) {
+    Error reason;
+    if (!options_set_rope(&s, key, value, &reason)) return fail(list->err, "--rope: %s", reason.text);
+    size_t used = strlen(s.name), room = sizeof s.name - used;
+    if ((size_t)snprintf(s.name + used, room, ":%s=%s", key, value) >= room)
+        return fail(list->err, "--rope: '%.60s...' is too long", s.name);
+    return append(list, &s);
+}
+
+// Reads ":key=value,value..." and multiplies the methods of the list from `first` on by the values. A comma ends them
+// when a method's name follows.
+static bool read_setting(List *list, int first) {
+    char key[32], value[64];
+    const char *start = ++list->at;
+    if (!read_word(list, "=:,", key, sizeof key) || !key[0] || *list->at != '=')
+        return fail(list->err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", start);
+    RopeSettings unused, *before = list->items + MAX_METHODS;
+    int n = list->n - first;
+    memcpy(before, list->items + first, (size_t)n * sizeof *before);
+    list->n = first;
+    do {
+        list->at++;
+        if (!read_word(list, ":,", value, sizeof value))
+            return fail(list->err, "--rope: '%.60s...' is too long", value);
+        for (int i = 0; i < n; i++)
+            if (!append_set(list, before[i], key, value)) return false;
+        if (*list->at != ',') return true;
+        List next = {.at = list->at + 1};
+        read_word(&next, ":,", value, sizeof value);
+    } while (!settings_read_method(&unused, value));
+    return true;
+}
+
+static bool append_all(List *list) {
+    for (int i = 0; i < 2 * rope_n_methods; i++) {
+        char name[MAX_METHOD_NAME];
+        int method = i % rope_n_methods;
+        bool dynamic = i >= rope_n_methods;
+        if (dynamic && !(rope_methods[method].flags & ROPE_CAN_BE_DYNAMIC)) continue;
+        settings_method_name(method, dynamic, name, sizeof name);
+        if (!append_method(list, name, true)) return false;
+    }
+    return append_method(list, "window", true);
+}
+
+// Reads a method with its settings, or `all`.
+static bool read_method(List *list) {
+    char name[64];
+    int first = list->n;
+    read_word(list, ":,", name, sizeof name);  // one that is cut is none
+    if (strcmp(name, "all") == 0 && *list->at != ':') return append_all(list);
+    bool ok = append_method(list, name, false);
+    while (ok && *list->at == ':') ok = read_setting(list, first);
+    return ok;
+}
+
+RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
+    List list = {.at = text, .base = base, .err = err};
+    list.items = alloc_array(2 * MAX_METHODS, sizeof *list.items, "a list of methods", err);
+    bool ok = list.items && (text || append(&list, base));
+    if (ok && text) {
+        do ok = read_method(&list);
+        while (ok && *list.at++ == ',');
+    }
+    *n = list.n;
+    if (ok) return list.items;
+    free(list.items);
+    return NULL;
+}

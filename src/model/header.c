@@ -1,0 +1,182 @@
+// The header of a model file: the table of its fields, and what reads, checks and writes them by it.
+#include "header.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAGIC = 0x616b3432, V0_BYTES = 28 };
+
+// Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
+enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24, MAX_SEQ = 1 << 30 };
+
+// What a field is in the file. I32X8 is a list, of which the first n_eos are in use.
+typedef enum { U32, I32, I32X8, F64 } FieldType;
+
+static const size_t type_bytes[] = {[U32] = 4, [I32] = 4, [I32X8] = 32, [F64] = 8};
+
+// In the place of `high`: any number, and limits that are known only at run time.
+#define ANY DBL_MAX
+enum { LAST_TOKEN = -1, LAST_METHOD = -2 };
+
+typedef struct {
+    const char *name;
+    size_t offset;  // in the file
+    FieldType type;
+    double low, high;     // what it may be, both included
+    size_t place, bytes;  // where it goes in a Header; of a list, its first element
+} Field;
+
+// Macros, because no function can be given a member.
+#define PLACE(member) offsetof(Header, member), sizeof((Header *)0)->member
+#define N_FIELDS (sizeof fields / sizeof fields[0])
+
+enum { DIM = 4, VOCAB_SIZE = 10, SEQ_LEN = 11 };  // rows that version 0 has, too
+
+// Version 3. tests/test_format.py holds it against docs/format.md.
+static const Field fields[] = {
+    {"magic", 0, U32, MAGIC, MAGIC, PLACE(magic)},
+    {"version", 4, U32, 1, 3, PLACE(config.version)},
+    {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, PLACE(config.weight_type)},
+    {"group_size", 12, U32, 0, 1 << 16, PLACE(group_size)},
+    [DIM] = {"dim", 16, U32, 1, MAX_WIDTH, PLACE(config.dim)},
+    {"hidden_dim", 20, U32, 1, MAX_WIDTH, PLACE(config.hidden_dim)},
+    {"n_layers", 24, U32, 1, MAX_LAYERS, PLACE(config.n_layers)},
+    {"n_heads", 28, U32, 1, MAX_HEADS, PLACE(config.n_heads)},
+    {"n_kv_heads", 32, U32, 1, MAX_HEADS, PLACE(config.n_kv_heads)},
+    {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, PLACE(config.head_dim)},
+    [VOCAB_SIZE] = {"vocab_size", 40, U32, 1, MAX_VOCAB, PLACE(config.vocab_size)},
+    [SEQ_LEN] = {"seq_len", 44, U32, 1, MAX_SEQ, PLACE(config.seq_len)},
+    {"shared_classifier", 48, U32, 0, 1, PLACE(config.shared_classifier)},
+    {"sliding_window", 52, U32, 0, MAX_SEQ, PLACE(config.sliding_window)},
+    {"norm_eps", 56, F64, 0, 1, PLACE(config.norm_eps)},
+    {"bos_id", 64, I32, -1, LAST_TOKEN, PLACE(config.bos_id)},
+    {"n_eos", 68, U32, 0, MAX_EOS, PLACE(config.n_eos)},
+    {"eos_ids", 72, I32X8, 0, LAST_TOKEN, PLACE(config.eos_ids[0])},
+    {"rope_method", 104, U32, 0, LAST_METHOD, PLACE(rope.method)},
+    {"rope_dynamic", 108, U32, 0, 1, PLACE(rope.dynamic)},
+    {"theta", 112, F64, 0, ANY, PLACE(rope.theta)},
+    {"factor", 120, F64, 0, ANY, PLACE(rope.factor)},
+    {"train_ctx", 128, U32, 1, MAX_SEQ, PLACE(rope.train_ctx)},
+    {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, PLACE(rope.ramp)},
+    {"truncate", 136, U32, 0, 1, PLACE(rope.truncate)},
+    {"beta_fast", 144, F64, 0, ANY, PLACE(rope.beta_fast)},
+    {"beta_slow", 152, F64, 0, ANY, PLACE(rope.beta_slow)},
+    {"attention_factor", 160, F64, 0, ANY, PLACE(rope.attention_factor)},
+    {"mscale", 168, F64, 0, ANY, PLACE(rope.mscale)},
+    {"mscale_all_dim", 176, F64, 0, ANY, PLACE(rope.mscale_all_dim)},
+    {"low_freq_factor", 184, F64, 0, ANY, PLACE(rope.low_freq_factor)},
+    {"high_freq_factor", 192, F64, 0, ANY, PLACE(rope.high_freq_factor)},
+    {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, PLACE(n_longrope)},
+};
+
+static int count_of(const Field *f, const Header *h) { return f->type == I32X8 ? h->config.n_eos : 1; }
+
+// Numbers are little-endian in the file and here: the first bytes of a wide one are the narrow one of the same value.
+static bool read_number(const Field *f, const uint8_t *p, const Header *h, uint8_t *place, Error *err) {
+    int64_t bits = 0;
+    memcpy(&bits, p, f->type == F64 ? 8 : 4);
+    if (f->type == I32) bits = (int32_t)bits;
+    double x = (double)bits, high = f->high;
+    if (f->high == LAST_TOKEN) high = h->config.vocab_size - 1;
+    if (f->high == LAST_METHOD) high = rope_n_methods - 1;
+    if (f->type == F64) memcpy(&x, p, sizeof x);
+    if (x >= f->low && x <= high) memcpy(place, &bits, f->bytes);
+    else if (f->type != F64) fail(err, "%s is %d (expected %.0f to %.0f)", f->name, (int32_t)bits, f->low, high);
+    else if (high == ANY) fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x);
+    else fail(err, "%s is %g (expected %g to %g)", f->name, x, f->low, high);
+    return x >= f->low && x <= high;
+}
+
+// Reads n fields, of which the first lies at p. What limits another field comes before it.
+static bool read_fields(const Field *first, size_t n, const uint8_t *p, Header *h, Error *err) {
+    for (const Field *f = first; f < first + n; f++)
+        for (int i = 0; i < count_of(f, h); i++) {
+            uint8_t *place = (uint8_t *)h + f->place + 4 * i;
+            if (!read_number(f, p + (f->offset - first->offset) + 4 * i, h, place, err)) return false;
+        }
+    return true;
+}
+
+void header_write(Header h, uint8_t out[HEADER_BYTES]) {
+    h.magic = MAGIC;
+    h.config.version = 3;
+    memset(out, 0, HEADER_BYTES);
+    for (const Field *f = fields; f < fields + N_FIELDS; f++) {
+        size_t most = type_bytes[f->type], bytes = f->bytes < most ? f->bytes : most;
+        memcpy(out + f->offset, (const uint8_t *)&h + f->place, bytes * count_of(f, &h));
+    }
+}
+
+// What every version promises.
+static bool check_heads(const ModelConfig *c, Error *err) {
+    if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
+    if (c->head_dim % 2 == 0 && c->head_dim <= ROPE_MAX_HEAD_DIM) return true;
+    return fail(err, "head_dim is %d (expected an even number from 2 to %d)", (int)c->head_dim, ROPE_MAX_HEAD_DIM);
+}
+
+static bool read_v3(const uint8_t *p, Header *h, Error *err) {
+    if (!read_fields(fields, N_FIELDS, p, h, err)) return false;
+    WeightType type = h->config.weight_type;
+    bool quantized = type == WEIGHT_Q8 || type == WEIGHT_Q4;
+    if (quantized != (h->group_size > 0) || (type == WEIGHT_Q4 && h->group_size != Q4_GROUP))
+        return fail(err, "group_size is %d with weight type %s", h->group_size, weight_type_names[type]);
+    // Bytes that no field covers are 0, so that a later version may give them a meaning.
+    bool covered[HEADER_BYTES] = {false};
+    for (const Field *f = fields; f < fields + N_FIELDS; f++) memset(covered + f->offset, true, type_bytes[f->type]);
+    for (int i = 0; i < HEADER_BYTES; i++)
+        if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
+    int n = h->n_longrope, n_pairs = h->config.head_dim / 2;
+    if (n != 0 && n != n_pairs) return fail(err, "longrope lists of %d factors (expected %d)", n, n_pairs);
+    h->bytes += 2 * n * sizeof(double);
+    return true;
+}
+
+// Versions 0 to 2, llama2.c's: seven int32, of which the last are vocab_size and seq_len, then what is new in version 1
+// and in version 2. What they do not say is as in Llama 2.
+static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
+    static const Field group_size = {"group_size", 29, U32, 1, MAX_WIDTH, PLACE(group_size)};
+    ModelConfig *c = &h->config;
+    if (!read_fields(&fields[DIM], 5, p, h, err) || !read_fields(&fields[SEQ_LEN], 1, p + 24, h, err)) return false;
+    if (c->version > 0 && p[28] > 1) return fail(err, "shared_classifier is %d (expected 0 or 1)", p[28]);
+    if (c->version == 2 && !read_fields(&group_size, 1, p + group_size.offset, h, err)) return false;
+    int32_t vocab_size;  // in version 0 negative when the classifier is not shared
+    memcpy(&vocab_size, p + 20, sizeof vocab_size);
+    c->shared_classifier = c->version > 0 ? p[28] : vocab_size > 0;
+    if (c->version == 0 && vocab_size >= -MAX_VOCAB) vocab_size = abs(vocab_size);
+    if (!read_fields(&fields[VOCAB_SIZE], 1, (const uint8_t *)&vocab_size, h, err)) return false;
+    if (c->dim % c->n_heads) return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
+    c->head_dim = c->dim / c->n_heads;
+    c->weight_type = c->version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
+    c->norm_eps = 1e-5;
+    c->n_eos = c->vocab_size > 2;
+    c->bos_id = c->vocab_size > 2 ? 1 : -1;
+    c->eos_ids[0] = 2;
+    h->rope = (RopeConfig){.theta = 10000, .train_ctx = c->seq_len, .truncate = true};
+    // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
+    int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
+    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
+        return fail(err, "group_size %d does not divide the tensors", h->group_size);
+    return true;
+}
+
+bool header_read(const uint8_t *file, size_t size, Header *h, Error *err) {
+    Error reason;
+    *h = (Header){.bytes = V0_BYTES};
+    if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
+    bool magic = read_fields(fields, 1, file, h, &reason);  // version 0 has none
+    if (magic) h->bytes = HEADER_BYTES;
+    if (size < h->bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
+    bool good = !magic || read_fields(fields, 2, file, h, &reason);  // the version
+    if (good && h->config.version == 3) good = read_v3(file, h, &reason);
+    else if (good) good = read_legacy(magic ? file + 8 : file, h, &reason);
+    good = good && check_heads(&h->config, &reason);
+    const char *before = magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
+    if (!good) return fail(err, "%simpossible header: %s", before, reason.text);
+    if (size < h->bytes) return fail(err, "truncated (%zu bytes found, the header has %zu)", size, h->bytes);
+    const void *lists = file + HEADER_BYTES;
+    h->rope.short_factors = h->n_longrope ? lists : NULL;
+    h->rope.long_factors = h->n_longrope ? h->rope.short_factors + h->n_longrope : NULL;
+    h->rope.head_dim = h->config.head_dim;
+    return true;
+}

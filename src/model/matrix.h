@@ -1,0 +1,40 @@
+// Weights as they lie in a file, of every type.
+#pragma once
+
+#include "../util.h"
+
+typedef enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_Q8, WEIGHT_Q4, N_WEIGHT_TYPES } WeightType;
+
+extern const char *const weight_type_names[N_WEIGHT_TYPES];
+
+enum {
+    Q8_GROUP = 64,  // values that share a scale in q8, in the files that we write and in quantized activations
+    Q4_GROUP = 32,  // values that share a scale in q4
+    Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros
+};
+
+// A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any alignment.
+typedef struct {
+    WeightType type;
+    int64_t rows, cols;
+    const void *data;
+    const void *scales;      // q8: one float32 per group of values; q4: one float16, two per pack
+    int group_size;          // q8, q4: values per group
+    bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
+} Matrix;
+
+// Columns [col, col + n) of a row as float32.
+void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);
+
+// Stretches of 64 columns in a row: packs of q4, groups of q8 as we write it.
+static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }
+
+// Where such a stretch's values lie, 64 bytes of q8 or 32 of q4, and its scales: one float32 or two float16.
+static inline const uint8_t *group_values(const Matrix *m, int64_t row, int64_t group) {
+    int64_t packs = row * groups_of(m->cols) + group, columns = row * m->cols + group * Q8_GROUP;
+    return (const uint8_t *)m->data + (m->type == WEIGHT_Q4 ? packs * (Q4_PACK / 2) : columns);
+}
+
+static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t group) {
+    return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
+}

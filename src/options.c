@@ -1,0 +1,229 @@
+// The options of the command line. To add one, give it a place in Options and a row in the table.
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What a value is, and so the type of its place: nothing (bool), const char *, int and double within the limits,
+// uint64_t, and which of the words (int or an enum, within the limits).
+typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD } ValueType;
+
+typedef struct {
+    const char *name, *argument, *help;  // without a name: a line above those that follow, in --help
+    ValueType type;
+    size_t place;  // of the value, in Options
+    double low, high;
+    const char *const *words;
+    const char *refusal;  // what another word is not
+    Job asks_for;         // the job that this option asks for, JOB_TEXT: none
+    Job goes_with;        // the job without which it has no meaning, JOB_TEXT: any; those of a job stand together
+} Option;
+
+#define PLACE(field) offsetof(Options, field)
+#define IN(field) .place = PLACE(field)
+
+static const char *const modes[] = {"generate", "chat"};
+static const char *const ramps[] = {"dims", "turns"};
+static const char *const quantized_types[] = {"q8", "q4"};
+
+enum { MOST = 1 << 30, MANY = 1 << 20 };
+
+static const Option table[] = {
+    {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, IN(temperature), 0, 1e6},
+    {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER, IN(top_p), 0, 1},
+    {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED, IN(seed)},
+    {"-n", "N", "positions, prompt included; 0: the model's context [256; measurements 4 times the trained context]",
+     COUNT, IN(steps), 0, MOST},
+    {"-i", "TEXT", "prompt", TEXT, IN(prompt)},
+    {"-f", "FILE", "prompt from a file, - for standard input", TEXT, IN(prompt_file)},
+    {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]", TEXT, IN(tokenizer_path)},
+    {"-m", "MODE", "generate or chat, with Llama 2's or Llama 3's turns as the tokenizer tells [generate]", WORD,
+     IN(mode), 0, 1, modes, "known (expected generate, chat)"},
+    {"-y", "TEXT", "system prompt of a chat", TEXT, IN(system_prompt)},
+    {"--ignore-eos", NULL, "keep generating past an end token", FLAG, IN(ignore_eos)},
+    {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
+     kv_type_names, "known (expected f16, f32, q8)"},
+    {"--threads", "N", "threads [OMP_NUM_THREADS, else the physical cores]", COUNT, IN(threads), 1, 1024},
+    {.help = "Rope settings; what is not said comes from the model"},
+    {"--rope", "NAME",
+     "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all",
+     TEXT, IN(methods)},
+    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER,
+     IN(rope.factor), 1, 1e6},
+    {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(rope.theta), 1 + 1e-9, 1e18},
+    {"--train-ctx", "L", "trained context", COUNT, IN(rope.train_ctx), 1, MOST},
+    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", NUMBER, IN(rope.beta_fast), 1e-6, 1e9},
+    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", NUMBER, IN(rope.beta_slow), 1e-6,
+     1e9},
+    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
+     IN(rope.ramp), 0, 1, ramps, "a ramp (expected dims or turns)"},
+    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", NUMBER, IN(rope.attention_factor),
+     1e-6, 1e6},
+    {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(rope.low_freq_factor), 1e-6, 1e9},
+    {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(rope.high_freq_factor), 1e-6, 1e9},
+    {"--window", "W", "attend to the last W positions only; 0: to all", COUNT, IN(rope.window), 0, MOST},
+    {"--sinks", "K", "and to the first K positions always", COUNT, IN(rope.sinks), 0, MOST},
+    {.help = "Instead of generating"},
+    {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path),
+     .asks_for = JOB_PPL},
+    {"--ids", NULL, "the FILE of --ppl holds token ids as decimal numbers", FLAG, IN(ids), .goes_with = JOB_PPL},
+    {"--per-token", NULL, "--ppl prints every position", FLAG, IN(per_token), .goes_with = JOB_PPL},
+    {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", COUNT, IN(samples), 1, MANY,
+     .goes_with = JOB_PPL},
+    {"--passkey", NULL, "needle retrieval by length and depth", FLAG, .asks_for = JOB_PASSKEY},
+    {"--trials", "K", "--passkey asks K times at each length and depth [10]", COUNT, IN(trials), 1, MANY,
+     .goes_with = JOB_PASSKEY},
+    {"--min-accuracy", "A", "--passkey's exit status is 1 when a method's accuracy is below A [0]", NUMBER,
+     IN(min_accuracy), 0, 1, .goes_with = JOB_PASSKEY},
+    {"--explain", NULL, "what the method does to every pair at length N", FLAG, .asks_for = JOB_EXPLAIN},
+    {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
+     .goes_with = JOB_EXPLAIN},
+    {"--head-dim", "D", "--explain and --rope-json without a model: give --theta and --train-ctx too", COUNT,
+     IN(head_dim), 2, ROPE_MAX_HEAD_DIM},
+    {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM", FLAG,
+     .asks_for = JOB_ROPE_JSON},
+    {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]", FLAG,
+     .asks_for = JOB_BENCH},
+    {"--quantize", "TYPE OUT", "write a copy of the model with q8 or q4 weights, and print what rounding did", WORD,
+     IN(quantize_type), 0, 1, quantized_types, "a type that can be written (expected q8 or q4)",
+     .asks_for = JOB_QUANTIZE},
+    {"--help", NULL, "this text", FLAG, IN(help)},
+    {"--version", NULL, "the version", FLAG, IN(version)},
+};
+enum { N_OPTIONS = sizeof table / sizeof table[0] };
+_Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
+
+static const Option *find(const char *name) {
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (table[i].name && strcmp(name, table[i].name) == 0) return &table[i];
+    return NULL;
+}
+
+static void print_line(const char *name, const char *argument, const char *text) {
+    char left[40];
+    snprintf(left, sizeof left, "%s %s", name, argument ? argument : "");
+    printf("  %-22s %s\n", left, text);
+}
+
+void options_help(void) {
+    printf("usage: run model.bin [options]\n\n");
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (table[i].name) print_line(table[i].name, table[i].argument, table[i].help);
+        else printf("\n%s:\n", table[i].help);
+    }
+    printf("\nMethods of --rope:\n");
+    for (int i = 0; i < rope_n_methods; i++)
+        printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
+    print_line("dynamic-NAME", "", "the method with a scale that follows the length; dynamic is dynamic-ntk");
+    print_line("window", "", "none, with a --window of the trained context");
+}
+
+static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
+    char back[32];
+    *seed = strtoull(text, NULL, 10);
+    snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
+    return strcmp(back, text) == 0 ||
+           fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
+}
+
+// Reads a value and puts it in its place. `name` is what the reason calls the option.
+static bool set(const Option *option, void *place, const char *name, const char *value, Error *err) {
+    switch (option->type) {
+    case TEXT: *(const char **)place = value; return true;
+    case COUNT: return parse_int(name, value, (long)option->low, (long)option->high, place, err);
+    case NUMBER: return parse_double(name, value, option->low, option->high, place, err);
+    case SEED: return read_seed(name, value, place, err);
+    case WORD:
+        for (int i = 0; i <= option->high; i++) {
+            *(int *)place = i;
+            if (strcmp(value, option->words[i]) == 0) return true;
+        }
+        return fail(err, "%s: '%.60s' is not %s", name, value, option->refusal);
+    default:
+        if (!option->asks_for) *(bool *)place = true;
+        return true;
+    }
+}
+
+static void add_name(char *list, size_t capacity, const char *between, const char *name) {
+    snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
+}
+
+bool options_set_rope(RopeSettings *settings, const char *key, const char *value, Error *err) {
+    char names[200] = "";
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (table[i].place < PLACE(rope) || table[i].place >= PLACE(rope) + sizeof *settings) continue;
+        const char *name = table[i].name + 2;  // without the dashes
+        void *place = (char *)settings + (table[i].place - PLACE(rope));
+        if (strcmp(key, name) == 0) return set(&table[i], place, name, value, err);
+        add_name(names, sizeof names, ", ", name);
+    }
+    return fail(err, "there is no setting '%s' (%s)", key, names);
+}
+
+// Reads the option at argv[*at], and leaves *at at the last word that it took.
+static bool read_option(char **argv, int *at, Options *o, Error *err) {
+    char name[32];
+    const char *word = argv[*at], *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)sizeof name - 1, word);
+    const Option *option = find(name);
+    if (!option) return fail(err, "there is no option '%.100s' (see --help)", word);
+    if (equals && !option->argument) return fail(err, "%s takes no value", name);
+    const char *value = equals ? equals + 1 : option->argument ? argv[++*at] : "";
+    if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
+    if (option->asks_for) o->job = option->asks_for;
+    o->jobs |= 1u << option->asks_for;
+    o->company |= 1u << option->goes_with;
+    if (option->asks_for == JOB_QUANTIZE) {
+        if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8 or q4, and OUT)");
+        o->quantize_path = argv[++*at];
+    }
+    return set(option, (char *)o + option->place, name, value, err);
+}
+
+bool options_parse(int argc, char **argv, Options *o, Error *err) {
+    *o = (Options){.temperature = 1, .top_p = 0.9, .steps = -1, .samples = 1, .trials = 10};
+    o->rope = settings_nothing_said;
+    bool ok = true;
+    for (int i = 1; ok && i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1] != '\0') ok = read_option(argv, &i, o, err);
+        else if (!o->model_path) o->model_path = argv[i];
+        else ok = fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
+    }
+    return ok;
+}
+
+// An option that was said without its job is refused along with all that go with this job.
+static bool check_company(const Options *o, Error *err) {
+    Job job = JOB_TEXT + 1;
+    while (job < N_JOBS && !((o->company & ~o->jobs) >> job & 1)) job++;
+    char names[200] = "";
+    const char *job_name = "";
+    for (int i = 0; i < N_OPTIONS; i++) {
+        bool last = i == N_OPTIONS - 1 || table[i + 1].goes_with != job;
+        if (table[i].goes_with == job) add_name(names, sizeof names, last ? " and " : ", ", table[i].name);
+        if (table[i].asks_for == job) job_name = table[i].name;
+    }
+    return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", job_name);
+}
+
+bool options_check(const Options *o, Error *err) {
+    const RopeSettings *r = &o->rope;
+    bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
+    if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
+        return fail(err, "--ppl, --passkey, --explain, --bench, --rope-json and --quantize exclude one another");
+    if (!o->model_path && !(without_model && o->head_dim))
+        return fail(err, "no model file given (usage: run model.bin [options])");
+    if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
+    if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
+    if (o->head_dim && (r->theta == 0 || r->train_ctx == 0))
+        return fail(err, "--head-dim needs --theta and --train-ctx with it");
+    if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
+    if (!check_company(o, err)) return false;
+    if (r->beta_fast != 0 && r->beta_slow != 0 && r->beta_fast < r->beta_slow)
+        return fail(err, "--beta-fast must not be below --beta-slow");
+    if (r->low_freq_factor != 0 && r->high_freq_factor != 0 && r->low_freq_factor >= r->high_freq_factor)
+        return fail(err, "--high-freq-factor must be above --low-freq-factor");
+    return true;
+}

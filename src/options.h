@@ -1,0 +1,48 @@
+// The command line: one table of options, from which help, reading, ranges and what goes with what all follow.
+#pragma once
+
+#include "forward/kv_cache.h"
+#include "settings.h"
+#include "util.h"
+
+// What the program is asked to do.
+typedef enum { JOB_TEXT, JOB_PPL, JOB_PASSKEY, JOB_EXPLAIN, JOB_BENCH, JOB_ROPE_JSON, JOB_QUANTIZE, N_JOBS } Job;
+
+enum { MODE_GENERATE, MODE_CHAT };
+
+typedef struct {
+    const char *model_path;  // NULL: none
+    Job job;                 // the last one asked for
+    unsigned jobs, company;  // bits (1 << job): all that were asked for, all that what was said goes with
+    // Text.
+    double temperature, top_p;
+    uint64_t seed;                                                      // 0: from the clock
+    int steps;                                                          // -1: not said; 0: the model's context
+    int threads;                                                        // 0: not said
+    const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
+    int mode;                                                           // MODE_...
+    bool ignore_eos;
+    KvType kv;
+    // RoPE.
+    const char *methods;  // --rope as it was written, NULL: the model's own
+    RopeSettings rope;    // the other rope options
+    int head_dim;         // 0: not said
+    // Measurements.
+    const char *text_path, *quantize_path;
+    bool ids, per_token, plot;
+    int samples, trials;
+    double min_accuracy;
+    int quantize_type;  // 0: q8, 1: q4
+    bool help, version;
+} Options;
+
+// Reads the command line; the strings stay in argv. Both are false with the reason, which is about usage.
+bool options_parse(int argc, char **argv, Options *options, Error *err);
+// Refuses options that contradict each other or miss one another.
+bool options_check(const Options *options, Error *err);
+// Prints the table to standard output.
+void options_help(void);
+
+// Sets a rope option by its name without dashes ("factor", "beta-fast", ...), as lists of methods do. False with the
+// reason, which lists the names when there is none like this.
+bool options_set_rope(RopeSettings *settings, const char *key, const char *value, Error *err);

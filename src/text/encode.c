@@ -1,0 +1,302 @@
+// Text to token ids, as the sentencepiece library does it for a BPE model, Hugging Face's tokenizers and tiktoken for a
+// byte-level one.
+//
+// The text is put in order (normalize), cut at user-defined tokens and then into words. A word starts as a row of
+// characters, or of bytes, and of all neighbours that may be joined the two with the highest score are, the leftmost of
+// equals first, until no two may be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may
+// be joined when a token is spelled like both together; with byte-level BPE when a list of merges has the two, the
+// first of the list first. Characters that then have no token are spelled in byte tokens.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenizer_private.h"
+#include "unicode.h"
+
+static const char SPACE_SYMBOL[] = "\xE2\x96\x81";  // U+2581, how sentencepiece writes a space
+static const char REPLACEMENT[] = "\xEF\xBF\xBD";   // U+FFFD, what it reads in place of a byte that is not UTF-8
+
+// A part of a word that is one token so far. The symbols of a word are a ring in an array, where a symbol's index is
+// the byte of the word that it begins at; the word's end closes the ring.
+typedef struct {
+    uint32_t prev, next;  // indices
+    uint32_t length;      // in bytes; 0: joined to its left neighbour
+    int32_t id;           // the token, -1: none
+} Symbol;
+
+// Two neighbours that may be joined. A symbol only ever grows, by all of its right neighbour, so the pair still stands
+// as long as the lengths of the two add up to `length`.
+typedef struct {
+    float score;
+    uint32_t left, length;
+    int32_t id;  // what they become
+} Pair;
+
+typedef struct {
+    const Tokenizer *tokenizer;
+    const char *word;  // the one at hand
+    uint32_t end;      // its length
+    Symbol *symbols;   // its parts: capacity, which grows as words need it
+    Pair *pairs;       // 2 * capacity: a heap of the neighbours that may be joined next
+    size_t capacity, n_pairs;
+    uint32_t *left_lengths;  // of each piece marked unused, seen as a pair: the length of its left half
+    int32_t *ids;
+    size_t n_ids;
+} Encoder;
+
+// ---- Merging ----
+
+static bool is_better(Pair a, Pair b) { return a.score != b.score ? a.score > b.score : a.left < b.left; }
+
+static void push_pair(Encoder *e, Pair pair) {
+    Pair *pairs = e->pairs;
+    size_t i = e->n_pairs++;
+    for (; i > 0 && is_better(pair, pairs[(i - 1) / 2]); i = (i - 1) / 2) pairs[i] = pairs[(i - 1) / 2];
+    pairs[i] = pair;
+}
+
+static Pair pop_pair(Encoder *e) {
+    Pair *pairs = e->pairs, top = pairs[0], last = pairs[--e->n_pairs];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < e->n_pairs; i = child) {
+        if (child + 1 < e->n_pairs && is_better(pairs[child + 1], pairs[child])) child++;
+        if (!is_better(pairs[child], last)) break;
+        pairs[i] = pairs[child];
+    }
+    pairs[i] = last;
+    return top;
+}
+
+// The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
+static const Piece *find_piece(const Tokenizer *t, const char *spelling, size_t length) {
+    return index_find(&t->vocabulary, hash_bytes(spelling, length), spelling, length);
+}
+
+static int32_t find_id(const Tokenizer *t, const char *spelling, size_t length) {
+    const Piece *piece = find_piece(t, spelling, length);
+    return piece ? piece->id : -1;
+}
+
+// Puts the symbol and its right neighbour on the heap if they may be joined, which depends on nothing but the two.
+static void consider_pair(Encoder *e, uint32_t at) {
+    const Tokenizer *t = e->tokenizer;
+    const Symbol *left = &e->symbols[at], *right = &e->symbols[left->next];
+    if (at == e->end || left->next == e->end) return;
+    uint32_t length = left->length + right->length;
+    const int32_t ids[] = {left->id, right->id};
+    const Piece *both = t->head.kind == SENTENCEPIECE
+                            ? find_piece(t, e->word + at, length)
+                            : index_find(&t->merges, hash_ids(ids[0], ids[1]), (const char *)ids, sizeof ids);
+    if (!both) return;
+    if (both->type == UNUSED) e->left_lengths[both->id] = left->length;
+    push_pair(e, (Pair){both->score, at, length, both->id});
+}
+
+// Joins neighbours until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece.
+static void merge_symbols(Encoder *e) {
+    Symbol *symbols = e->symbols;
+    for (uint32_t i = symbols[e->end].next; i != e->end; i = symbols[i].next) consider_pair(e, i);
+    while (e->n_pairs > 0) {
+        Pair pair = pop_pair(e);
+        Symbol *left = &symbols[pair.left], *right = &symbols[left->next];
+        if (left->length == 0 || left->next == e->end || left->length + right->length != pair.length) continue;
+        *left = (Symbol){left->prev, right->next, pair.length, pair.id};
+        right->length = 0;
+        symbols[left->next].prev = pair.left;
+        consider_pair(e, left->prev);
+        consider_pair(e, pair.left);
+    }
+}
+
+// ---- Words ----
+
+// Begins a word, without symbols.
+static bool begin_word(Encoder *e, const char *word, size_t length, Error *err) {
+    if (length >= e->capacity) {
+        if (length >= INT32_MAX)
+            return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
+        e->capacity = 2 * e->capacity > length ? 2 * e->capacity : length + 1024;
+        free(e->symbols);
+        // A merge takes one pair and brings two or fewer, so two for each symbol are enough.
+        e->symbols = alloc_array(e->capacity, sizeof *e->symbols + 2 * sizeof *e->pairs, "text to encode", err);
+        if (!e->symbols) return false;
+        e->pairs = (Pair *)(e->symbols + e->capacity);
+    }
+    e->word = word;
+    e->end = (uint32_t)length;
+    e->symbols[length] = (Symbol){e->end, e->end, 0, -1};
+    return true;
+}
+
+// Adds the symbol of the `length` bytes from byte `at` on, to the right of all others.
+static void append_symbol(Encoder *e, size_t at, size_t length, int32_t id) {
+    Symbol *end = &e->symbols[e->end];
+    e->symbols[at] = (Symbol){end->prev, e->end, (uint32_t)length, id};
+    e->symbols[end->prev].next = (uint32_t)at;
+    end->prev = (uint32_t)at;
+}
+
+// A symbol without a token: its bytes, or else the unknown token, one for a run of such symbols.
+static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
+    const Tokenizer *t = e->tokenizer;
+    if (!(t->head.flags & BYTE_FALLBACK)) {
+        if (e->n_ids == 0 || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
+        return;
+    }
+    bool is_space = length == 1 && *bytes == ' ';
+    if (is_space) bytes = SPACE_SYMBOL;
+    for (size_t i = 0; i < (is_space ? 3 : length); i++) {
+        int32_t id = t->byte_ids[(unsigned char)bytes[i]];
+        e->ids[e->n_ids++] = id >= 0 ? id : t->head.unk_id;
+    }
+}
+
+// Writes out the ids. Merges may pass through a piece marked unused, but one that they end on is taken apart again into
+// its two halves. (Which halves is the same everywhere: nothing outside a piece changes the order of merges inside.)
+static void emit_symbols(Encoder *e) {
+    const Tokenizer *t = e->tokenizer;
+    for (uint32_t i = e->symbols[e->end].next; i != e->end;) {
+        Symbol *left = &e->symbols[i];
+        bool unused = left->id >= 0 && t->vocabulary.pieces[left->id].type == UNUSED;
+        uint32_t n = unused ? e->left_lengths[left->id] : 0, rest = left->length - n;
+        if (n > 0) {
+            left[n] = (Symbol){.next = left->next, .length = rest, .id = find_id(t, e->word + i + n, rest)};
+            *left = (Symbol){.next = i + n, .length = n, .id = find_id(t, e->word + i, n)};
+            continue;
+        }
+        if (left->id < 0) emit_unknown(e, e->word + i, left->length);
+        else e->ids[e->n_ids++] = left->id;
+        i = left->next;
+    }
+}
+
+// Adds the ids of a word of `length` bytes, which user-defined tokens neither touch nor stand in.
+static bool encode_word(Encoder *e, const char *word, size_t length, Error *err) {
+    const Tokenizer *t = e->tokenizer;
+    const Piece *whole = t->head.flags & IGNORE_MERGES ? find_piece(t, word, length) : NULL;
+    if (whole && whole->type == NORMAL) {
+        e->ids[e->n_ids++] = whole->id;
+        return true;
+    }
+    if (!begin_word(e, word, length, err)) return false;
+    bool bytelevel = t->head.kind == BYTELEVEL;
+    for (size_t i = 0, n = 1; i < length; i += n) {
+        if (!bytelevel) utf8_decode(word + i, length - i, &n);
+        int32_t id = bytelevel ? t->byte_ids[(unsigned char)word[i]] : find_id(t, word + i, n);
+        if (id >= 0 || !bytelevel) append_symbol(e, i, n, id);  // the library leaves out a byte without a token
+    }
+    merge_symbols(e);
+    emit_symbols(e);
+    return true;
+}
+
+// ---- Texts ----
+
+// The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
+// symbol for both), U+FFFD for every byte that is not UTF-8. Free with free(); NULL with the reason.
+// A byte-level tokenizer has U+2581 as it is, and always a byte in front.
+static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n_normal, Error *err) {
+    char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
+    if (!normal) return NULL;
+    size_t n = 0;
+    bool bytelevel = t->head.kind == BYTELEVEL, prefix = bytelevel || t->head.flags & DUMMY_PREFIX;
+    bool has_one = text[0] == ' ' || (length >= 3 && memcmp(text, SPACE_SYMBOL, 3) == 0);
+    if (prefix && !(has_one && t->head.flags & PREFIX_UNLESS_SPACE)) normal[n++] = ' ';
+    for (size_t i = 0, n_bytes; i < length; i += n_bytes) {
+        uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
+        bool is_space = code == 0x2581 && !bytelevel, is_bad = code == 0xFFFD;
+        const char *from = is_space ? " " : is_bad ? REPLACEMENT : text + i;
+        size_t n_copied = is_space ? 1 : is_bad ? 3 : n_bytes;
+        for (size_t k = 0; k < n_copied; k++) normal[n++] = from[k];
+    }
+    *n_normal = n;
+    return normal;
+}
+
+// The longest user-defined or control token that the text begins with, or NULL.
+static const Piece *match_added(const Tokenizer *t, const char *text, size_t length) {
+    size_t longest = t->longest_added[(unsigned char)text[0]];
+    const Piece *added = NULL;
+    uint64_t hash = HASH_START;
+    for (size_t n = 1; n <= longest && n <= length; n++) {
+        hash = hash_byte(hash, text[n - 1]);
+        const Piece *piece = index_find(&t->vocabulary, hash, text, n);
+        if (piece && (piece->type == USER_DEFINED || piece->type == CONTROL)) added = piece;
+    }
+    return added;
+}
+
+// Where the first user-defined token from `at` on begins, and which it is; the end and NULL when there is none.
+// Spellings of control tokens are passed over as a whole: so does the library when it is told not to obey them.
+static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
+    for (size_t n = 1; at < end; at += n) {
+        *added = match_added(t, text + at, end - at);
+        if (*added && (*added)->type == USER_DEFINED) return at;
+        if (*added) n = (*added)->length;
+        else if (t->head.kind == BYTELEVEL) n = 1;
+        else utf8_decode(text + at, end - at, &n);
+    }
+    *added = NULL;
+    return end;
+}
+
+// The length of the first word of n >= 1 bytes of text, which can be encoded without what comes behind. With
+// sentencepiece nothing joins across the start of a word when no piece goes on with a space after anything else; then
+// many short words are much cheaper than a long one.
+static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
+    if (t->head.kind == BYTELEVEL) return split_word(t->head.split, text, n);
+    for (size_t i = 1; t->by_words && i < n; i++)
+        if (text[i] == ' ' && text[i - 1] != ' ') return i;
+    return n;
+}
+
+// Adds the ids of text[at ... end-1]. What stands before a word is done with, and may be written over.
+static bool encode_text(Encoder *e, char *text, size_t at, size_t end, Error *err) {
+    const Tokenizer *t = e->tokenizer;
+    while (at < end) {
+        const Piece *added;
+        size_t part_end = find_user_defined(t, text, at, end, &added);
+        bool prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;  // one for each part, here
+        if (prefix && at < part_end && text[at] != ' ') text[--at] = ' ';
+        for (size_t n; at < part_end; at += n) {
+            n = word_length(t, text + at, part_end - at);
+            if (!encode_word(e, text + at, n, err)) return false;
+        }
+        if (!added) break;
+        e->ids[e->n_ids++] = added->id;
+        at += added->length;
+    }
+    return true;
+}
+
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
+    Encoder e = {.tokenizer = t};
+    bool bytelevel = t->head.kind == BYTELEVEL, ok = false;
+    size_t n = *n_ids = 0;
+    if (length == 0) return alloc_array(1, sizeof *e.ids, "token ids", err);
+    char *normal = normalize(t, text, length, &n, err);
+    // A token covers a byte or more, but a space that has none is written with three, and a byte-level tokenizer may
+    // add one to every part. There is room for one more, which tokenizer_encode_prompt takes.
+    size_t per_byte = bytelevel ? (t->head.flags & DUMMY_PREFIX ? 2 : 1) : find_id(t, " ", 1) < 0 ? 3 : 1;
+    if (normal) e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
+    if (e.left_lengths) e.ids = alloc_array(n + 1, per_byte * sizeof *e.ids, "token ids", err);
+    if (e.ids) ok = encode_text(&e, normal, bytelevel ? 1 : 0, n, err);
+    free(normal);
+    free(e.left_lengths);
+    free(e.symbols);
+    *n_ids = e.n_ids;
+    if (ok) return e.ids;
+    free(e.ids);
+    return NULL;
+}
+
+int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t length, int *n, Error *err) {
+    size_t n_text, with_bos = t->head.bos_id >= 0 ? 1 : 0;
+    int32_t *ids = tokenizer_encode(t, text, length, &n_text, err);
+    bool ok = ids && (n_text <= 1 << 30 || fail(err, "the prompt has %zu tokens, more than can be counted", n_text));
+    if (ok) memmove(ids + with_bos, ids, n_text * sizeof *ids);
+    if (ok && with_bos) ids[0] = t->head.bos_id;
+    *n = ok ? (int)(n_text + with_bos) : 0;
+    if (ok) return ids;
+    free(ids);
+    return NULL;
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The version 3 header has one layout: the table in docs/format.md, the table in src/model/header.c that reads and
+writes it, and the one that these tests write files by say the same, field by field."""
+
+import os
+import re
+import struct
+
+from common import FIELDS, ROOT, check, main
+
+HEADER_BYTES = 256
+TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of header.c, as the document has them
+CODES = {'I': 'u32', 'i': 'i32', '8i': 'i32[8]', 'd': 'f64'}           # of Python's struct
+BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8}
+
+
+def text_of(*path):
+    with open(os.path.join(ROOT, *path), encoding='utf-8') as file:
+        return file.read()
+
+
+def documented():
+    """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
+    section = text_of('docs', 'format.md').split('## model.bin, version 3')[1].split('\n## ')[0]
+    rows = re.findall(r'^\| *(\d+) *\| *(\S*) *\| *(`?\w+`?)[^|]*\|', section, re.M)
+    fields = [(name.strip('`'), int(offset), kind) for offset, kind, name in rows if name.startswith('`')]
+    reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']
+    return fields, reserved
+
+
+def in_c():
+    """The same of header.c's table. A row is {"name", offset, type, low, high, PLACE(member)}."""
+    table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'model', 'header.c'), re.S).group(1)
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?PLACE\(([\w.\[\]]+)\)\s*\}', table)
+    n_rows = table.count('{')
+    check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
+    check(len({member for *_, member in rows}) == len(rows), 'every row has a member of its own', rows)
+    return [(name, int(offset), TYPES.get(kind, kind)) for name, offset, kind, _ in rows]
+
+
+def same(found, expected, what):
+    """Two tables, both ways and in order; a difference is told by the fields that it is in."""
+    for field in expected:
+        check(field in found, '%s: %s as documented' % (what, field[0]), [row for row in found if row[0] == field[0]])
+    check([row[0] for row in found] == [row[0] for row in expected], '%s: the same fields in the same order' % what,
+          sorted({row[0] for row in found} ^ {row[0] for row in expected}))
+
+
+def test_header_fields():
+    fields, _ = documented()
+    check(len(fields) > 30, "the document's table is understood", len(fields))
+    same(in_c(), fields, 'header.c')
+    same([(name, offset, CODES[kind]) for name, offset, kind, _ in FIELDS], fields, 'tests/common.py')
+    check(all(struct.calcsize('<' + code) == BYTES[kind] for code, kind in CODES.items()), 'types have their sizes')
+
+
+def test_every_byte_has_one_meaning():
+    """Fields and reserved bytes fill the header, none of them twice."""
+    fields, reserved = documented()
+    covered = sorted((offset, offset + BYTES[kind]) for _, offset, kind in fields)
+    covered = sorted(covered + [(offset, offset + BYTES[kind] if kind else HEADER_BYTES) for offset, kind in reserved])
+    edges = [begin for begin, _ in covered] + [HEADER_BYTES]
+    gaps = [(end, begin) for (_, end), begin in zip(covered, edges[1:]) if end != begin]
+    check(covered[0][0] == 0 and not gaps, 'the documented header has neither gaps nor overlaps', gaps)
+
+
+if __name__ == '__main__':
+    main(globals())

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""The house: nothing in the repository is against the style (tools/house.py), the checker finds what it should and no
+more, and what the README says under "Reading the code" is so: the files, their lines, the length of the walk."""
+
+import os
+import re
+import sys
+
+from common import ROOT, check, house as c_files, main
+
+sys.path.insert(0, os.path.join(ROOT, 'tools'))
+import house  # noqa: E402
+
+WALK = 2000  # lines at most in the numbered rows
+
+# ---- the style ------------------------------------------------------------------------------------------------------
+
+
+def test_repository():
+    found = list(house.findings(*house.all_files()))
+    check(not found, 'tools/house.py finds nothing', '%d findings: %s' % (len(found), '; '.join(found[:5])))
+
+
+GOOD = r'''// A file that is as it should be: don't count "what; is, quoted" here.
+#include "good.h"
+
+#include <stdio.h>
+
+#define TWICE(f) f(1), f(2); f(3)
+
+enum { ONE = 1, TWO, THREE = (1, 3) };
+typedef struct { int a, b; } Pair;
+typedef struct {
+    int a, *b;
+    struct {
+        float x, y;
+    } inside, *other;
+} Deep, *DeepPointer;
+static const int table[] = {1, 2, 3}, more = 4;
+static const struct {
+    const char *name;
+    int value;
+} rows[] = {
+    {"a;b", ONE},
+    {"c", TWO},
+};
+
+static inline int one_line(int x) { return x; }
+static void nothing(void) {}
+void declared(int a, int b, int c, int d, int e, int f, int g, int h);
+
+int seven(int a, int b, int (*c)(int, int), int d, int e, int f,
+          int g) {
+    int i, j = 0, k[2] = {1, 2};
+    size_t n = 0, m = sizeof(size_t);
+    int (*called)(int, int) = c, *at = k;
+    const Pair *p = NULL, pair = (Pair){1, 2};
+    for (i = 0, j = 1; i < 3; i++, j--) printf("%d, %d;", i, j);
+    for (int x = 0, y = 1; x < y; x++) {
+    }
+    if (a) return c(a, b);
+    else b = c(ONE, 2);
+    switch (d) {
+    case ONE: declared(1, 2, 3, 4, 5, 6, 7, 8); break;
+    case ';': i = ','; break;
+    case TWO: j++; return j;
+    default: return 1;
+    }
+    do i++; while (i < 3);
+    goto done;
+done:
+    if (n) return (int)(n + m);
+    return p ? pair.a : k[j];
+}
+'''
+HEAD = '// A file.\n'
+BODY = HEAD + 'int f(int a, int b) {\n    %s\n}\n'
+
+
+def test_checker_on_c():
+    check(list(house.check_c('a.c', GOOD)) == [], 'a good file has no findings', list(house.check_c('a.c', GOOD)))
+    parameters = ', '.join('int %s' % letter for letter in 'abcdefgh')
+    for what, text, line, words in (
+            ('a wide line', HEAD + '// ' + 'x' * 118 + '\n', 2, '121 columns'),
+            ('a tab', HEAD + '\tint x;\n', 2, 'white space'),
+            ('trailing spaces', HEAD + 'int x; \n', 2, 'white space'),
+            ('a long file', HEAD + '\n' * 450, 450, '451 lines'),
+            ('no first sentence', '#include <stdio.h>\n', 1, 'what the file is'),
+            ('a long function', HEAD + 'int f(void) {\n' + '    f();\n' * 49 + '}\n', 2, 'f is too long (51 lines'),
+            ('a long signature', HEAD + 'int f(int a,\n      int b) {\n' + '    f();\n' * 48 + '}\n', 2, '51 lines'),
+            ('eight parameters', HEAD + 'static int f(%s) { return a; }\n' % parameters, 2, 'parameters (8'),
+            ('eight in two lines', HEAD + 'int f(%s) {\n}\n' % parameters.replace('d,', 'd,\n   '), 2, 'parameters (8'),
+            ('a = 1, b = 2', BODY % 'a = 1, b = 2;', 3, 'comma'),
+            ('a comma of calls', BODY % 'free(a), free(b);', 3, 'comma'),
+            ('a comma behind if', BODY % 'if (a) a = 1, b = 2;', 3, 'comma'),
+            ('a comma behind else', BODY % 'if (a) b = 1;\n    else a = 1, b = 2;', 4, 'comma'),
+            ('a comma behind for', BODY % 'for (int i = 0; i < 2; i++) a++, b++;', 3, 'comma'),
+            ('a comma in a case', BODY % 'switch (a) {\n    case 1: a = 1, b = 2; break;\n    }', 4, 'comma'),
+            ('a comma behind return', BODY % 'return f(a, b), a;', 3, 'comma'),
+            ('a comma of casts', BODY % '(void)a, (void)b;', 3, 'comma'),
+            ('two statements', BODY % 'a++; b++;', 3, 'statements on one line (2'),
+            ('two in a block', BODY % 'if (a) { a++; b++; }', 3, 'statements on one line (2'),
+            ('three in a case', BODY % 'switch (a) {\n    case 1: a++; b++; break;\n    }', 4, 'line (2')):
+        found = list(house.check_c('a.c', text))
+        check(len(found) == 1 and found[0].startswith('a.c:%d: ' % line) and words in found[0], what, found)
+
+
+def test_checker_on_includes():
+    def found(**includes):
+        texts = {path.replace('__', '/') + '.h': HEAD + ''.join('#include "%s"\n' % name for name in names)
+                 for path, names in includes.items()}
+        return list(house.check_includes(texts))
+    good = found(run=['rope.h', 'src/options.h', 'src/text/chat.h'], src__text__chat=['tokenizer.h', '../util.h'],
+                 src__text__sampler=['../forward/kernels.h'], src__settings=['../rope.h', 'util.h'],
+                 src__model__model=['../../rope.h', '../settings.h'], src__forward__team=['../util.h'],
+                 src__forward__attention=['../model/model.h', 'kernels.h'], src__methods=['options.h'],
+                 src__measure__table=['../options.h'])
+    check(good == [], 'includes down the arrows', good)
+    for what, includes in (('util of rope', {'src__util': ['../rope.h']}), ('rope of util', {'rope': ['src/util.h']}),
+                           ('settings of model', {'src__settings': ['model/model.h']}),
+                           ('simd of kernels', {'src__forward__simd': ['kernels.h']}),
+                           ('kernels of attention', {'src__forward__kernels': ['attention.h']}),
+                           ('model of attention', {'src__model__model': ['../forward/attention.h']}),
+                           ('text of model', {'src__text__chat': ['../model/model.h']}),
+                           ('text of attention', {'src__text__chat': ['../forward/attention.h']}),
+                           ('options of measure', {'src__options': ['measure/measure.h']}),
+                           ('measure of run', {'src__measure__bench': ['../../run.h']})):
+        faults = found(**includes)
+        check(len(faults) == 1 and ':2: ' in faults[0] and 'arrows' in faults[0], 'against the arrows: ' + what, faults)
+    check('no place' in ''.join(found(src__lost=[])), 'a file without a place', found(src__lost=[]))
+    cycle = found(src__text__a=['b.h'], src__text__b=['a.h'], src__text__c=['a.h'])
+    check(len(cycle) == 2 and all('cycle' in fault for fault in cycle), 'a cycle, at both of its files', cycle)
+
+
+def test_checker_on_all():
+    casts = {'rope.c': HEAD + '// (size_t)\nlong x = sizeof(size_t);\n' + 'long y = (size_t)1;\n' * 99}
+    check(list(house.findings(casts, {})) == [], '99 casts', list(house.findings(casts, {})))
+    casts['rope.c'] += 'long z = (size_t)1;\n'
+    check('100 of (size_t)' in ''.join(house.findings(casts, {})), '100 casts')
+    rooms = {'src/text/%d.c' % i: HEAD + '\n' * 449 for i in range(17)}
+    check(list(house.findings(rooms, {})) == [], '7,650 lines of C', list(house.findings(rooms, {})))
+    rooms['src/text/x.c'] = HEAD + '\n' * 50
+    check('too much C' in ''.join(house.findings(rooms, {})), '7,701 lines of C')
+
+
+def test_checker_on_python():
+    good = '"""A file."""\nimport os\n\n\ndef f(a, b=1, *c, **d):\n    if a:\n        return b\n    return os, c, d\n'
+    found = list(house.check_python('tools/a.py', good))
+    check(found == [], 'a good file of Python', found)
+    long = '"""A file."""\n\n\ndef f(%s):\n' + '    print()\n' * 50
+    for what, text, words in (('no docstring', 'import os\n', 'says what it is'),
+                              ('two statements', good + 'f(1); f(2)\n', 'one line'),
+                              ('a body on the line', good + 'if f(1): f(2)\n', 'one line'),
+                              ('a wide line', good + '# ' + 'x' * 119 + '\n', '121 columns'),
+                              ('a long file', good + '\n' * 450, 'lines, at most 450'),
+                              ('a long function', long % '', '51 lines'),
+                              ('eight parameters', good + 'def g(a, b, c, d, e, *, f, **g):\n    pass\n'
+                               .replace('*,', '*h,'), 'parameters (8')):
+        found = list(house.check_python('tools/a.py', text))
+        check(len(found) == 1 and words in found[0], 'Python: ' + what, found)
+    check(list(house.check_python('tests/a.py', long % '')) == [], 'tests may have long functions')
+
+
+# ---- README, Reading the code ---------------------------------------------------------------------------------------
+
+def section_of(readme):
+    return readme.partition('\n## Reading the code\n')[2].partition('\n## ')[0]
+
+
+def rows_of(section):
+    """(number or None, [what is linked or named as a folder], lines or None) of every row that names something."""
+    for line in section.splitlines():
+        first, *cells = [cell.strip() for cell in line.strip().strip('|').split('|')] if line[:1] == '|' else ['x']
+        if not re.fullmatch(r'\d*|-', first):
+            continue
+        paths = re.findall(r'\[[^]]*\]\(([^):#]*)[^)]*\)', ' '.join(cells))
+        paths = [path.rstrip('/') for path in paths if path.strip()]
+        if not paths:  # a room, by its name
+            paths = re.findall(r'(?<![\w/.])((?:src|export|tools|tests|docs)(?:/\w+)?)/?(?![\w/.])', cells[0])
+        counts = [int(cell.replace(',', '')) for cell in cells if re.fullmatch(r'\d[\d,]*', cell)]
+        if paths:
+            yield int(first) if first.isdigit() else None, paths, counts[0] if counts else None
+
+
+def lines_of(path, elsewhere=()):
+    """A file's, or those of all C and Python in a folder but of what is linked elsewhere."""
+    path = os.path.join(ROOT, path)
+    if os.path.isfile(path):
+        with open(path, encoding='utf-8') as file:
+            return sum(1 for _ in file)
+    inside = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+    return sum(lines_of(name) for name in inside
+               if name.endswith(('.c', '.h', '.py')) and os.path.relpath(name, ROOT) not in elsewhere)
+
+
+def reading_faults(section):
+    """What is not as the section says."""
+    rows, linked = list(rows_of(section)), set()
+    walk = [(number, count) for number, _, count in rows if number is not None]
+    if not walk:
+        yield 'there is no walk: rows like | 1 | [run.c](run.c) | 312 | the program |'
+    for _, paths, _ in rows:
+        linked.update(paths)
+    for number, paths, count in rows:
+        lost = [path for path in paths if not os.path.exists(os.path.join(ROOT, path))]
+        if lost:
+            yield 'there is no ' + ', '.join(lost)
+            continue
+        if number is not None and count is None:
+            yield 'row %d states no lines' % number
+        sizes = {sum(map(lines_of, paths)), sum(lines_of(path, linked) for path in paths)}
+        if count is not None and not any(abs(count - size) * 10 <= size for size in sizes):
+            yield '%s: %d lines are stated (there are %s)' % (' '.join(paths), count, ' or '.join(map(str, sizes)))
+    if [number for number, _ in walk] != list(range(1, len(walk) + 1)):
+        yield 'the walk is not numbered from 1 on'
+    total = sum(count or 0 for _, count in walk)
+    if total > WALK:
+        yield 'the walk has %d lines (at most %d)' % (total, WALK)
+    prose = ' '.join(line for line in section.splitlines() if line[:1] != '|').replace(',', '')
+    if str(total) not in re.findall(r'\d+', prose):
+        yield "the walk's sum is not stated (%d)" % total
+    for path in c_files('src') + ['rope.c', 'rope.h', 'run.c']:
+        folders = {path.rsplit('/', n)[0] for n in range(1, path.count('/'))} | {os.path.dirname(path)}
+        if path not in section and not (folders - {'', 'src'}) & linked:
+            yield path + ' is not named'
+
+
+def test_reading_the_code():
+    with open(os.path.join(ROOT, 'README.md'), encoding='utf-8') as file:
+        faults = list(reading_faults(section_of(file.read())))
+    check(not faults, 'README, Reading the code', '%d faults: %s' % (len(faults), '; '.join(faults[:6])))
+
+
+def test_reading_itself():
+    """The test of the section, on sections made up here."""
+    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/util.c'), lines_of('src/text')
+    rest = [path for path in c_files('src') if not path.startswith(('src/text/', 'src/util.c'))] + ['run.c']
+    good = '''Two files, %s lines.
+
+| | file | lines | what it is |
+| --- | --- | --- | --- |
+| 1 | [rope.c](rope.c), [rope.h](rope.h) | %d | methods, in 7 rows |
+| 2 | [util](src/util.c) | %d | small things |
+
+| | room | lines | |
+|---|---|---|---|
+| | src/text | %d | words |
+| - | %s | | others |
+''' % (format(rope + util, ','), rope, util, text, ' '.join('[x](%s)' % path for path in rest))
+    check(not list(reading_faults(good)), 'a good section', list(reading_faults(good)))
+    check(section_of('# a\n\n## Reading the code\n\nx\n\n## next\n') == '\nx\n', 'the section is found')
+    near, far = str(int(rope * 1.08)), str(int(rope * 1.15))
+    stated = good.replace(format(rope + util, ','), str(int(near) + util))
+    check(not list(reading_faults(stated.replace('| %d | methods' % rope, '| %s | methods' % near))), 'nearly right')
+    for what, section, words in (
+            ('no rows', 'Read it.', 'no walk'),
+            ('a count that is off', good.replace('| %d | methods' % rope, '| %s | methods' % far), 'rope.c rope.h'),
+            ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/text'),
+            ('a file that is not there', good.replace('src/util.c', 'src/utils.c'), 'there is no src/utils.c'),
+            ('no count', good.replace('| %d | small' % util, '| | small'), 'row 2 states no lines'),
+            ('no sum', good.replace('%s lines' % format(rope + util, ','), 'all'), 'sum is not stated'),
+            ('a file left out', good.replace('[x](run.c)', ''), 'run.c is not named'),
+            ('a room left out', good.replace('src/text |', 'words |'), 'src/text/chat.c is not named'),
+            ('a number left out', good.replace('| 2 |', '| 3 |'), 'numbered'),
+            ('a walk too long', good.replace('| %d | methods' % rope, '| %d | methods' % WALK), 'at most 2000')):
+        faults = list(reading_faults(section))
+        check(any(words in fault for fault in faults), 'a section with ' + what, faults)
+
+
+main(globals())

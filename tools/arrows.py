@@ -1,0 +1,57 @@
+"""The arrows: which room of the house may include which. They all point down, so that each can be read without what
+stands on it.
+"""
+import os
+import re
+
+# The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
+GROUND = ['rope', 'src/util', 'src/settings']
+LOW = GROUND + ['src/forward/simd', 'src/forward/kernels', 'src/forward/team', 'src/model']
+HIGH = LOW + ['src/forward', 'src/text', 'src/options', 'src/measure']
+ARROWS = {
+    'rope': [],
+    'src/util': [],
+    'src/settings': ['rope', 'src/util'],
+    'src/forward/simd': ['src/util'],
+    'src/forward/kernels': ['src/util', 'src/forward/simd'],
+    'src/forward/team': ['src/util', 'src/forward/simd'],
+    'src/model': LOW,
+    'src/forward': LOW,
+    'src/text': ['src/util', 'src/forward/kernels'],
+    'src/options': GROUND + ['src/forward/kv_cache'],
+    'src/methods': GROUND + ['src/options'],
+    'src/measure': HIGH,
+    'run': HIGH + ['src/methods'],
+}
+
+
+def place_of(path):
+    stem = os.path.splitext(path)[0]
+    places = [place for place in ARROWS if stem == place or stem.startswith(place + '/')]
+    return max(places, key=len, default=None)
+
+
+def check_includes(texts):
+    """texts: {path: text} of all C."""
+    arrows = {path: [] for path in texts}
+    for path, text in texts.items():
+        place = place_of(path)
+        if not place:
+            yield '%s:1: the file has no place (none, one of those in tools/arrows.py)' % path
+            continue
+        for i, line in enumerate(text.split('\n'), 1):
+            for name in re.findall(r'^\s*#\s*include "(.*)"', line):
+                target = os.path.normpath(os.path.join(os.path.dirname(path), name))
+                arrows[path].append(target)
+                stem = os.path.splitext(target)[0]
+                if not any(stem == low or stem.startswith(low + '/') for low in ARROWS[place] + [place]):
+                    yield '%s:%d: an include against the arrows (%s, of %s)' % (
+                        path, i, target, ', '.join([place] + ARROWS[place]))
+    for path in arrows:
+        seen, todo = set(), list(arrows[path])
+        while todo:
+            target = todo.pop()
+            todo += [] if target in seen else arrows.get(target, [])
+            seen.add(target)
+        if path in seen:
+            yield '%s:1: includes itself by a way round (a cycle, none)' % path
