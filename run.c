@@ -236,10 +236,12 @@ static char *ask_line(const char *label) {
     if (isatty(STDIN_FILENO)) fprintf(stderr, "%s", label);
     catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
+    if (n < 0) {
+        free(line);
+        return NULL;
+    }
     if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
-    if (n >= 0) return line;
-    free(line);
-    return NULL;
+    return line;
 }
 
 static bool chat(Program *p, Error *err) {
@@ -258,7 +260,7 @@ static bool chat(Program *p, Error *err) {
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
-        free(line);
+        if (line) free(line);  // gcc's analyzer takes NULL freed twice for an error
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -267,7 +269,7 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
-    free(typed);
+    if (typed) free(typed);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }

@@ -90,7 +90,7 @@ bool measure_perplexity(const Measurement *m, Error *err) {
     job.nll = alloc_array(n, 2 * sizeof *job.nll + sizeof *job.window, "a window and its scores", err);
     if (!job.nll) return false;
     job.sum = job.nll + n;
-    job.window = (int32_t *)(job.sum + n);
+    job.window = (int32_t *)(void *)(job.sum + n);
     job.window[0] = bos;  // or the text's first id, once a window is filled
     const char *columns = m->options->per_token ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl";
     bool ok = measure_methods(m, "perplexity", columns, run_method, &job, err);

@@ -49,7 +49,11 @@ static int keep_nucleus(const Sampler *s, float *x, float *sum) {
     for (int i = 0; i < s->vocab_size; i++)
         if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
     qsort(c, n, sizeof *c, by_probability);
-    for (*sum = 0; kept < n && *sum <= s->top_p; *sum += x[kept++]) x[kept] = c[kept].probability;
+    *sum = 0;
+    while (kept < n && *sum <= s->top_p) {
+        x[kept] = c[kept].probability;
+        *sum += x[kept++];
+    }
     return kept;
 }
 
@@ -64,6 +68,7 @@ int sampler_next(Sampler *s, float *x) {
     bool from_nucleus = s->top_p > 0 && s->top_p < 1 && n > 1;
     int kept = from_nucleus ? keep_nucleus(s, x, &sum) : n;
     if (kept == 0) return likeliest(x, n);
-    for (float reach = x[0]; i < kept - 1 && !(share * sum < reach); reach += x[i]) i++;
+    float reach = x[0];
+    while (i < kept - 1 && share * sum >= reach) reach += x[++i];
     return from_nucleus ? s->candidates[i].token : i;
 }
