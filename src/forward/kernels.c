@@ -74,9 +74,8 @@ ALWAYS_INLINE vf load_number(Number type, const char *at) {
 // `sum` is registers.
 ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row, int64_t column) {
     const int size = bytes_of(type);
-    const int64_t b_step = g->b_stride * size, c_stride = g->c_stride;
-    const float *a[TILE_ROWS];
-    UNROLLED (i, m) a[i] = g->a + (row + i) * g->a_stride;
+    const int64_t a_stride = g->a_stride, b_step = g->b_stride * size, c_stride = g->c_stride;
+    const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;
     float *c = g->c + row * c_stride + column;
     vf sum[TILE_ROWS][TILE_VECS];
@@ -87,7 +86,7 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row
         for (int j = 0; m <= MEMORY_BOUND_ROWS && j < vecs * LANES * size; j += 64) prefetch_ahead(b + j);
         UNROLLED (j, vecs) w[j] = load_number(type, b + j * LANES * size);
         UNROLLED (i, m) {
-            float x = a[i][p];
+            float x = a[i * a_stride + p];
             UNROLLED (j, vecs) sum[i][j] += x * w[j];
         }
     }
@@ -95,24 +94,24 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row
         UNROLLED (j, vecs) store(c + i * c_stride + j * LANES, sum[i][j]);
 }
 
-// Rows [row, row + m), all columns.
-ALWAYS_INLINE void row_of_tiles(int m, Number type, const Gemm *g, int64_t row) {
-    int64_t column = 0;
-    for (; column + TILE_VECS * LANES <= g->n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, g, row, column);
-    for (; column < g->n; column += LANES)
-        for (int r = 0; r < m; r++) tile(1, 1, type, g, row + r, column);
+// Rows [row, row + m), columns [0, n).
+ALWAYS_INLINE void row_of_tiles(int m, Number type, const Gemm *g, int64_t row, int64_t n) {
+    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, g, row, column);
 }
 
 ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
+    const int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
     int64_t row = 0;
-    for (; row + TILE_ROWS <= g->m; row += TILE_ROWS) row_of_tiles(TILE_ROWS, type, g, row);
+    for (; row + TILE_ROWS <= g->m; row += TILE_ROWS) row_of_tiles(TILE_ROWS, type, g, row, n);
     switch (g->m - row) {
-    case 1: row_of_tiles(1, type, g, row); break;
-    case 2: row_of_tiles(2, type, g, row); break;
-    case 3: row_of_tiles(3, type, g, row); break;
-    case 4: row_of_tiles(4, type, g, row); break;
-    case 5: row_of_tiles(5, type, g, row); break;
+    case 1: row_of_tiles(1, type, g, row, n); break;
+    case 2: row_of_tiles(2, type, g, row, n); break;
+    case 3: row_of_tiles(3, type, g, row, n); break;
+    case 4: row_of_tiles(4, type, g, row, n); break;
+    case 5: row_of_tiles(5, type, g, row, n); break;
     }
+    for (int64_t column = n; column < g->n; column += LANES)
+        for (row = 0; row < g->m; row++) tile(1, 1, type, g, row, column);
 }
 
 void gemm_accumulate(const Gemm *g) {
@@ -126,7 +125,7 @@ void gemm_accumulate(const Gemm *g) {
 // Rows [row, row + m) with keys that are rotated on their way into the registers: pair p is rows 2p and 2p + 1 of B.
 ALWAYS_INLINE void rotated_tile(int m, Number type, const Gemm *g, int64_t row, const float *cosines,
                                 const float *sines) {
-    enum { N = ROTATED_COLUMNS };
+    enum { N = 64 };  // columns
     const int size = bytes_of(type);
     const int64_t a_stride = g->a_stride, c_stride = g->c_stride;
     const float *a = g->a + row * a_stride;
@@ -184,10 +183,8 @@ float exp_and_sum(float *x, int64_t n, float max) {
         sums += e;
     }
     float sum = sum_lanes(sums);
-    if (i < n) {
-        store_some(x + i, exp_vf(load_some(x + i, n - i) - max), n - i);
-        for (; i < n; i++) sum += x[i];
-    }
+    if (i < n) store_some(x + i, exp_vf(load_some(x + i, n - i) - max), n - i);
+    for (; i < n; i++) sum += x[i];
     return sum;
 }
 

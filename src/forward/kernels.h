@@ -21,8 +21,6 @@ typedef struct {
 
 void gemm_accumulate(const Gemm *gemm);
 
-enum { ROTATED_COLUMNS = 64 };
-
 // The same with n and b_stride 64, k even, and B rotated on the way: rows 2i and 2i + 1, (x, y), become
 // (x cos - y sin, x sin + y cos) with row i of the cosines and sines (k / 2, 64).
 void gemm_rotated(const Gemm *gemm, const float *cosines, const float *sines);

@@ -10,32 +10,32 @@
 #include "kernels.h"
 #include "product.h"
 
-// Ways to multiply: what the weights are, and the functions for few vectors and for many.
+// Ways to multiply: what the weights are, and the functions for few vectors (in place) and for many (panels).
 typedef struct {
     int offset;            // that weights are stored with when they are multiplied, see product.h
     int scales_per_group;  // of 64 weights; 0: activations stay float32 instead of being rounded to int8
-    MultiplyRows *few, *many;
+    MultiplyRows *in_place, *panel;
 } Way;
 
-typedef enum { WAY_FLOAT, WAY_Q8, WAY_Q4 } WayIndex;
+enum { FLOAT_WAY, Q8_WAY, Q4_WAY };
 
 static const Way ways[] = {
-    [WAY_FLOAT] = {0, 0, multiply_float_rows, multiply_float_panel},  // any weights, widened to float32
-    [WAY_Q8] = {INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel},
-    [WAY_Q4] = {8, 2, multiply_q4_rows, multiply_q4_panel},
+    [FLOAT_WAY] = {0, 0, multiply_float_rows, multiply_float_panel},  // any weights, widened to float32
+    [Q8_WAY] = {INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel},
+    [Q4_WAY] = {8, 2, multiply_q4_rows, multiply_q4_panel},
 };
 
 static const Way *way_of(const Matrix *m) {
     bool q8 = m->type == WEIGHT_Q8 && m->group_size == Q8_GROUP && !m->groups_cross_rows;
-    return &ways[m->type == WEIGHT_Q4 ? WAY_Q4 : q8 ? WAY_Q8 : WAY_FLOAT];
+    return &ways[m->type == WEIGHT_Q4 ? Q4_WAY : q8 ? Q8_WAY : FLOAT_WAY];
 }
 
 struct Workspace {
     int64_t max_n;
-    Vectors *own;  // (n_threads) up to FEW_VECTORS: every thread makes them for itself, cheaper than waiting for others
-    Vectors shared;   // up to max_n
-    float *sums;      // (n_threads, 2, max_n, PANEL_ROWS)
-    uint8_t *panels;  // (n_threads, PANEL_BYTES)
+    Vectors *of_threads;  // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
+    Vectors of_team;      // max_n of them
+    float *sums;          // (n_threads, 2, max_n, PANEL_ROWS)
+    uint8_t *panels;      // (n_threads, PANEL_BYTES)
 };
 
 static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int scales, int corrections) {
@@ -50,13 +50,13 @@ static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int scales
 
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads) {
     Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = max_n};
-    w.shared = lay_out_vectors(arena, max_n, max_cols, 1, 2);
+    w.of_team = lay_out_vectors(arena, max_n, max_cols, 1, 2);
     w.sums = arena_take(arena, 2 * n_threads * max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
-    w.own = arena_take(arena, n_threads, sizeof *w.own);
+    w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors own = lay_out_vectors(arena, FEW_VECTORS, max_cols, 2, LANE_SUMS);
-        if (w.own) w.own[i] = own;
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, 2, LANE_SUMS);
+        if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
     return at;
@@ -65,7 +65,7 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
 // Vector t, which is x, as int8 in groups of 64, and the corrections for weights that are stored with this offset.
 static void round_vector(const float *x, int offset, Vectors *v, int64_t t) {
     const vb ones = (vb){0} + 1;
-    const bool in_place = v->n <= FEW_VECTORS;
+    const bool in_place = v->n <= VECTORS_IN_PLACE;
     const int n_scales = v->scales_per_group;
     for (int64_t g = 0; g < v->groups; g++) {
         int64_t at = t * v->groups + g, left = v->cols - g * Q8_GROUP, n = left < Q8_GROUP ? left : Q8_GROUP;
@@ -100,8 +100,8 @@ static void prepare_vector(const Input *input, const Way *way, Vectors *v, int64
 // The input's vectors as the matrix takes them: few are made by every thread for itself, many by the team together.
 static Vectors prepare_by_team(const Team *team, const Input *input, const Matrix *m, const Workspace *ws) {
     const Way *way = way_of(m);
-    const bool few = input->n <= FEW_VECTORS;
-    Vectors v = few ? ws->own[team->number] : ws->shared;
+    const bool in_place = input->n <= VECTORS_IN_PLACE;
+    Vectors v = in_place ? ws->of_threads[team->number] : ws->of_team;
     v.panel = ws->panels + team->number * PANEL_BYTES;
     v.n = input->n;
     v.cols = m->cols;
@@ -109,9 +109,9 @@ static Vectors prepare_by_team(const Team *team, const Input *input, const Matri
     v.x = input->norm ? v.normed : input->x;
     v.scales_per_group = way->scales_per_group;
     int first = 0, end = input->n;
-    if (!few) team_share(team, input->n, &first, &end);
+    if (!in_place) team_share(team, input->n, &first, &end);
     for (int t = first; t < end; t++) prepare_vector(input, way, &v, t);
-    if (!few) team_wait(team);
+    if (!in_place) team_wait(team);
     return v;
 }
 
@@ -140,9 +140,9 @@ static int pieces_of(const Product *p, int width) { return (p->matrix->rows + wi
 
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input, Workspace *ws) {
     const Matrix *first = products[0].matrix;
-    const bool few = input->n <= FEW_VECTORS;
-    const int width = few ? ROWS_IN_PLACE : PANEL_ROWS;
-    MultiplyRows *multiply = few ? way_of(first)->few : way_of(first)->many;
+    const bool in_place = input->n <= VECTORS_IN_PLACE;
+    const int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
+    MultiplyRows *multiply = in_place ? way_of(first)->in_place : way_of(first)->panel;
     Vectors vectors = prepare_by_team(team, input, first, ws);
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int begin, end, pieces = 0;

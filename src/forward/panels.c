@@ -40,14 +40,13 @@ ALWAYS_INLINE void unpack_int8(WeightType type, const Matrix *m, int64_t row, in
             weights[r] = group_values(m, from, panel->first_group);
             scales[r] = group_scales(m, from, panel->first_group);
         }
-        for (int g = 0; g < panel->n_groups; g++) {
+        for (int g = 0; g < panel->n_groups; g++)
             for (int i = 0; i < GROUP_VECS; i++) {
                 vf square[LANES];
                 for (int r = 0; r < LANES; r++) square[r] = (vf)load_weights(type, weights[r] + g * group_bytes, i);
                 transpose(square);
                 for (int q = 0; q < LANES; q++) store(panel->values[g * GROUP_QUADS + i * LANES + q][r0], square[q]);
             }
-        }
         for (int s = 0; s < panel->n_groups * scales_per_group; s++)
             for (int r = 0; r < LANES; r++)
                 panel->scales[s][r0 + r] = type == WEIGHT_Q4 ? half_at(scales[r] + 2 * s) : float_at(scales[r] + 4 * s);
@@ -79,14 +78,13 @@ ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t
             }
             vf scales[TILE_VECS];
             UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
-            UNROLLED (i, m) {
+            UNROLLED (i, m)
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
                     vf before = {0};
                     if (!is_first) before = load(out);
                     store(out, before + to_float(sum[i][j]) * (scales[j] * x_scales[i]));
                 }
-            }
         }
     }
 }

@@ -5,11 +5,11 @@
 #include "simd.h"
 
 enum {
-    FEW_VECTORS = 3,                // up to so many, rows are multiplied where they lie
-    ROWS_IN_PLACE = 16,             // rows of one piece of work then
-    PANEL_ROWS = 64,                // rows of one piece of work, and of a panel, when there are more vectors
-    PANEL_BYTES = 40 << 10,         // of a panel and what is needed to make it
-    LANE_SUMS = 16,                 // sums that a group of 64 int8 products begins with, one for four columns
+    VECTORS_IN_PLACE = 3,    // up to so many vectors multiply rows in place, where they lie; more, panels of rows
+    ROWS_IN_PLACE = 16,      // rows of one piece of work in place
+    PANEL_ROWS = 64,         // rows of a panel, which is one piece of work
+    PANEL_BYTES = 40 << 10,  // of a panel and what is needed to make it
+    LANE_SUMS = 16,          // sums that a group of 64 int8 products begins with, one for four columns
     GROUP_VECS = LANE_SUMS / LANES  // registers of bytes in a group of 64
 };
 
@@ -32,7 +32,7 @@ typedef struct {
 // Rows [row, row + n_rows) times all vectors: sums (n, ROWS_IN_PLACE) or (n, PANEL_ROWS). n_rows is at most that.
 typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors, float *sums);
 
-MultiplyRows multiply_float_rows, multiply_q8_rows, multiply_q4_rows;     // rows.c: up to FEW_VECTORS vectors
+MultiplyRows multiply_float_rows, multiply_q8_rows, multiply_q4_rows;     // rows.c: up to VECTORS_IN_PLACE vectors
 MultiplyRows multiply_float_panel, multiply_q8_panel, multiply_q4_panel;  // panels.c: any number
 
 // Register i of a group of 64 weights, with the offset. A q8 row's last group may be shorter: what is read past its

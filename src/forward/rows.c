@@ -17,7 +17,7 @@ static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, i
     const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
     const int64_t groups = v->groups, first = t * groups;
     vf sum[2] = {{0}};
-    for (int64_t g = 0; g < groups; g += 2) {
+    for (int64_t g = 0; g < groups; g += 2)
         UNROLLED (h, 2) {
             if (g + h == groups) break;
             const uint8_t *group = weights + (g + h) * Q8_GROUP;
@@ -25,7 +25,6 @@ static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, i
             prefetch_ahead(group);
             UNROLLED (i, GROUP_VECS) sum[h] = add_products(sum[h], WEIGHT_Q8, group, v, first + g + h, i, scale);
         }
-    }
     return sum_lanes(sum[0] + sum[1]);
 }
 
@@ -64,14 +63,13 @@ enum { FLOAT_STEP = 4 * LANES };  // four sums that do not wait for one another
 ALWAYS_INLINE float dot_of_type(WeightType type, const uint8_t *w, const float *x, int64_t n) {
     vf sum[4] = {{0}};
     const int size = type == WEIGHT_F32 ? 4 : 2;
-    for (int64_t i = 0; i + FLOAT_STEP <= n; i += FLOAT_STEP) {
+    for (int64_t i = 0; i + FLOAT_STEP <= n; i += FLOAT_STEP)
         UNROLLED (j, 4) {
             const uint8_t *at = w + size * (i + j * LANES);
             if (size * LANES * j % 64 == 0) prefetch_ahead(at);
             vf weights = type == WEIGHT_F32 ? load(at) : type == WEIGHT_F16 ? load_f16(at) : load_bf16(at);
             sum[j] += weights * load(x + i + j * LANES);
         }
-    }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 

@@ -13,7 +13,7 @@
 
 #if defined __AVX512F__ && defined __AVX512BW__
 #define SIMD_AVX512
-#define MM(operation) _mm512_##operation
+#define MM(operation) _mm512_##operation  // an intrinsic at this width
 enum { LANES = 16, TILE_VECS = 4 };  // float32 lanes; columns of a register tile in vectors: 6 x 4 sums in 32 registers
 #elif defined __AVX2__
 #define SIMD_AVX2
@@ -23,6 +23,7 @@ enum { LANES = 8, TILE_VECS = 2 };  // 6 x 2 sums in 16 registers
 #define SIMD_NEON
 enum { LANES = 4, TILE_VECS = 4 };
 #else
+#define MM(operation) _mm_##operation
 enum { LANES = 4, TILE_VECS = 2 };
 #endif
 
@@ -34,7 +35,9 @@ enum { TILE_ROWS = 6 };  // of a register tile
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef double vd __attribute__((vector_size(4 * LANES)));
+typedef double vd __attribute__((vector_size(4 * LANES)));  // this and the next two: what x86's intrinsics take
+typedef long long vx __attribute__((vector_size(4 * LANES)));
+typedef long long vxh __attribute__((vector_size(2 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));   // whole numbers, and what comparing gives
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));  // bits
 typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
@@ -50,7 +53,6 @@ static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
-
 static inline float float_at(const void *p) { return *(const float_mem *)p; }  // at any address
 
 // Vector i of the 16 lanes that have number 2k of `pairs` in the first 8 and 2k + 1 in the others.
@@ -68,11 +70,9 @@ static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_add_ps(x);
 #else
-    float lanes[LANES];
-    memcpy(lanes, &x, sizeof x);
     for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
-    return lanes[0];
+        for (int i = 0; i < half; i++) x[i] += x[i + half];
+    return x[0];
 #endif
 }
 
@@ -80,11 +80,9 @@ static inline float max_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_max_ps(x);
 #else
-    float lanes[LANES];
-    memcpy(lanes, &x, sizeof x);
     for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
-    return lanes[0];
+        for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
+    return x[0];
 #endif
 }
 
@@ -120,10 +118,8 @@ static inline vf load_i8(const void *p) {
 }
 
 static inline vf load_f16(const void *p) {
-#if defined SIMD_AVX512
-    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
-#elif defined SIMD_AVX2 && defined __F16C__
-    return _mm256_cvtph_ps(_mm_loadu_si128(p));
+#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+    return MM(cvtph_ps)((vxh) * (const vh_mem *)p);
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 #else
@@ -144,10 +140,8 @@ static inline float half_at(const void *p) {
 
 // Rounded to nearest even, infinity past 65504.
 static inline void store_f16(void *p, vf x) {
-#if defined SIMD_AVX512
-    _mm256_storeu_si256(p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-#elif defined SIMD_AVX2 && defined __F16C__
-    _mm_storeu_si128(p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+    *(vh_mem *)p = (vh_mem)MM(cvtps_ph)(x, _MM_FROUND_TO_NEAREST_INT);
 #elif defined SIMD_NEON
     vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32((float32x4_t)x)));
 #else
@@ -174,22 +168,17 @@ enum { INT8_OFFSET = 0 };
 // Each lane: sum + its four weights times its four activations. Weights are value + INT8_OFFSET, or 0 to 15.
 static inline vi dot4(vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__
-    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)x);
-#elif defined SIMD_AVX512
-    __m512i w = (__m512i)weights, a = (__m512i)x;  // even and odd bytes as 16-bit numbers
-    __m512i even =
-        _mm512_madd_epi16(_mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
-    return sum + (vi)even + (vi)_mm512_madd_epi16(_mm512_srai_epi16(w, 8), _mm512_srai_epi16(a, 8));
+    return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
-    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)weights, (__m256i)x);
+    return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX2
     // |w| times x with w's sign: pairs stay below 2^15, for x is never -128.
-    __m256i w = (__m256i)weights, pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8((__m256i)x, w));
+    vx w = (vx)weights, pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8((vx)x, w));
     return sum + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #elif defined __SSE2__
-    __m128i w = (__m128i)weights, a = (__m128i)x;
-    __m128i even = _mm_madd_epi16(_mm_srai_epi16(_mm_slli_epi16(w, 8), 8), _mm_srai_epi16(_mm_slli_epi16(a, 8), 8));
-    return sum + (vi)even + (vi)_mm_madd_epi16(_mm_srai_epi16(w, 8), _mm_srai_epi16(a, 8));
+    vx w = (vx)weights, a = (vx)x;  // even and odd bytes as 16-bit numbers
+    vx even = MM(madd_epi16)(MM(srai_epi16)(MM(slli_epi16)(w, 8), 8), MM(srai_epi16)(MM(slli_epi16)(a, 8), 8));
+    return sum + (vi)even + (vi)MM(madd_epi16)(MM(srai_epi16)(w, 8), MM(srai_epi16)(a, 8));
 #elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON
