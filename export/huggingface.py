@@ -15,14 +15,38 @@ NAMES = {
     'wv': 'model.layers.%d.self_attn.v_proj.weight', 'wo': 'model.layers.%d.self_attn.o_proj.weight',
     'ffn_norm': 'model.layers.%d.post_attention_layernorm.weight', 'w1': 'model.layers.%d.mlp.gate_proj.weight',
     'w3': 'model.layers.%d.mlp.up_proj.weight', 'w2': 'model.layers.%d.mlp.down_proj.weight',
-    'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight'}
+    'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight',
+    **{part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
+        ('bq', 'q_proj.bias'), ('bk', 'k_proj.bias'), ('bv', 'v_proj.bias'), ('bo', 'o_proj.bias'),
+        ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'))}}
 
 
 def read_huggingface(folder):
     model = read_config(folder)
     tensors = {name: tensor for name, tensor in read_weights(folder).items()
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
+    if model['fused']:
+        queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
+        for layer in range(model['n_layers']):
+            split(folder, tensors, 'model.layers.%d.self_attn.qkv_proj.weight' % layer,
+                  {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
+            split(folder, tensors, 'model.layers.%d.mlp.gate_up_proj.weight' % layer,
+                  {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
     return Checkpoint(folder, model, tensors, NAMES, False)
+
+
+def split(folder, tensors, name, parts):
+    """A matrix that is several, one below the other, becomes these: their names and rows."""
+    whole, rows = tensors.pop(name, None), sum(parts.values())
+    if not whole:
+        raise Problem(folder, '%s is missing (found no such tensor, expected %d rows)' % (name, rows))
+    if len(whole.shape) != 2 or whole.shape[0] != rows:
+        raise Problem(whole.path, '%s does not fit the configuration (found %s, expected %d rows)'
+                      % (name, list(whole.shape), rows))
+    row, at = whole.size // rows, whole.start
+    for part, count in parts.items():
+        tensors[part] = whole._replace(name=part, start=at, size=count * row, shape=(count, whole.shape[1]))
+        at += count * row
 
 
 def read_weights(folder):

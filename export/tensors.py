@@ -78,6 +78,29 @@ class Joined(NamedTuple):
             yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
 
 
+class Paired(NamedTuple):
+    """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
+    head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old
+    row i + turning / 2."""
+    tensor: NamedTuple
+    head_dim: int
+    turning: int
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self, step=None):
+        half, rows = self.turning // 2, self.shape[0]
+        data = b''.join(self.tensor.read()) if len(self.shape) == 1 else None  # a vector is short
+        size = self.tensor.size // rows
+        order = [i // 2 + i % 2 * half if i < self.turning else i for i in range(self.head_dim)]
+        for head in range(0, rows, self.head_dim):
+            for at in (size * (head + i) for i in order):
+                yield from self.tensor.read(at, size, step or CHUNK) if data is None else (data[at:at + size],)
+
+
 @lru_cache(maxsize=16)  # as many parts as the largest release has
 def opened(path):
     return open(path, 'rb', buffering=0)
@@ -85,16 +108,6 @@ def opened(path):
 
 def same_bytes(a, b):
     return (a.dtype, a.shape) == (b.dtype, b.shape) and all(x == y for x, y in zip_longest(a.read(), b.read()))
-
-
-def read_paired(tensor, head_dim):
-    """The rows of a query or key matrix, each head's two halves brought together in adjacent pairs: new row 2i is
-    the head's old row i, new row 2i + 1 its old row i + head_dim / 2."""
-    row = tensor.size // tensor.shape[0]
-    for head in range(0, tensor.shape[0], head_dim):
-        for i in range(head, head + head_dim // 2):
-            yield from tensor.read(i * row, row)
-            yield from tensor.read((i + head_dim // 2) * row, row)
 
 
 def widen(chunks, dtype):
