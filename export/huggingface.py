@@ -5,7 +5,7 @@ import os
 from .common import Problem, read_json
 from .config import read_config
 from .safetensors import read_safetensors
-from .tensors import Checkpoint
+from .tensors import Checkpoint, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
@@ -33,20 +33,6 @@ def read_huggingface(folder):
             split(folder, tensors, 'model.layers.%d.mlp.gate_up_proj.weight' % layer,
                   {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
     return Checkpoint(folder, model, tensors, NAMES, False)
-
-
-def split(folder, tensors, name, parts):
-    """A matrix that is several, one below the other, becomes these: their names and rows."""
-    whole, rows = tensors.pop(name, None), sum(parts.values())
-    if not whole:
-        raise Problem(folder, '%s is missing (found no such tensor, expected %d rows)' % (name, rows))
-    if len(whole.shape) != 2 or whole.shape[0] != rows:
-        raise Problem(whole.path, '%s does not fit the configuration (found %s, expected %d rows)'
-                      % (name, list(whole.shape), rows))
-    row, at = whole.size // rows, whole.start
-    for part, count in parts.items():
-        tensors[part] = whole._replace(name=part, start=at, size=count * row, shape=(count, whole.shape[1]))
-        at += count * row
 
 
 def read_weights(folder):

@@ -78,6 +78,20 @@ class Joined(NamedTuple):
             yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
 
 
+def split(path, tensors, name, parts):
+    """A matrix that is several, one below the other, becomes these: their names and rows."""
+    whole, rows = tensors.pop(name, None), sum(parts.values())
+    if not whole:
+        raise Problem(path, '%s is missing (found no such tensor, expected %d rows)' % (name, rows))
+    if len(whole.shape) != 2 or whole.shape[0] != rows:
+        raise Problem(whole.path, '%s does not fit the configuration (found %s, expected %d rows)'
+                      % (name, list(whole.shape), rows))
+    row, at = whole.size // rows, whole.start
+    for part, count in parts.items():
+        tensors[part] = whole._replace(name=part, start=at, size=count * row, shape=(count, whole.shape[1]))
+        at += count * row
+
+
 class Paired(NamedTuple):
     """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
     head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old

@@ -87,9 +87,9 @@ def common_type(matrices):
 
 
 def write_model(file, model, plan):
-    short, long, layers = model.get('short_factor', []), model.get('long_factor', []), model.get('layers', [])
+    short, long, layers = (model.get(key, []) for key in ('short_factor', 'long_factor', 'layers'))
     newer = [model.get(field, 0) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
-                                               'longrope_kept')] + [int(bool(layers)), 0]
+                                               'longrope_kept')] + [int(any(layers)), 0]
     file.write(HEADER.pack(
         0x616b3432, 4 if any(newer) else 3, WEIGHT_TYPES[model['weight_type']], model.get('group_size', 0), model['dim'],
         model['hidden_dim'], model['n_layers'], model['n_heads'], model['n_kv_heads'], model['head_dim'],
@@ -99,7 +99,7 @@ def write_model(file, model, plan):
         model['train_ctx'], 0, model['truncate'], 0,
         *(model.get(field, 0) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
                                             'low_freq_factor', 'high_freq_factor')), len(short), *newer))
-    file.write(struct.pack('<%dd' % len(short + long), *short, *long) + bytes(layers))
+    file.write(struct.pack('<%dd' % len(short + long), *short, *long) + bytes(layers if any(layers) else ()))
     for tensor, is_matrix in plan:
         for chunks in pieces(tensor, model['weight_type'] if is_matrix else 'F32'):
             file.write(bytes(-file.tell() % 64))
