@@ -237,19 +237,25 @@ FIELDS = [
     ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0), ('truncate', 136, 'I', 1),
     ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
-    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0)]
+    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0), ('qkv_bias', 208, 'I', 0),
+    ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0), ('encoding', 224, 'I', 0),
+    ('longrope_kept', 228, 'I', 0), ('layer_table', 232, 'I', 0), ('type_table', 236, 'I', 0)]
 
 
 def config(**changes):
-    """The fields of a small model; short_factors and long_factors beside those of the header."""
+    """The fields of a small model; beside those of the header short_factors, long_factors, layers and types, which
+    follow it. The version is the least that has them all."""
     fields = {name: value for name, _, _, value in FIELDS}
     if 'method' in changes:
         changes['rope_method'] = METHODS.index(changes.pop('method'))
-    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors'}
+    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors', 'layers', 'types'}
     if unknown:
         raise KeyError(unknown)
     fields.update(changes)
-    fields['n_longrope'] = len(fields.get('short_factors', ()))
+    for field, tail in ('n_longrope', 'short_factors'), ('layer_table', 'layers'), ('type_table', 'types'):
+        fields[field] = changes.get(field, len(fields.get(tail, ())) if field == 'n_longrope' else int(tail in fields))
+    if 'version' not in changes and any(fields[name] for name, at, _, _ in FIELDS if at >= 204):
+        fields['version'] = 4
     return fields
 
 
@@ -259,7 +265,7 @@ def header(c):
         value = c[name]
         struct.pack_into('<' + kind, head, offset, *(value if isinstance(value, tuple) else (value,)))
     lists = list(c.get('short_factors', ())) + list(c.get('long_factors', ()))
-    return bytes(head) + struct.pack('<%dd' % len(lists), *lists)
+    return bytes(head) + struct.pack('<%dd' % len(lists), *lists) + bytes(c.get('layers', ())) + bytes(c.get('types', ()))
 
 
 def shapes(c):
@@ -268,9 +274,12 @@ def shapes(c):
     yield 'embedding', c['vocab_size'], dim
     for i in range(c['n_layers']):
         for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
-                                    ('wo', dim, q), ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim),
-                                    ('w2', dim, hidden)):
-            yield '%s.%d' % (name, i), rows, columns
+                                    ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, c['head_dim']),
+                                    ('k_norm', 0, c['head_dim']), ('wo', dim, q), ('bo', 0, dim), ('ffn_norm', 0, dim),
+                                    ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)):
+            if c.get({'bq': 'qkv_bias', 'bk': 'qkv_bias', 'bv': 'qkv_bias', 'bo': 'o_bias', 'q_norm': 'qk_norm',
+                      'k_norm': 'qk_norm'}.get(name), True):
+                yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
     if not c['shared_classifier']:
         yield 'classifier', c['vocab_size'], dim
@@ -285,7 +294,8 @@ def random_weights(c, seed):
         gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
         weights[name] = array.array('f',
                                     [rng.gauss(0, gain) for _ in range(rows * columns)]
-                                    if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
+                                    if rows else [rng.gauss(0, 0.5) for _ in range(columns)] if name[0] == 'b' else
+                                    [rng.uniform(0.5, 1.5) for _ in range(columns)])
     return weights
 
 

@@ -72,7 +72,7 @@ def test_impossible_headers():
     name, c, data = next(models())
     huge = (0xffffffff, 0x80000000, 0x7fffffff)
     numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
-    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
+    values = {'version': (0, 5, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
               'dim': (0, *huge), 'hidden_dim': (0, *huge),
               'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge),
               'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge),
