@@ -1,15 +1,18 @@
 """GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes.
 
-In the architectures llama and smollm3 llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows of
-wq and wk into that order, so they are moved as they lie. In the others it turns halves, as Hugging Face does.
+In the architectures llama and smollm3 llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows
+of wq and wk into that order, so they are moved as they lie. In the others it turns halves, as Hugging Face does.
+Quantized tensors keep their blocks, of which every row has whole ones.
 """
 
+import os
+import re
 import struct
 from math import log, pi, prod
 
 from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
                      is_number, notes, size_of)
-from .tensors import Checkpoint, Tensor, split
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
 
 NAMES = {
     'embedding': 'token_embd.weight', 'attention_norm': 'blk.%d.attn_norm.weight', 'wq': 'blk.%d.attn_q.weight',
@@ -19,9 +22,10 @@ NAMES = {
     'bq': 'blk.%d.attn_q.bias', 'bk': 'blk.%d.attn_k.bias', 'bv': 'blk.%d.attn_v.bias', 'bo': 'blk.%d.attn_output.bias',
     'q_norm': 'blk.%d.attn_q_norm.weight', 'k_norm': 'blk.%d.attn_k_norm.weight'}
 ARCHITECTURES = {'llama': True, 'qwen2': False, 'qwen3': False, 'phi3': False, 'smollm3': True}  # adjacent pairs?
-TYPES = {0: ('F32', 1, 4), 1: ('F16', 1, 2), 30: ('BF16', 1, 2), 8: ('Q8_0', 32, 34)}  # name, values of a block, bytes
-OTHER_TYPES = {2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 9: 'Q8_1', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K', 13: 'Q5_K',
-               14: 'Q6_K', 15: 'Q8_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 28: 'F64', 39: 'MXFP4'}
+TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
+         13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
+OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
+               24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml; no other list is kept
@@ -32,13 +36,10 @@ IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count'}  # vocab
 
 def read_gguf(path):
     """The checkpoint, and all settings for the tokenizer's sake."""
-    settings, tensors = read_file(path)
+    settings, tensors = read_parts(path)
     general = Keys(path, settings)
     family = general.get('general.architecture', lambda v: v in list(ARCHITECTURES),
                          'one of ' + ', '.join(ARCHITECTURES))
-    if general.integer('split.count', 1 << 16, 1, low=0) > 1:
-        raise Problem(path, 'is one of %d parts (expected them merged, by llama-gguf-split --merge)'
-                      % settings['split.count'])
     start = family + '.'
     keys = Keys(path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
     dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
@@ -72,7 +73,6 @@ def read_gguf(path):
              'norm_eps': keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS),
              'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
              'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
-             'group_size': 32 if embedding.dtype == 'Q8_0' else 0,
              'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased), 'qk_norm': int(family == 'qwen3'),
              'o_bias': int(family != 'llama' and NAMES['bo'] % 0 in tensors),
              'layers': [2 * (layer % 4 == 3) for layer in range(n_layers)] if family == 'smollm3' else [],  # no RoPE
@@ -218,6 +218,38 @@ class Reader:
         return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else None
 
 
+def read_parts(path):
+    """The settings and the tensors of a file, or of all the parts that llama-gguf-split made of it, given any one of
+    them: NAME-00001-of-00003.gguf and on, the settings in the first, tensors in each."""
+    settings, tensors = read_file(path)
+    count = Keys(path, settings).integer('split.count', 99999, 1, low=0)
+    if count <= 1:
+        return settings, tensors
+    name = re.fullmatch(r'(.*)-[0-9]{5}-of-([0-9]{5})[.]gguf', path, re.S)
+    if not name or int(name[2]) != count:
+        raise Problem(path, 'is one of %d parts, which its name does not say (expected NAME-00001-of-%05d.gguf and on)'
+                      % (count, count))
+    parts = []
+    for i in range(count):
+        part = '%s-%05d-of-%s.gguf' % (name[1], i + 1, name[2])
+        if not os.path.exists(part):
+            raise Problem(part, 'is missing (found no such file, expected part %d of %d)' % (i + 1, count))
+        parts.append((part, *read_file(part)))
+    settings, tensors = parts[0][1], {}
+    total = Keys(parts[0][0], settings).integer('split.tensors.count', 1 << 31)
+    for i, (part, own, more) in enumerate(parts):
+        keys = Keys(part, own)
+        for key, expected in ('split.no', i), ('split.count', count), ('split.tensors.count', total):
+            keys.get(key, lambda v: type(v) is int and v == expected, '%d, as the other parts say' % expected)
+        for twice in sorted(set(tensors) & set(more)):
+            raise Problem(part, 'has %s, which another part has, too' % twice)
+        tensors.update(more)
+    if len(tensors) != total:
+        raise Problem(path, 'and the other parts do not hold what they say (found %d tensors, expected '
+                      'split.tensors.count, %d)' % (len(tensors), total))
+    return settings, tensors
+
+
 def read_file(path):
     """The settings by name and the tensors by name, every length and offset checked against the file's size."""
     total = size_of(path)
@@ -250,9 +282,10 @@ def place(path, places, base, align, total):
     tensors, at = {}, base
     for name, (shape, kind, offset) in sorted(places.items(), key=lambda item: item[1][2]):
         if kind not in TYPES:
-            raise Problem(path, '%s cannot be read (found type %s, expected F32, F16, BF16 or Q8_0)'
-                          % (name, OTHER_TYPES.get(kind, kind)))
-        dtype, values, size = TYPES[kind]
+            raise Problem(path, '%s cannot be read (found type %s, expected one of %s)'
+                          % (name, OTHER_TYPES.get(kind, kind), ', '.join(TYPES.values())))
+        dtype = TYPES[kind]
+        values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
         if not shape or shape[-1] % values:
             raise Problem(path, '%s has rows that are not whole blocks (found %s of %s)' % (name, list(shape), dtype))
         start, size = base + offset, prod(shape) // values * size

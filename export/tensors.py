@@ -10,8 +10,11 @@ from typing import NamedTuple
 from .common import CHUNK, Problem
 
 ITEM_SIZES = {'F32': 4, 'F16': 2, 'BF16': 2}
-TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8', 'Q8_0': 'q8'}
-BLOCK = struct.Struct('<2x32s')  # GGUF's Q8_0: a float16 scale, then the 32 int8 values that it is for
+BLOCKS = {  # ggml's: values of a block, its bytes
+    'Q4_0': (32, 18), 'Q4_1': (32, 20), 'Q5_0': (32, 22), 'Q5_1': (32, 24), 'Q8_0': (32, 34), 'Q2_K': (256, 84),
+    'Q3_K': (256, 110), 'Q4_K': (256, 144), 'Q5_K': (256, 176), 'Q6_K': (256, 210), 'IQ4_NL': (32, 18),
+    'IQ4_XS': (256, 136), 'MXFP4': (32, 17)}
+TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8', **{name: name for name in BLOCKS}}
 
 
 class Checkpoint(NamedTuple):
@@ -24,8 +27,8 @@ class Checkpoint(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A tensor that lies in one piece. Its dtype is one of ITEM_SIZES, or Q8 (int8 values, then a float32 scale for
-    each group), or Q8_0 (blocks), or what the source calls it when we cannot read it."""
+    """A tensor that lies in one piece. Its dtype is one of ITEM_SIZES or BLOCKS, or Q8 (int8 values, then a float32
+    scale for each group), or what the source calls it when we cannot read it."""
     name: str
     path: str
     start: int
@@ -105,14 +108,12 @@ class Paired(NamedTuple):
     dtype = property(lambda self: self.tensor.dtype)
     shape = property(lambda self: self.tensor.shape)
 
-    def read(self, step=None):
-        half, rows = self.turning // 2, self.shape[0]
-        data = b''.join(self.tensor.read()) if len(self.shape) == 1 else None  # a vector is short
-        size = self.tensor.size // rows
-        order = [i // 2 + i % 2 * half if i < self.turning else i for i in range(self.head_dim)]
-        for head in range(0, rows, self.head_dim):
-            for at in (size * (head + i) for i in order):
-                yield from self.tensor.read(at, size, step or CHUNK) if data is None else (data[at:at + size],)
+    def read(self):
+        row, size = self.tensor.size // self.shape[0], self.head_dim  # blocks lie within a row, so bytes are moved
+        order = [i // 2 + i % 2 * (self.turning // 2) if i < self.turning else i for i in range(size)]
+        for head in range(0, self.shape[0], size):
+            rows = b''.join(self.tensor.read(head * row, size * row))
+            yield b''.join(rows[i * row:(i + 1) * row] for i in order)
 
 
 @lru_cache(maxsize=16)  # as many parts as the largest release has
@@ -134,21 +135,3 @@ def widen(chunks, dtype):
             yield wide
         else:
             yield struct.pack('<%df' % count, *struct.unpack('<%de' % count, chunk))
-
-
-def q8_values(tensor):
-    if tensor.dtype == 'Q8':
-        yield from tensor.read(0, prod(tensor.shape))
-    else:
-        for chunk in tensor.read(step=CHUNK // BLOCK.size * BLOCK.size):
-            yield b''.join(values for values, in BLOCK.iter_unpack(chunk))
-
-
-def q8_scales(tensor):
-    if tensor.dtype == 'Q8':
-        yield from tensor.read(prod(tensor.shape), tensor.size - prod(tensor.shape))
-    else:
-        for chunk in tensor.read(step=CHUNK // BLOCK.size * BLOCK.size):
-            scales = bytearray(2 * (len(chunk) // BLOCK.size))
-            scales[0::2], scales[1::2] = chunk[0::BLOCK.size], chunk[1::BLOCK.size]
-            yield from widen([scales], 'F16')

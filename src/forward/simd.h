@@ -131,6 +131,26 @@ static inline vf load_f16(const void *p) {
 #endif
 }
 
+// What a table has for 16 bytes' low halves, then for their high halves.
+static inline void look_up_nibbles(int8_t out[32], const int8_t table[16], const uint8_t bytes[16]) {
+#if defined __SSSE3__
+    const __m128i values = _mm_loadu_si128((const void *)table), x = _mm_loadu_si128((const void *)bytes);
+    const __m128i low = _mm_set1_epi8(15);
+    _mm_storeu_si128((void *)out, _mm_shuffle_epi8(values, _mm_and_si128(x, low)));
+    _mm_storeu_si128((void *)(out + 16), _mm_shuffle_epi8(values, _mm_and_si128(_mm_srli_epi16(x, 4), low)));
+#elif defined SIMD_NEON
+    const int8x16_t values = vld1q_s8(table);
+    const uint8x16_t x = vld1q_u8(bytes);
+    vst1q_s8(out, vqtbl1q_s8(values, vandq_u8(x, vdupq_n_u8(15))));
+    vst1q_s8(out + 16, vqtbl1q_s8(values, vshrq_n_u8(x, 4)));
+#else
+    for (int i = 0; i < 16; i++) {
+        out[i] = table[bytes[i] & 15];
+        out[16 + i] = table[bytes[i] >> 4];
+    }
+#endif
+}
+
 // One float16 at any address.
 static inline float half_at(const void *p) {
     uint16_t lanes[LANES] = {0};

@@ -146,6 +146,8 @@ static bool read_v3(const uint8_t *p, Header *h, Error *err) {
     bool quantized = type == WEIGHT_Q8 || type == WEIGHT_Q4;
     if (!h->has_types && (quantized != (h->group_size > 0) || (type == WEIGHT_Q4 && h->group_size != Q4_GROUP)))
         return fail(err, "group_size is %d with weight type %s", h->group_size, weight_type_names[type]);
+    if (type > WEIGHT_Q4 && c->version == 3)
+        return fail(err, "weight type %s in version 3 (expected version 4)", weight_type_names[type]);
     if (c->encoding != ENCODING_ROPE)
         return fail(err, "encoding %s cannot be run (expected rope)", encoding_names[c->encoding]);
     if (h->rope.head_dim == 0) h->rope.head_dim = (int)c->head_dim;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../settings.h"
+#include "blocks.h"
 #include "header.h"
 
 #if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -21,6 +22,7 @@ typedef struct {
     size_t offset;
     bool overflow;   // the offset does not fit in size_t
     int n_matrices;  // taken so far
+    WeightType cut;  // a type of blocks that would not fill a row
 } Cursor;
 
 // What comes next: from version 3 on it begins at a multiple of 64 bytes.
@@ -34,17 +36,18 @@ static const void *take(Cursor *c, size_t count, size_t item_bytes) {
 
 // The values, then the scales of types that have them. No header's rows * cols is above 2^44.
 static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
-    static const size_t bytes[N_WEIGHT_TYPES] = {4, 2, 2, 1, Q4_PACK / 2};
     const ModelConfig *k = &c->header->config;
-    int64_t size = c->header->group_size, values = rows * cols, scales = 0;
+    int64_t size = c->header->group_size, scales = 0;
     WeightType type = c->header->types ? (WeightType)c->header->types[c->n_matrices++] : k->weight_type;
     Matrix m = {.type = type, .rows = rows, .cols = cols, .group_size = size};
-    if (m.type == WEIGHT_Q4) values = scales = rows * groups_of(cols);  // packs, and their pairs of float16
+    const BlockSize block = block_size(type);
+    if (block.values && cols % block.values) c->cut = type;
+    if (m.type == WEIGHT_Q4) scales = rows * groups_of(cols);  // pairs of float16, one for each pack
     if (m.type == WEIGHT_Q8) {
         m.groups_cross_rows = k->version == 2 && cols % size != 0;
-        scales = m.groups_cross_rows ? values / size : rows * ((cols + size - 1) / size);
+        scales = m.groups_cross_rows ? rows * cols / size : rows * ((cols + size - 1) / size);
     }
-    m.data = take(c, values, bytes[m.type]);
+    m.data = take(c, rows, matrix_row_bytes(&m));
     if (scales) m.scales = take(c, scales, sizeof(float));
     return m;
 }
@@ -139,6 +142,9 @@ static bool read_model(Model *m, Error *err) {
         Cursor c = {.file = &m->file, .header = &header, .offset = header.bytes};
         take_tensors(&c, m);
         if (c.overflow) return fail(err, "impossible header: the tensors' sizes overflow");
+        if (c.cut)
+            return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
+                        weight_type_names[c.cut], block_size(c.cut).values);
         if (c.offset != m->file.size)
             return fail(err, "%s (%zu bytes found, %zu expected from the header)",
                         c.offset > m->file.size ? "truncated" : "too long", m->file.size, c.offset);
