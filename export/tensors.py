@@ -81,6 +81,41 @@ class Joined(NamedTuple):
             yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
 
 
+def split(path, tensors, name, parts):
+    """A matrix that is several, one below the other, becomes these: their names and rows."""
+    whole, rows = tensors.pop(name, None), sum(parts.values())
+    if not whole:
+        raise Problem(path, '%s is missing (found no such tensor, expected %d rows)' % (name, rows))
+    if len(whole.shape) != 2 or whole.shape[0] != rows:
+        raise Problem(whole.path, '%s does not fit the configuration (found %s, expected %d rows)'
+                      % (name, list(whole.shape), rows))
+    row, at = whole.size // rows, whole.start
+    for part, count in parts.items():
+        tensors[part] = whole._replace(name=part, start=at, size=count * row, shape=(count, whole.shape[1]))
+        at += count * row
+
+
+class Paired(NamedTuple):
+    """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
+    head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old
+    row i + turning / 2."""
+    tensor: NamedTuple
+    head_dim: int
+    turning: int
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self):
+        row, size = self.tensor.size // self.shape[0], self.head_dim  # blocks lie within a row, so bytes are moved
+        order = [i // 2 + i % 2 * (self.turning // 2) if i < self.turning else i for i in range(size)]
+        for head in range(0, self.shape[0], size):
+            rows = b''.join(self.tensor.read(head * row, size * row))
+            yield b''.join(rows[i * row:(i + 1) * row] for i in order)
+
+
 @lru_cache(maxsize=16)  # as many parts as the largest release has
 def opened(path):
     return open(path, 'rb', buffering=0)
@@ -88,17 +123,6 @@ def opened(path):
 
 def same_bytes(a, b):
     return (a.dtype, a.shape) == (b.dtype, b.shape) and all(x == y for x, y in zip_longest(a.read(), b.read()))
-
-
-def read_paired(tensor, head_dim):
-    """The rows of a query or key matrix, each head's two halves brought together in adjacent pairs: new row 2i is
-    the head's old row i, new row 2i + 1 its old row i + head_dim / 2. Blocks lie within a row, so bytes are moved."""
-    row = tensor.size // tensor.shape[0]
-    for head in range(0, tensor.shape[0], head_dim):
-        rows = b''.join(tensor.read(head * row, head_dim * row))
-        for i in range(head_dim // 2):
-            yield rows[i * row:(i + 1) * row]
-            yield rows[(i + head_dim // 2) * row:(i + head_dim // 2 + 1) * row]
 
 
 def widen(chunks, dtype):

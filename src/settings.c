@@ -87,7 +87,8 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     settings_fill_defaults(&r, context);
     if (s->is_window) window = r.train_ctx;
     if (s->window >= 0) window = s->window;
-    *plan = (RopePlan){.rope = r, .window = window, .sinks = s->sinks > 0 ? s->sinks : 0};
+    *plan = (RopePlan){r, r.head_dim, window, .sinks = s->sinks > 0 ? s->sinks : 0};
+    plan->all_slide = s->is_window || s->window >= 0;
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
     const char *reason = settings_check(&r);

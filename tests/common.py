@@ -357,10 +357,11 @@ def decode_q4(packs, scales, rows, columns):
 
 
 def write_model(path, c, weights):
-    """Writes a version 3 file; the weights as the file holds them, rounded, come back."""
-    data, stored = bytearray(header(c)), {}
+    """Writes a file of version 3 or 4; the weights as the file holds them, rounded, come back."""
+    data, stored, types = bytearray(header(c)), {}, iter(c.get('types', ()))
     for name, rows, columns in shapes(c):
-        parts, stored[name] = encode(weights[name], c['weight_type'] if rows else F32, columns, c['group_size'])
+        kind = next(types, c['weight_type']) if rows else F32
+        parts, stored[name] = encode(weights[name], kind, columns, c['group_size'])
         for part in parts:
             data += bytes(-len(data) % 64) + part
     write(path, bytes(data + bytes(-len(data) % 64)))

@@ -1,7 +1,7 @@
 """The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method, then a
-Llama, in doubles, as slow and as literal as can be. It is made from the papers, not from the C code, which is held
-against it. Settings c are the fields of a version 3 header (docs/format.md; common.config), where 0 means "not said";
-weights are {name: all of its numbers, row by row}.
+Llama with what its kin have besides, in doubles, as slow and as literal as can be. It is made from the papers, not from
+the C code, which is held against it. Settings c are the fields of a header (docs/format.md; common.config), where 0
+means "not said", and `layers`, a byte for each; weights are {name: all of its numbers, row by row}.
 """
 
 import math
@@ -15,9 +15,14 @@ def scale_at(c, length):
     return max(1.0, s * length / c['train_ctx'] - (s - 1)) if c['rope_dynamic'] else s
 
 
+def turning(c):
+    """How many elements of a head turn, from the first on."""
+    return c['rotary_dim'] or c['head_dim']
+
+
 def ramp(c, i, f):
     """g_i: 1 keeps the pair, 0 interpolates it."""
-    d, theta, L = c['head_dim'], c['theta'], c['train_ctx']
+    d, theta, L = turning(c), c['theta'], c['train_ctx']
     fast, slow = c['beta_fast'] or 32.0, c['beta_slow'] or 1.0
     if c['ramp'] == 1:
         turns = L * f / (2 * math.pi)
@@ -40,7 +45,7 @@ def temperature(s, m=1.0):
 
 def rope(c, length):
     """The inverse frequencies and the attention factor for a text of `length` positions."""
-    d, theta, L, s = c['head_dim'], c['theta'], c['train_ctx'], scale_at(c, length)
+    d, theta, L, s = turning(c), c['theta'], c['train_ctx'], scale_at(c, length)
     method = METHODS[c['rope_method']]
     f, a = [theta ** (-2 * i / d) for i in range(d // 2)], 1.0
     if c['rope_dynamic'] and length <= L:
@@ -104,7 +109,7 @@ def turn(x, position, f, a):
     for i, frequency in enumerate(f):
         c, s = a * math.cos(position * frequency), a * math.sin(position * frequency)
         out += [x[2 * i] * c - x[2 * i + 1] * s, x[2 * i] * s + x[2 * i + 1] * c]
-    return out
+    return out + x[2 * len(f):]
 
 
 def sees(position, key, window, sinks):
@@ -133,23 +138,32 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None):
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
-    window = c['sliding_window'] if window is None else window
     f, a = rope(c, positions[-1] + 1)
+    SEES_ALL, WITHOUT_ROPE = 1, 2
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedding[token] for token in ids]
 
     def heads(name, layer, normed, count, turned):
-        matrix = rows_of(weights, '%s.%d' % (name, layer), dim)
-        split = [[y[h * d:h * d + d] for h in range(count)] for y in (product(matrix, seen(x)) for x in normed)]
+        matrix = rows_of(weights, 'w%s.%d' % (name, layer), dim)
+        bias = weights.get('b%s.%d' % (name, layer), [0] * len(matrix))
+        own_norm = weights.get('%s_norm.%d' % (name, layer))
+        rows = [[y + b for y, b in zip(product(matrix, seen(x)), bias)] for x in normed]
+        split = [[y[h * d:h * d + d] for h in range(count)] for y in rows]
+        if own_norm:
+            split = [[norm(head, own_norm, eps) for head in row] for row in split]
         return [[turn(head, m, f, a) for head in row] for m, row in zip(positions, split)] if turned else split
     for layer in range(c['n_layers']):
+        flags = c['layers'][layer] if c['layer_table'] else 0
+        turned, slides = not flags & WITHOUT_ROPE, not flags & SEES_ALL
+        width = window if window is not None else c['sliding_window'] if slides else 0
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        mixed = attend(heads('wq', layer, normed, c['n_heads'], True),
-                       heads('wk', layer, normed, c['n_kv_heads'], True),
-                       heads('wv', layer, normed, c['n_kv_heads'], False), c, positions, window, sinks)
+        mixed = attend(heads('q', layer, normed, c['n_heads'], turned),
+                       heads('k', layer, normed, c['n_kv_heads'], turned),
+                       heads('v', layer, normed, c['n_kv_heads'], False), c, positions, width, sinks)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
-        stream = [[x + y for x, y in zip(row, product(wo, seen(m)))] for row, m in zip(stream, mixed)]
+        bias = weights.get('bo.%d' % layer, [0] * dim)
+        stream = [[x + y + b for x, y, b in zip(row, product(wo, seen(m)), bias)] for row, m in zip(stream, mixed)]
         for t, row in enumerate(stream):
             x = seen(norm(row, weights['ffn_norm.%d' % layer], eps))
             hidden = [g / (1 + math.exp(-g)) * u for g, u in zip(product(w1, x), product(w3, x))]

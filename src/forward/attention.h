@@ -10,8 +10,9 @@ typedef struct {
     int window;  // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;   // and the first `sinks` positions always
     // For keys that are cached un-rotated, the angles of all positions: that of position p is the block's, p /
-    // KV_BLOCK, plus the step's, p % KV_BLOCK. Blocks (blocks, head_dim / 2), steps (head_dim / 2, KV_BLOCK), the
-    // attention factor in the steps. NULL: the cached keys are rotated.
+    // KV_BLOCK, plus the step's, p % KV_BLOCK. Blocks (blocks, n_pairs), steps (n_pairs, KV_BLOCK), the attention
+    // factor in the steps. NULL: the cached keys are as they are to be used.
+    int n_pairs;  // of a head that turn: its first 2 n_pairs elements
     float *block_cosines, *block_sines, *step_cosines, *step_sines;
 } AttentionView;
 

@@ -139,6 +139,7 @@ static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply
             swiglu(gates + t * width, result, n_rows);
             result = gates + t * width;
         }
+        for (int64_t r = 0; p->bias && r < n_rows; r++) result[r] += p->bias[row + r];
         if (p->add)
             for (int64_t r = 0; r < n_rows; r++) out[r] += result[r];
         else memcpy(out, result, n_rows * sizeof *out);

@@ -17,10 +17,11 @@ typedef struct {
     float eps;
 } Input;
 
-// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t]; with `gate`, silu(gate[r] . x[t])
-// times that (SwiGLU, arXiv 2002.05202); with `add`, added to what is there.
+// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t] + bias[r]; with `gate`, silu(gate[r] .
+// x[t]) times that (SwiGLU, arXiv 2002.05202); with `add`, added to what is there.
 typedef struct {
     const Matrix *matrix, *gate;
+    const float *bias;  // (rows), NULL: none
     float *out;
     int64_t stride;
     bool add;

@@ -1,6 +1,7 @@
 // Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm
 // and added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer
-// together, so every activation is a matrix of n rows.
+// together, so every activation is a matrix of n rows. Other families are the same with a step more: biases (Qwen2), a
+// norm of each head (Qwen3), heads that turn in part (Phi-4) and layers that do not turn (SmolLM3) or do not slide.
 //
 // Threads. read_chunk opens the one parallel region of a step: from there on every thread of the team runs the same
 // lines, run_layer_by_team and what it calls, side by side. A function whose name ends in _by_team is called by the
@@ -39,7 +40,8 @@ struct Session {
     // Rotation. Keys are cached rotated, unless the frequencies can change: then un-rotated, with tables for the past.
     bool follows_length;
     RopeFreqs freqs, block_freqs;  // per position, and per block of the cache
-    float *cosines, *sines;        // (chunk, head_dim / 2)
+    int n_pairs;                   // of a head that turn: its first 2 n_pairs elements
+    float *cosines, *sines;        // (chunk, n_pairs)
     AttentionView view;            // its tables for all keys, if frequencies can change
     int table_blocks;              // blocks of them that are filled in
 
@@ -51,7 +53,8 @@ struct Session {
 };
 
 static void prepare_rope_by_team(const Team *team, Session *s, int n, int length);
-static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first);
+static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first);
+static AttentionView view_of(const Session *s, const Layer *layer);
 static void check_finite_by_team(const Team *team, Session *s, int first, int n);
 
 // ---- forward --------------------------------------------------------------------------------------------------------
@@ -64,23 +67,24 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
     int64_t dim = m->dim, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
     float *x = s->x + first * dim;
 
-    // qkv: k, v (n, n_kv_heads * head_dim) and q (n, n_heads * head_dim) = wk, wv, wq . norm(x)
-    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv},
-                           {.matrix = &layer->wv, .out = s->v, .stride = kv},
-                           {.matrix = &layer->wq, .out = s->q, .stride = heads}};
+    // qkv: k, v (n, n_kv_heads * head_dim) and q (n, n_heads * head_dim) = wk, wv, wq . norm(x), plus biases
+    const Product qkv[] = {{.matrix = &layer->wk, .bias = layer->bk, .out = s->k, .stride = kv},
+                           {.matrix = &layer->wv, .bias = layer->bv, .out = s->v, .stride = kv},
+                           {.matrix = &layer->wq, .bias = layer->bq, .out = s->q, .stride = heads}};
     matmul_by_team(team, qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, (float)m->norm_eps},
                    s->workspace);
 
-    // rotate and store: q and k by their positions' angles; k and v into the cache
+    // rotate and store: q and k, each head normed first, by their positions' angles; k and v into the cache
     rotate_and_store_by_team(team, s, index, n, first);
     if (first >= n) return;
 
     // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
     const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
-    attention_by_team(team, &s->cache, index, &s->view, &queries, s->attention);
+    const AttentionView view = view_of(s, layer);
+    attention_by_team(team, &s->cache, index, &view, &queries, s->attention);
 
     // output: x (n - first, dim) += wo . mixed
-    const Product output = {.matrix = &layer->wo, .out = x, .stride = dim, .add = true};
+    const Product output = {.matrix = &layer->wo, .bias = layer->bo, .out = x, .stride = dim, .add = true};
     matmul_by_team(team, &output, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
 
     // feed-forward: hidden (n - first, hidden_dim) = silu(w1 . norm(x)) * (w3 . norm(x)); x += w2 . hidden
@@ -188,7 +192,7 @@ static void set_frequencies(Session *s, int length) {
 // Makes the tables of this read: for the chunk's own positions, and when the frequencies can change for all keys so
 // far.
 static void prepare_rope_by_team(const Team *team, Session *s, int n, int length) {
-    int pairs = (int)s->model->config.head_dim / 2, blocks = (s->position + n - 1) / KV_BLOCK + 1, first, end;
+    int pairs = s->n_pairs, blocks = (s->position + n - 1) / KV_BLOCK + 1, first, end;
     if (team->number == 0) set_frequencies(s, length);
     team_wait(team);
     bool fill = s->follows_length && blocks > s->table_blocks;
@@ -204,16 +208,22 @@ static void prepare_rope_by_team(const Team *team, Session *s, int n, int length
     if (team->number == 0 && fill) s->table_blocks = blocks;
 }
 
-// n_heads heads of a row's position.
-static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
-    int pairs = (int)s->model->config.head_dim / 2, at = row * pairs;
-    for (int h = 0; h < n_heads; h++) rope_rotate(x + 2 * h * pairs, pairs, s->cosines + at, s->sines + at);
+// n_heads heads of a row's position: each normed, with weights for it, then turned.
+static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *norm, bool turn) {
+    const ModelConfig *m = &s->model->config;
+    int at = row * s->n_pairs;
+    for (int h = 0; h < n_heads; h++, x += m->head_dim) {
+        if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
+        if (turn) rope_rotate(x, s->n_pairs, s->cosines + at, s->sines + at);
+    }
 }
 
 // Rotates k, unless it is cached un-rotated, and the queries of rows [first, n); stores k and v. A piece of work is one
 // kv head in one block of the cache, with the query heads that share it.
-static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first) {
+static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first) {
     const ModelConfig *m = &s->model->config;
+    const Layer *layer = &s->model->layers[index];
+    const bool turn = !layer->without_rope, turn_keys = turn && !s->follows_length;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = s->position / KV_BLOCK, begin, end;
     int n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
@@ -223,12 +233,20 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int layer, in
         int stop = block_start + KV_BLOCK < n ? block_start + KV_BLOCK : n;
         for (int t = block_start > 0 ? block_start : 0; t < stop; t++) {
             float *k = s->k + t * kv + h * d, *v = s->v + t * kv + h * d;
-            if (!s->follows_length) rotate_heads(s, k, t, 1);
-            kv_cache_write(&s->cache, layer, h, s->position + t, k, v);
-            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group);
+            rotate_heads(s, k, t, 1, layer->k_norm, turn_keys);
+            kv_cache_write(&s->cache, index, h, s->position + t, k, v);
+            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, layer->q_norm, turn);
         }
     }
     team_wait(team);
+}
+
+// What one layer's attention sees: of a window unless the layer sees all, and turned keys unless it does not turn.
+static AttentionView view_of(const Session *s, const Layer *layer) {
+    AttentionView view = s->view;
+    if (layer->sees_all && !s->config.all_slide) view.window = 0;
+    if (layer->without_rope) view.block_cosines = NULL;
+    return view;
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
@@ -238,7 +256,7 @@ static void lay_out(Session *s, Arena *arena) {
     const SessionConfig *c = &s->config;
     const ModelConfig *m = &s->model->config;
     int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    int64_t pairs = m->head_dim / 2, widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    int64_t pairs = s->n_pairs, widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
     int threads = thread_count();
     s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
     kv_cache_lay_out(&s->cache, arena);
@@ -252,7 +270,7 @@ static void lay_out(Session *s, Arena *arena) {
     s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
     s->cosines = arena_take(arena, chunk * pairs, sizeof(float));
     s->sines = arena_take(arena, chunk * pairs, sizeof(float));
-    s->view = (AttentionView){.n_heads = m->n_heads, .window = c->window, .sinks = c->sinks};
+    s->view = (AttentionView){.n_heads = m->n_heads, .window = c->window, .sinks = c->sinks, .n_pairs = s->n_pairs};
     if (s->follows_length) {
         s->view.step_cosines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
         s->view.step_sines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
@@ -269,6 +287,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     s->model = model;
     s->config = *config;
     s->follows_length = rope_follows_length(&config->rope, config->context);
+    s->n_pairs = config->rope.head_dim / 2;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
     lay_out(s, &s->arena);

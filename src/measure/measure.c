@@ -32,7 +32,7 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
 }
 
 Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err) {
-    SessionConfig config = {plan->rope, plan->window, plan->sinks, kv, context, .chunk = 0};
+    SessionConfig config = {plan->rope, plan->window, plan->sinks, plan->all_slide, kv, context, .chunk = 0};
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
