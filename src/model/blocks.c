@@ -13,6 +13,7 @@
 
 enum { PART = 32 };                               // values that are widened at once
 static const uint64_t EACH = 0x0101010101010101;  // times a byte: eight of it
+typedef uint64_t word_mem __attribute__((aligned(1), may_alias));
 
 // Part of a block: PART bytes, signed when they are scaled.
 typedef struct {
@@ -28,24 +29,22 @@ static inline void scaled(float *out, const Bytes *q, int first, int n, float sc
 // Of each of 32 bytes what lies at bit `shift` under the mask.
 static inline Bytes take_bits(const uint8_t *bytes, unsigned shift, unsigned mask) {
     Bytes q;
-    memcpy(q.words, bytes, sizeof q.words);
-    for (int i = 0; i < PART / 8; i++) q.words[i] = q.words[i] >> shift & mask * EACH;
+    for (int i = 0; i < PART / 8; i++) q.words[i] = ((const word_mem *)bytes)[i] >> shift & mask * EACH;
     return q;
 }
 
 // The same, put above the bits that are there: at bit `to`.
 static inline void add_bits(Bytes *q, const uint8_t *bytes, unsigned shift, unsigned mask, unsigned to) {
-    const Bytes more = take_bits(bytes, shift, mask);
-    for (int i = 0; i < PART / 8; i++) q->words[i] |= more.words[i] << to;
+    for (int i = 0; i < PART / 8; i++) q->words[i] |= (((const word_mem *)bytes)[i] >> shift & mask * EACH) << to;
 }
 
 // 32 numbers of 4 bits in 16 bytes: number i is byte i's low half, number 16 + i its high half.
 static inline Bytes take_nibbles(const uint8_t *bytes) {
     Bytes q;
-    memcpy(q.words, bytes, PART / 2);
     for (int i = 0; i < PART / 16; i++) {
-        q.words[PART / 16 + i] = q.words[i] >> 4 & 15 * EACH;
-        q.words[i] &= 15 * EACH;
+        uint64_t both = ((const word_mem *)bytes)[i];
+        q.words[i] = both & 15 * EACH;
+        q.words[PART / 16 + i] = both >> 4 & 15 * EACH;
     }
     return q;
 }
