@@ -159,7 +159,10 @@ static bool open_text(Program *p, Error *err) {
             plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
     p->out = text_out(p->tokenizer);
-    return sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
+    if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
+    p->sampler.top_k = o->top_k;
+    p->sampler.min_p = (float)o->min_p;
+    return true;
 }
 
 // ---- prompt ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from export.common import Problem  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
            for name in ('text/tokenizer', 'text/tokenizer_file', 'text/index', 'text/encode', 'text/split',
-                        'text/unicode', 'util')]
+                        'text/nfc', 'text/unicode', 'util')]
 # The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a
 # pattern, and the ids of control tokens.
 DRIVER = r'''

@@ -32,7 +32,7 @@ def driver():
     write(source, DRIVER)
     sources = [os.path.join(ROOT, 'src', name + '.c')
                for name in ('text/chat', 'text/tokenizer', 'text/tokenizer_file', 'text/index', 'text/encode',
-                            'text/split', 'text/unicode', 'util')]
+                            'text/split', 'text/nfc', 'text/unicode', 'util')]
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) +
                    ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src', 'text'), source, *sources, '-lm', '-o', program],
                    check=True)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import reference
+import source_writers as w
 from common import (FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
                     read, skip, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
@@ -341,6 +342,87 @@ def test_refused_tensors():
             named = name if what != 'also' else 'o_proj.bias'
             check(done.returncode == 1 and done.stderr.count('\n') == 1 and named in done.stderr and reason in done.stderr,
                   '%s, %s %s' % (family, what, named), done.stderr)
+
+
+# ---- GGUF -----------------------------------------------------------------------------------------------------------
+
+BLOCK = {'q_proj': 'attn_q', 'k_proj': 'attn_k', 'v_proj': 'attn_v', 'o_proj': 'attn_output', 'qkv_proj': 'attn_qkv',
+         'q_norm': 'attn_q_norm', 'k_norm': 'attn_k_norm', 'gate_proj': 'ffn_gate', 'up_proj': 'ffn_up',
+         'down_proj': 'ffn_down', 'gate_up_proj': 'ffn_up', 'input_layernorm': 'attn_norm',
+         'post_attention_layernorm': 'ffn_norm'}
+ONCE = {'model.embed_tokens': 'token_embd', 'model.norm': 'output_norm', 'lm_head': 'output'}
+
+
+def gguf_of(family, c, weights, **changes):
+    """As llama.cpp's converter writes it: heads in halves, but in smollm3 in pairs, as in our own files."""
+    in_pairs = dict(c, rotary_dim=2) if family == 'smollm3' else c
+    tensors = {}
+    for name, rows in hf_tensors(in_pairs, weights, family == 'phi3').items():
+        stem, kind = name.rsplit('.', 1)
+        parts = stem.split('.')
+        name = '%s.%s' % (ONCE.get(stem) or 'blk.%s.%s' % (parts[2], BLOCK[parts[-1]]), kind)
+        flat = [x for row in rows for x in row] if isinstance(rows[0], list) else rows
+        shape = (len(rows), len(rows[0])) if isinstance(rows[0], list) else (len(rows),)
+        tensors[name] = 0, shape, struct.pack('<%df' % len(flat), *flat)
+    for name, key in ('rope_factors_short', 'short_factors'), ('rope_factors_long', 'long_factors'):
+        if key in c:
+            tensors[name + '.weight'] = 0, (len(c[key]),), struct.pack('<%df' % len(c[key]), *c[key])
+    settings = {key.replace('llama.', family + '.'): value for key, value in w.gguf_settings(c).items()}
+    settings['general.architecture'] = w.STRING, family
+    settings[family + '.rope.dimension_count'] = w.U32, c['rotary_dim'] or c['head_dim']
+    if family in ('qwen2', 'qwen3'):  # whose files do not say it
+        del settings[family + '.rope.dimension_count']
+        settings[family + '.attention.key_length'] = w.U32, c['head_dim']
+    for key, value in changes.items():
+        settings['%s.%s' % (family, key.replace('__', '.'))] = value
+    return w.gguf(settings, tensors)
+
+
+GGUF_LISTS = {key: [struct.unpack('<f', struct.pack('<f', x))[0] for x in values] for key, values in LISTS.items()}
+GGUF_CASES = [
+    ('qwen2', dict(qkv_bias=1, head_dim=12), {}),
+    ('qwen2', dict(qkv_bias=1, method='yarn', factor=4.0, train_ctx=16),
+     dict(rope__scaling__type=(w.STRING, 'yarn'), rope__scaling__factor=(w.GF32, 4.0),
+          rope__scaling__original_context_length=(w.U32, 16))),
+    ('qwen3', dict(qk_norm=1, head_dim=12), {}), ('qwen3', dict(qk_norm=1, shared_classifier=1), {}),
+    ('phi3', dict(sliding_window=9), dict(attention__sliding_window=(w.U32, 9))), ('phi3', dict(rotary_dim=4), {}),
+    ('phi3', dict(method='longrope', rotary_dim=6, train_ctx=16, factor=4.0, attention_factor=1.25, **GGUF_LISTS),
+     dict(rope__scaling__original_context_length=(w.U32, 16), rope__scaling__attn_factor=(w.GF32, 1.25),
+          attention__sliding_window=(w.U32, 0))),
+    ('smollm3', dict(n_layers=8, layers=[0, 0, 0, 2, 0, 0, 0, 2]), {}),
+    ('smollm3', dict(n_layers=5, layers=[0, 0, 0, 2, 0], shared_classifier=1, qkv_bias=1, o_bias=1), {})]
+
+
+def test_gguf():
+    for seed, (family, meaning, keys) in enumerate(GGUF_CASES):
+        c = config(**dict(meaning, norm_eps=struct.unpack('<f', struct.pack('<f', 1e-5))[0]))
+        weights, model = random_weights(c, seed), in_work('case.bin')
+        label = 'GGUF %s, %s' % (family, sorted(meaning))
+        done = export(write(in_work('case.gguf'), gguf_of(family, c, weights, **keys)), model)
+        if not check(done.returncode == 0, label, done.stderr):
+            continue
+        for n in (16, 40) if c['n_longrope'] else (40,):
+            ids = random_ids(n, 50, seed)
+            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, weights, ids), 1e-4, '%s, %d tokens' % (label, n))
+        said = header_of(model)
+        wrong = {key: (said[key], c[key]) for key in said if key != 'version' and said[key] != c[key]}
+        check(not wrong, label + ': the header', wrong)
+
+
+def test_gguf_refused():
+    c = config()
+    weights = random_weights(c, 1)
+    for family, keys, word in (('qwen2', {}, 'blk.0.attn_q.bias is missing'),
+                               ('qwen3', {}, 'blk.0.attn_q_norm.weight is missing'),
+                               ('qwen2', dict(attention__sliding_window=(w.U32, 9)), 'attention.sliding_window'),
+                               ('smollm3', dict(rope__dimension_count=(w.U32, 4)), 'rope.dimension_count'),
+                               ('phi3', dict(rope__dimension_count=(w.U32, 7)), 'rope.dimension_count'),
+                               ('phi3', dict(feed_forward_length=(w.U32, 43)), 'blk.0.ffn_up.weight does not fit'),
+                               ('phi3', dict(attention__head_count_kv=(w.U32, 4)), 'blk.0.attn_qkv.weight does not fit'),
+                               ('phi3', dict(attention__clamp=(w.U32, 4)), 'attention.clamp')):
+        done = export(write(in_work('bad.gguf'), gguf_of(family, c, weights, **keys)), in_work('refused.bin'))
+        check(done.returncode == 1 and done.stderr.count('\n') == 1 and word in done.stderr,
+              'refused: GGUF %s, %s' % (family, word), done.stderr)
 
 
 if __name__ == '__main__':
