@@ -203,7 +203,8 @@ def read_model(path):
     with open(path, 'rb') as file:
         data = file.read()
     m = {name: struct.unpack_from('<' + kind, data, at)[0] for name, (at, kind) in FIELDS.items()}
-    if m['magic'] != 0x616b3432 or m['version'] != 3 + m['type_table'] or any(data[204:236] + data[240:256]) or m['reserved'] or m['group_size']:
+    clean = m['magic'] == 0x616b3432 and m['version'] == 3 + m['type_table'] and not m['reserved'] + m['group_size']
+    if not clean or any(data[204:236] + data[240:256]):
         raise ValueError('not a clean header of version 3, or of 4 with types')
     eos = struct.unpack_from('<8i', data, 72)
     m['eos_ids'] = list(eos[:m['n_eos']])

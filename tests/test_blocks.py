@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -77,6 +78,15 @@ def test_ggml():
         found, expected = widened(kind, bytes.fromhex(made['blocks']), kind), array.array('f', made['values'])
         check(found == expected, "%s as ggml's dequantizer has it" % kind,
               [(i, a, b) for i, (a, b) in enumerate(zip(found, expected)) if a != b][:3])
+
+
+def test_documented():
+    """docs/format.md's table has the numbers, names and sizes of blocks.py, which were compared with the program's."""
+    with open(os.path.join(ROOT, 'docs', 'format.md'), encoding='utf-8') as file:
+        rows = re.findall(r'^\| (\d+) \| (\w+) \| (\d+) \| (\d+): ', file.read(), re.M)
+    expected = [(blocks.NUMBERS[kind], kind, values, size) for kind, (values, size, _) in blocks.HALVES.items()]
+    check([(int(number), kind, int(values), int(size)) for number, kind, values, size in rows] == expected,
+          "docs/format.md's table of blocks", rows)
 
 
 # ---- models ---------------------------------------------------------------------------------------------------------
@@ -180,7 +190,7 @@ def test_gguf_types():
 
 
 def parts_of(place, settings, tensors, count, **changes):
-    """Writes a GGUF file in parts, the settings in the first, and none of the tensors when there are many. The paths."""
+    """The paths of a GGUF file in parts: the settings in the first, with none of the tensors when there are many."""
     names = list(tensors)
     deals = [names[i::count] for i in range(count)] if count < 4 else [[]] + [names[i::count - 1]
                                                                               for i in range(count - 1)]
