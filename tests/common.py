@@ -13,6 +13,8 @@ import tempfile
 import time
 import traceback
 
+import blocks
+
 sys.dont_write_bytecode = True
 # The tree whose ./run is tested.
 ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -306,7 +308,8 @@ def to_bf16(value):
 
 
 def encode(values, weight_type, columns, group_size):
-    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for."""
+    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for. ggml's blocks are given
+    as bytes."""
     if weight_type == F32:
         return [array.array('f', values).tobytes()], values
     if weight_type == F16:
@@ -318,6 +321,8 @@ def encode(values, weight_type, columns, group_size):
         return [struct.pack('<%dH' % len(half), *half)], array.array('f', floats)
     if weight_type == Q4:
         return encode_q4(values, columns)
+    if weight_type > Q4:
+        return [values], array.array('f', blocks.decode(list(blocks.HALVES)[weight_type - Q4 - 1], values))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for row in range(0, len(values), columns):
         for first in range(row, row + columns, group_size):
@@ -375,6 +380,25 @@ def with_header(path, model, c):
     if len(head) != 256:
         raise ValueError('longrope lists move the tensors')
     return write(path, head + read(model)[256:])
+
+
+# Small models of blocks: of 32 values beside our own types, gate and up in different ways; and of 256.
+BLOCK_MODELS = {
+    'blocks': config(dim=32, hidden_dim=32, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=32, vocab_size=9, seq_len=32,
+                     train_ctx=32, group_size=64, types=[9, 5, 6, 7, 8, 3, 4, 17, 1]),
+    'K blocks': config(dim=256, hidden_dim=32, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=9,
+                       seq_len=32, train_ctx=32, types=[14, 12, 13, 14, 0, 10, 11, 15, 16])}
+
+
+def block_weights(c, weights, seed):
+    """The same weights, with random blocks in place of the matrices that are to have them."""
+    rng, types, out = random.Random(seed), iter(c.get('types', ())), dict(weights)
+    for name, rows, columns in shapes(c):
+        kind = next(types, c['weight_type']) if rows else F32
+        if kind > Q4:
+            kind = list(blocks.HALVES)[kind - Q4 - 1]
+            out[name] = blocks.random_blocks(kind, rows * columns // blocks.HALVES[kind][0], rng)
+    return out
 
 
 def tiny_model(name, seed=1, **changes):

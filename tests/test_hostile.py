@@ -8,7 +8,7 @@ import random
 import struct
 import subprocess
 
-from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, fuzzer, header, in_work, main, one_line,
+from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header, in_work, main, one_line,
                     random_weights, read, run, shapes, skip, write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
@@ -19,7 +19,7 @@ LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_facto
 
 
 def data_of(c):
-    write_model(in_work('small.bin'), c, random_weights(c, 3))
+    write_model(in_work('small.bin'), c, block_weights(c, random_weights(c, 3), 3))
     return read(in_work('small.bin'))
 
 
@@ -33,6 +33,8 @@ def models():
                         ('families, no table', dict(qkv_bias=1, rotary_dim=2, method='ntk', rope_dynamic=1)),
                         ('types', dict(types=[0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4], group_size=64))):
         c = config(**SMALL, **extra)
+        yield name, c, data_of(c)
+    for name, c in BLOCK_MODELS.items():
         yield name, c, data_of(c)
 
 
