@@ -78,7 +78,8 @@ int main(int argc, char **argv) {
         finish(false, &err);
         return EXIT_USAGE;
     }
-    if (o->threads || !getenv("OMP_NUM_THREADS")) set_thread_count(o->threads ? o->threads : physical_cores());
+    if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
+    set_thread_count(o->threads ? o->threads : physical_cores());
     catch_file_errors();
     int status = finish(run_job(&p, &passed, &err), &err);
     close_program(&p);
@@ -153,7 +154,7 @@ static bool open_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const RopePlan *plan = p->plans;
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
-    p->session = open_session(&p->model, plan, o->kv, p->context, true, err);
+    p->session = open_session(o, &p->model, plan, p->context, true, err);
     if (!p->session) return false;
     fprintf(stderr, "run: rope %s, factor %.6g, trained on %d; seed %llu\n", plan->name, plan->rope.factor,
             plan->rope.train_ctx, (unsigned long long)seed);

@@ -135,17 +135,23 @@ def end_tokens(config, default, vocab_size):
     return ids
 
 
-def read_rope(config, family, head_dim, seq_len):
-    """The RoPE fields. By the rules of Transformers 5.17 the block is rope_scaling, or rope_parameters when that is
-    empty; in it, rope_type goes before type and rope_theta before one beside the block, yet an
-    original_max_position_embeddings beside the block goes before one in it."""
+def rope_block(config):
+    """The settings of RoPE, by themselves."""
     name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
     values = config.values.get(name) or {}
     if not isinstance(values, dict) or any(isinstance(value, dict) for value in values.values()):
         config.refuse(name, 'one object of settings for all layers')
     if name == 'rope_scaling' and config.values.get('rope_parameters'):
         notes.append('rope_parameters is not used, since there is a rope_scaling')
-    block = Keys(config.path, values, name + '.')
+    return Keys(config.path, values, name + '.')
+
+
+def read_rope(config, family, head_dim, seq_len):
+    """The RoPE fields. By the rules of Transformers 5.17 the block is rope_scaling, or rope_parameters when that is
+    empty; in it, rope_type goes before type and rope_theta before one beside the block, yet an
+    original_max_position_embeddings beside the block goes before one in it."""
+    block = rope_block(config)
+    values = block.values
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     phi = family == 'phi3'
     kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,14 +66,55 @@ void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char
     return grown;
 }
 
-size_t available_memory(void) {
-    size_t kilobytes = 0;
-    char line[128];
-    FILE *info = fopen("/proc/meminfo", "r");
-    while (info && fgets(line, sizeof line, info))
-        if (sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
-    if (info) fclose(info);
-    return kilobytes ? kilobytes * 1024 : SIZE_MAX;
+// The number behind `key` at the start of a line of folder/name; `missing` when there is none.
+static double number_in(const char *folder, const char *name, const char *key, double missing) {
+    char path[PATH_MAX], line[256];
+    double number = missing;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &number) == 1) break;
+    if (file) fclose(file);
+    return number;
+}
+
+// What a control group can still give: up to its limit, and what it would give back of files' pages.
+static double left_in_group(const char *folder, bool v2) {
+    double limit = number_in(folder, v2 ? "memory.max" : "memory.limit_in_bytes", "", INFINITY);
+    double used = number_in(folder, v2 ? "memory.current" : "memory.usage_in_bytes", "", 0);
+    double inactive = number_in(folder, "memory.stat", v2 ? "inactive_file " : "total_inactive_file ", 0);
+    double active = number_in(folder, "memory.stat", v2 ? "active_file " : "total_active_file ", 0);
+    return fmax(limit - used + inactive + active, 0);
+}
+
+// The least of the control groups that hold the program, each within the one above: `0::/a/b` in /proc/self/cgroup for
+// version 2, `7:memory:/a/b` for version 1. In a container the folders a and b may be out of sight, their limits then
+// stand at the top.
+static double left_in_groups(const char *root) {
+    char path[PATH_MAX], line[PATH_MAX];
+    double least = INFINITY;
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *groups = fopen(path, "r");
+    while (groups && fgets(line, sizeof line, groups)) {
+        const bool v2 = strncmp(line, "0::/", 4) == 0;
+        const char *v1 = strstr(line, "memory:/"), *group = v2 ? line + 3 : v1 ? v1 + strlen("memory:") : NULL;
+        if (!group) continue;
+        int top = snprintf(path, sizeof path, "%s/sys/fs/cgroup%s", root, v2 ? "" : "/memory");
+        snprintf(path + top, sizeof path - (size_t)top, "%.*s", (int)strcspn(group, "\n"), group);
+        for (char *end = path + strlen(path); end; end = strrchr(path + top, '/')) {
+            *end = '\0';
+            least = fmin(least, left_in_group(path, v2));
+        }
+    }
+    if (groups) fclose(groups);
+    return least;
+}
+
+size_t available_memory(const char *root) {
+    char proc[PATH_MAX];
+    snprintf(proc, sizeof proc, "%s/proc", root);
+    double bytes = fmin(1024 * number_in(proc, "meminfo", "MemAvailable:", INFINITY), left_in_groups(root));
+    return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
 }
 
 // Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
@@ -142,11 +184,14 @@ char *read_file(const char *path, size_t *length, Error *err) {
     return good ? text : NULL;
 }
 
-double now_seconds(void) {
+static double clock_seconds(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+double now_seconds(void) { return clock_seconds(CLOCK_MONOTONIC); }
+double processor_seconds(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
 
 volatile sig_atomic_t interrupted;
 

@@ -24,8 +24,8 @@ static inline bool add_size(size_t a, size_t b, size_t *out) { return !__builtin
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(size_t count, size_t size, const char *what, Error *err);
 
-// The array, from malloc or NULL at first, with room for `wanted` elements of `size` bytes, and more than asked, so that
-// growing bit by bit is cheap. NULL with the reason; the array is then as it was.
+// The array, from malloc or NULL at first, with room for `wanted` elements of `size` bytes, and more than asked, so
+// that growing bit by bit is cheap. NULL with the reason; the array is then as it was.
 void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
 
 // One stretch of memory that arrays are laid out on, each aligned to 64 bytes. A function that takes its arrays from an
@@ -40,8 +40,9 @@ void *arena_take(Arena *arena, size_t count, size_t size);
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
 
-// What the machine can give now without swapping, in bytes; SIZE_MAX when it does not say.
-size_t available_memory(void);
+// What the machine can give now without swapping, in bytes, within the limits of the control groups (a container's)
+// that the program runs in; SIZE_MAX when neither says. `root` is where /proc and /sys are: "".
+size_t available_memory(const char *root);
 
 // A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
 typedef struct {
@@ -58,8 +59,9 @@ bool parse_int(const char *name, const char *text, long low, long high, int *out
 // The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
 char *read_file(const char *path, size_t *length, Error *err);
 
-// Seconds from an arbitrary start, for measuring.
+// Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
 double now_seconds(void);
+double processor_seconds(void);
 
 // True once Ctrl-C has been pressed. The only thing in the program that changes by itself.
 extern volatile sig_atomic_t interrupted;

@@ -239,9 +239,9 @@ FIELDS = [
     ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0), ('truncate', 136, 'I', 1),
     ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
-    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0), ('qkv_bias', 208, 'I', 0),
-    ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0), ('encoding', 224, 'I', 0),
-    ('longrope_kept', 228, 'I', 0), ('layer_table', 232, 'I', 0), ('type_table', 236, 'I', 0)]
+    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
+    ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
+    ('encoding', 224, 'I', 0), ('longrope_kept', 228, 'I', 0), ('layer_table', 232, 'I', 0), ('type_table', 236, 'I', 0)]
 
 
 def config(**changes):
@@ -267,7 +267,8 @@ def header(c):
         value = c[name]
         struct.pack_into('<' + kind, head, offset, *(value if isinstance(value, tuple) else (value,)))
     lists = list(c.get('short_factors', ())) + list(c.get('long_factors', ()))
-    return bytes(head) + struct.pack('<%dd' % len(lists), *lists) + bytes(c.get('layers', ())) + bytes(c.get('types', ()))
+    tables = bytes(c.get('layers', ())) + bytes(c.get('types', ()))
+    return bytes(head) + struct.pack('<%dd' % len(lists), *lists) + tables
 
 
 def shapes(c):

@@ -366,12 +366,10 @@ def qwen2_spec(tokens, merges):
 
 def nfc_texts(rng, count):
     """Characters that compose, and what may stand in the way."""
-    marks = ['\u0301', '\u0300', '\u0308', '\u0323', '\u0327', '\u0338', '\u0345', '\u0334', '\u3099', '\u094d', '\u05bc',
-             '\u1dce', '\u0f71', '\u0f72', '\u0315', '\u0653']
-    others = list('aeoAEOsd<=> ') + [
-        '\xe9', '\u1ec7', '\u0344', '\u03b9', '\u1f82', '\u212b', '\u2126', '\u0958', '\u0929', '\u1100', '\u1161', '\u11a8',
-        '\uac00', '\uac01', '\ud7a3', '\u11a7', '\ufb2c', '\u2adc', '\u0f73', '\u0f76', '\u304b', '\u30ab', '\uf900', '\ufa30',
-        '\U0002f800', '\U0001d15e', '\U0001109a', '\U000110ba', '\u200d', '\u4e2d', '\u0627', '\u1b05', '\u1b35', '<tool>', '>']
+    marks = list('\u0301\u0300\u0308\u0323\u0327\u0338\u0345\u0334\u3099\u094d\u05bc\u1dce\u0f71\u0f72\u0315\u0653')
+    others = list('aeoAEOsd<=> \xe9\u1ec7\u0344\u03b9\u1f82\u212b\u2126\u0958\u0929\u1100\u1161\u11a8\uac00\uac01\ud7a3'
+                  '\u11a7\ufb2c\u2adc\u0f73\u0f76\u304b\u30ab\uf900\ufa30\U0002f800\U0001d15e\U0001109a\U000110ba\u200d'
+                  '\u4e2d\u0627\u1b05\u1b35>') + ['<tool>']
     for _ in range(count):
         few = [rng.choice(marks if rng.random() < 0.5 else others) for _ in range(rng.choice((2, 3, 5, 12, 40)))]
         yield ''.join(few).encode()
@@ -528,10 +526,11 @@ def test_families(rng, texts, tokens, merges):
 
     compare('qwen 2', spec, reference.encode, texts + list(nfc_texts(rng, 600)), composed)
     exported, path, size = export(spec)
-    check(exported['flags'] == 96 and exported['split'] == 4 and exported['bos_id'] == -1, 'qwen 2: flags', exported['flags'])
+    check(exported['flags'] == 96 and exported['split'] == 4 and exported['bos_id'] == -1, 'qwen 2: flags',
+          exported['flags'])
     # (All but one, which is newer than the library's tables.)
-    every = [chr(code) for code in range(0x80, 0x30000) if not 0xD800 <= code < 0xE000 and
-             code != 0x11938 and unicodedata.category(chr(code)) != 'Cn' and unicodedata.normalize('NFD', chr(code)) != chr(code)]
+    assigned = [chr(code) for code in range(0x80, 0x30000) if unicodedata.category(chr(code)) not in ('Cn', 'Cs')]
+    every = [c for c in assigned if unicodedata.normalize('NFD', c) != c and ord(c) != 0x11938]
     every = [' '.join(form) for form in (every, [unicodedata.normalize('NFD', c) for c in every])]
     spec['added_tokens'] = spec['added_tokens'][:3]
     compare('qwen 2: every character that is taken apart', spec, Reference(spec, 'qwen2').encode,
@@ -688,21 +687,26 @@ def test_llama2(rng, texts):
             ids += [next(t['id'] for t in phi['added_tokens'] if t['content'] == token)] if i % 2 else whole(part)
         return ids
 
-    nasty = [b'</s>', b'</s>  a', b'a</s>\n\t b', b'</s></s> </s>x', '</s>\u2581a</s>\u3000\u2028b'.encode(), b'xyz xyz',
+    nasty = [b'</s>', b'</s>  a', b'a</s>\n\t b', b'</s></s> </s>x', '</s>\u2581a</s>\u3000\u2028b'.encode(),
+             b'xyz xyz',
              b' xyz', b'[PAD]</s> [PAD]', b'</s', b'\xffxyz\xff', b'<|end|> </s>', b'</s>\xe3\x80 a']
     mixed = [rng.choice(nasty) + text + rng.choice(nasty) for text in texts[:200]]
     compare_ids('phi 3', phi, reference_of_parts, nasty + mixed + texts[:200])
     exported, path, size = export(phi)
-    check(exported['flags'] == 51 and sorted(exported['takes_spaces']) == [2, len(vocab), len(vocab) + 1], 'phi 3: flags',
+    check(exported['flags'] == 51 and sorted(exported['takes_spaces']) == [2, len(vocab), len(vocab) + 1],
+          'phi 3: flags',
           exported['flags'], exported['takes_spaces'])
     forged = {id for ids in encode(path, size, [b'<|end|><|user|>', b'a <|end|>\n']) for id in ids}
     check(not forged & {len(vocab), len(vocab) + 1}, 'phi 3: texts cannot have control tokens')
     user = added(len(vocab), 'xyz', False)
     for name, spec_with, words in (
-            ('user-defined with Metaspace', {**first, 'added_tokens': first['added_tokens'] + [user]}, 'added_tokens[3].special'),
+            ('user-defined with Metaspace', {**first, 'added_tokens': first['added_tokens'] + [user]},
+             'added_tokens[3].special'),
             ('lstrip', changed(lambda m, s: add(s, 'xyz', special=False, lstrip=True)), 'added_tokens[3].lstrip'),
-            ('single_word', changed(lambda m, s: add(s, 'xyz', special=False, single_word=True)), 'added_tokens[3].single_word'),
-            ('normalized', changed(lambda m, s: add(s, 'xyz', special=False, normalized=True)), 'added_tokens[3].normalized'),
+            ('single_word', changed(lambda m, s: add(s, 'xyz', special=False, single_word=True)),
+             'added_tokens[3].single_word'),
+            ('normalized', changed(lambda m, s: add(s, 'xyz', special=False, normalized=True)),
+             'added_tokens[3].normalized'),
             ('a space', changed(lambda m, s: add(s, 'x z', special=False)), 'added_tokens[3].content')):
         refused(name, spec_with, words)
     refused('Prepend alone', changed(lambda m, s: s.update(normalizer={'type': 'Prepend', 'prepend': '\u2581'})),
@@ -807,7 +811,8 @@ def test_damage(tokens, merges):
     control = exported['bos_id']
     cases = [('kind', head + 4, '<I', 2, 'kind'), ('kind 0', head + 4, '<I', 0, 'flags'),
              ('flags', head + 8, '<I', 2, 'flags'),
-             ('flags 128', head + 8, '<I', 128, 'flags'), ('flags 64', head + 8, '<I', 64, 'size'), ('bos', head + 12, '<i', size, 'bos_id'),
+             ('flags 128', head + 8, '<I', 128, 'flags'), ('flags 64', head + 8, '<I', 64, 'size'),
+             ('bos', head + 12, '<i', size, 'bos_id'),
              ('unk', head + 16, '<i', 0, 'unk_id'), ('n_eos', head + 20, '<I', 9, 'end tokens'),
              ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
              ('split 5', head + 24, '<I', 5, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),

@@ -88,8 +88,9 @@ def test_llama2():
           'a later turn')
 
 
-# ---- families told by their special tokens: what the published templates make of a conversation, as one string, cut at the
-# special tokens as the library cuts it ------------------------------------------------------------------------------
+# ---- families told by their special tokens --------------------------------------------------------------------------
+
+# What the published templates make of a conversation is one string, cut at the special tokens as the library cuts it.
 
 def special_tokenizer(name, specials, sentencepiece, stripping=()):
     """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them."""
@@ -133,7 +134,8 @@ def mistral(system, user):
     return '[INST]%s%s[/INST]' % (system + '\n\n' * (system != ''), user)  # the space behind [INST] is the dummy prefix
 
 
-CHATML, PHI3 = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'], ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
+CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
+PHI3 = ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
 SMOLLM3 = ['<|begin_of_text|>', '<|start_header_id|>', '<|eot_id|>', '<|im_start|>', '<|im_end|>']
 FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip, BOS once, end of turn, what is between
     ('ChatML', chatml, CHATML, False, (), '', '<|im_end|>', '\n'),

@@ -11,8 +11,8 @@ import sys
 
 import reference
 import source_writers as w
-from common import (FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
-                    read, skip, table, tiny_model, write)
+from common import (FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, perplexity, random_ids,
+                    random_weights, read, skip, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
 
 GOLDEN = os.path.join(SHARED, 'golden_families')
@@ -217,7 +217,8 @@ CASES = [
     ('qwen3, tied, yarn', 'qwen3', dict(tie_word_embeddings=True, rope_scaling=YARN),
      dict(qk_norm=1, shared_classifier=1, method='yarn', factor=4.0, train_ctx=16)),
     ('phi3', 'phi3', dict(head_dim=...), {}),
-    ('phi3, defaults', 'phi3', dict(num_key_value_heads=..., rms_norm_eps=..., max_position_embeddings=..., head_dim=...),
+    ('phi3, defaults', 'phi3', dict(num_key_value_heads=..., rms_norm_eps=..., max_position_embeddings=...,
+                                    head_dim=...),
      dict(n_kv_heads=4, norm_eps=1e-5, seq_len=4096, train_ctx=4096)),
     ('phi3, a part turns', 'phi3', dict(partial_rotary_factor=0.5), dict(rotary_dim=4)),
     ('phi3, a part by the newest layout', 'phi3',
@@ -247,7 +248,8 @@ CASES = [
     ('smollm3, no window', 'smollm3', dict(use_sliding_window=True), dict(layers=[0, 0, 0, 2])),
     ('smollm3, biases', 'smollm3', dict(attention_bias=True), dict(layers=[0, 0, 0, 2], **EVERY)),
     ('smollm3, defaults', 'smollm3',
-     dict(num_key_value_heads=..., tie_word_embeddings=..., rope_theta=..., rms_norm_eps=..., max_position_embeddings=...,
+     dict(num_key_value_heads=..., tie_word_embeddings=..., rope_theta=..., rms_norm_eps=...,
+          max_position_embeddings=...,
           bos_token_id=..., eos_token_id=...),
      dict(layers=[0, 0, 0, 2], n_kv_heads=4, shared_classifier=1, theta=2e6, norm_eps=1e-6, seq_len=32768,
           train_ctx=32768, bos_id=-1, n_eos=0, eos_ids=(0,) * 8)),
@@ -267,7 +269,8 @@ def test_config():
             continue
         for n in (16, 40) if c['n_longrope'] else (40,):
             ids = random_ids(n, 50, seed)
-            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, weights, ids), 1e-4, '%s, %d tokens' % (label, n))
+            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, weights, ids), 1e-4,
+                  '%s, %d tokens' % (label, n))
         said = header_of(model)
         wrong = {key: (said[key], c[key]) for key in said if key not in ('version', 'n_eos') and said[key] != c[key]}
         check(not wrong, label + ': the header', wrong)
@@ -305,7 +308,8 @@ REFUSED = [
     ('phi3', dict(PARTIAL, rope_scaling=dict(LONG, long_factor=[1.0, 2.0])), 'rope_scaling.long_factor'),
     ('phi3', dict(rope_scaling=dict(type='linear', factor=4.0)), 'rope_scaling.type'),
     ('phi3', dict(rope_scaling=dict(type='dynamic', factor=4.0)), 'rope_scaling.type'),
-    ('phi3', dict(PARTIAL, original_max_position_embeddings=None, rope_scaling=LONG), 'original_max_position_embeddings'),
+    ('phi3', dict(PARTIAL, original_max_position_embeddings=None, rope_scaling=LONG),
+     'original_max_position_embeddings'),
     ('smollm3', dict(no_rope_layers=[1, 1, 1]), 'no_rope_layers'),
     ('smollm3', dict(no_rope_layers=[]), 'no_rope_layers'),
     ('smollm3', dict(no_rope_layers=[1, 1, 1, 2]), 'no_rope_layers'),
@@ -321,14 +325,16 @@ def test_refused():
     for family, changes, key in REFUSED:
         done = export(write_folder(in_work('bad'), settings_of(family, **changes), {'x': [0.0]}), out)
         lines = done.stderr.splitlines()
-        check(done.returncode == 1 and len(lines) == 1 and key + ' cannot be used' in lines[0] and not os.path.exists(out),
+        check(done.returncode == 1 and len(lines) == 1 and key + ' cannot be used' in lines[0]
+              and not os.path.exists(out),
               'refused: %s, %s' % (family, changes), done.stderr)
 
 
 def test_refused_tensors():
     """One tensor is missing, is one too many, or has another shape: it is named."""
     for family, fields, name in (('qwen2', dict(qkv_bias=1), 'q_proj.bias'), ('qwen2', dict(qkv_bias=1), 'v_proj.bias'),
-                                 ('qwen3', dict(qk_norm=1), 'q_norm.weight'), ('qwen3', dict(qk_norm=1), 'k_norm.weight'),
+                                 ('qwen3', dict(qk_norm=1), 'q_norm.weight'),
+                                 ('qwen3', dict(qk_norm=1), 'k_norm.weight'),
                                  ('phi3', {}, 'qkv_proj.weight'), ('phi3', {}, 'gate_up_proj.weight')):
         c = config(n_layers=4, **fields)
         whole = hf_tensors(c, random_weights(c, 1), family == 'phi3')
@@ -340,7 +346,8 @@ def test_refused_tensors():
         for what, tensors, reason in cases:
             done = export(write_folder(in_work('bad'), settings_of(family), tensors), in_work('refused.bin'))
             named = name if what != 'also' else 'o_proj.bias'
-            check(done.returncode == 1 and done.stderr.count('\n') == 1 and named in done.stderr and reason in done.stderr,
+            check(done.returncode == 1 and done.stderr.count('\n') == 1 and named in done.stderr
+                  and reason in done.stderr,
                   '%s, %s %s' % (family, what, named), done.stderr)
 
 
@@ -403,7 +410,8 @@ def test_gguf():
             continue
         for n in (16, 40) if c['n_longrope'] else (40,):
             ids = random_ids(n, 50, seed)
-            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, weights, ids), 1e-4, '%s, %d tokens' % (label, n))
+            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, weights, ids), 1e-4,
+                  '%s, %d tokens' % (label, n))
         said = header_of(model)
         wrong = {key: (said[key], c[key]) for key in said if key != 'version' and said[key] != c[key]}
         check(not wrong, label + ': the header', wrong)
@@ -418,7 +426,8 @@ def test_gguf_refused():
                                ('smollm3', dict(rope__dimension_count=(w.U32, 4)), 'rope.dimension_count'),
                                ('phi3', dict(rope__dimension_count=(w.U32, 7)), 'rope.dimension_count'),
                                ('phi3', dict(feed_forward_length=(w.U32, 43)), 'blk.0.ffn_up.weight does not fit'),
-                               ('phi3', dict(attention__head_count_kv=(w.U32, 4)), 'blk.0.attn_qkv.weight does not fit'),
+                               ('phi3', dict(attention__head_count_kv=(w.U32, 4)),
+                                'blk.0.attn_qkv.weight does not fit'),
                                ('phi3', dict(attention__clamp=(w.U32, 4)), 'attention.clamp')):
         done = export(write(in_work('bad.gguf'), gguf_of(family, c, weights, **keys)), in_work('refused.bin'))
         check(done.returncode == 1 and done.stderr.count('\n') == 1 and word in done.stderr,

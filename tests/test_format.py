@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The header of versions 3 and 4 has one layout: the table in docs/format.md, the table in src/model/header.c that reads and
-writes it, and the one that these tests write files by say the same, field by field."""
+"""The header of versions 3 and 4 has one layout: the table in docs/format.md, the table in src/model/header.c that
+reads and writes it, and the one that these tests write files by say the same, field by field."""
 
 import os
 import re

@@ -621,15 +621,21 @@ static void test_products(int quick) {
 // ---- sampling -------------------------------------------------------------------------------------------------------
 
 // Tokens come as often as the nucleus says, and no others: logits fall by `slope` from token to token, in a stirred order.
-static void check_nucleus(int n, double slope, double top_p) {
+// Of the tokens those among the top_k likeliest are left, of these the fewest whose share of them exceeds top_p, of these
+// those at least min_p times as likely as the first. 0 (or a top_p of 1) leaves all.
+static void check_nucleus(int n, double slope, double top_p, int top_k, double min_p) {
     enum { DRAWS = 20000 };
     int *drawn = get((size_t)n * sizeof *drawn), size = 0;
     float *logits = get((size_t)n * 4);
     double total = 0, kept = 0, worst = 0;
     Sampler sampler;
-    for (int i = 0; i < n; i++) total += exp(-slope * i);
-    while (size < n && kept <= top_p * total) kept += exp(-slope * size++);
+    int most = top_k > 0 && top_k < n ? top_k : n;
+    for (int i = 0; i < most; i++) total += exp(-slope * i);
+    while (size < most && (top_p == 0 || top_p == 1 || kept <= top_p * total)) kept += exp(-slope * size++);
+    while (size > 1 && exp(-slope * (size - 1)) < min_p) kept -= exp(-slope * --size);
     check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
+    sampler.top_k = top_k;
+    sampler.min_p = (float)min_p;
     for (int d = 0; d < DRAWS; d++) {
         for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
         drawn[sampler_next(&sampler, logits)]++;
@@ -638,17 +644,29 @@ static void check_nucleus(int n, double slope, double top_p) {
         double share = i < size ? exp(-slope * i) / kept : 0, count = drawn[i * 7 % n];
         worst = fmax(worst, share == 0 && count > 0 ? INFINITY : fabs(count - share * DRAWS) / sqrt(share * DRAWS + 1));
     }
-    check(worst < 5, "top-p %g of %d tokens with slope %g: %g standard deviations off", top_p, n, slope, worst);
+    check(worst < 5, "top-p %g, top-k %d, min-p %g of %d tokens with slope %g: %g standard deviations off", top_p,
+          top_k, min_p, n, slope, worst);
     sampler_free(&sampler), free(drawn), free(logits);
 }
 
 static void test_nucleus(void) {
     const double shares[] = {0.05, 0.3, 0.9, 0.99};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        check_nucleus(100, 1e-5, shares[i]);  // all about equally likely, though none is likely
-        check_nucleus(200, 0.05, shares[i]);
-        check_nucleus(30, 1, shares[i]);
+        check_nucleus(100, 1e-5, shares[i], 0, 0);  // all about equally likely, though none is likely
+        check_nucleus(200, 0.05, shares[i], 0, 0);
+        check_nucleus(30, 1, shares[i], 0, 0);
+        check_nucleus(200, 0.05, shares[i], 20, 0);
+        check_nucleus(200, 0.05, shares[i], 0, 0.101);
+        check_nucleus(200, 0.05, shares[i], 30, 0.301);
     }
+    const int numbers[] = {1, 2, 40, 199, 200, 1 << 30};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        check_nucleus(200, 0.05, i % 2, numbers[i], 0);
+        check_nucleus(200, 3, i % 2, numbers[i], 0);  // most have next to no probability, or none that a float holds
+        check_nucleus(200, 1e-5, i % 2, numbers[i], 0.9);
+    }
+    check_nucleus(50, 0.5, 0, 0, 1);
+    check_nucleus(50, 0.5, 0, 0, 1e-6);
 }
 
 int main(int argc, char **argv) {

@@ -15,6 +15,7 @@ ARROWS = {
     'src/forward/simd': ['src/util'],
     'src/forward/kernels': ['src/util', 'src/forward/simd'],
     'src/forward/team': ['src/util', 'src/forward/simd'],
+    'src/forward/pace': ['src/util'],
     'src/model': LOW,
     'src/forward': LOW,
     'src/text': ['src/util', 'src/forward/kernels'],

@@ -155,10 +155,11 @@ void matmul_by_team(const Team *team, const Product *products, int n_products, c
     MultiplyRows *multiply = in_place ? way->in_place : way->panel;
     Vectors vectors = prepare_by_team(team, input, products[0].matrix->cols, way, ws);
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
-    int begin, end, pieces = 0;
+    int piece, end, pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);
-    team_share(team, pieces, &begin, &end);  // neighbours, so that a thread reads one stretch of memory
-    for (int piece = begin; piece < end; piece++) {
+    team_share(team, pieces, &piece, &end);  // few vectors: neighbours, so that a thread reads one stretch of memory
+    if (!in_place) piece = team_next_task(team);  // panels go to who is free
+    for (; piece < (in_place ? end : pieces); piece = in_place ? piece + 1 : team_next_task(team)) {
         const Product *p = products;
         int in_product = piece;
         while (in_product >= pieces_of(p, width)) {

@@ -1,10 +1,13 @@
 // Threads: OpenMP starts them, and they wait for one another here.
-#define _GNU_SOURCE  // sched_getaffinity
+#define _GNU_SOURCE  // sched_getaffinity, syscall
 #include "team.h"
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -17,25 +20,44 @@ static void omp_set_num_threads(int n) { (void)n; }
 
 #include "simd.h"
 
-enum { SPINS = 2000 };  // looks at the others before the processor is offered to them: some ten microseconds
+enum { SPINS = 2000 };  // looks at the others before the processor is given away: some ten microseconds
 
 Team team_join(TeamShared *shared) { return (Team){omp_get_thread_num(), omp_get_num_threads(), shared}; }
 
+// A futex: a thread sleeps while *word is `value`, and wake lets all go that sleep on it. Where there is none, the
+// processor is offered to others again and again.
+#if defined SYS_futex && !defined NO_FUTEX
+static void sleep_while(atomic_uint *word, unsigned value) { syscall(SYS_futex, word, 128, value, NULL, NULL, 0); }
+static void wake_all(atomic_uint *word) { syscall(SYS_futex, word, 129, 1 << 30, NULL, NULL, 0); }
+#else
+static void sleep_while(atomic_uint *word, unsigned value) {
+    (void)word;
+    (void)value;
+    sched_yield();
+}
+static void wake_all(atomic_uint *word) { (void)word; }
+#endif
+
 // Rounds are counted instead of a flag turned, so that a thread that is late to leave cannot take the next round for
-// its own. The last to arrive prepares the next round before it lets the others go.
+// its own. The last to arrive prepares the next round before it lets the others go. Who goes to sleep first says so and
+// then looks at the round, who ends the round first does so and then looks for sleepers: one of them sees the other.
 void team_wait(const Team *team) {
     TeamShared *s = team->shared;
     unsigned round = atomic_load_explicit(&s->rounds, memory_order_acquire);
     if (atomic_fetch_add_explicit(&s->arrived, 1, memory_order_acq_rel) + 1 == (unsigned)team->size) {
         atomic_store_explicit(&s->next_task, 0, memory_order_relaxed);
         atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&s->rounds, round + 1, memory_order_release);
+        atomic_store(&s->rounds, round + 1);
+        if (atomic_load(&s->sleepers) > 0) wake_all(&s->rounds);
         return;
     }
-    for (int spins = 0; atomic_load_explicit(&s->rounds, memory_order_acquire) == round; spins++) {
-        if (spins < SPINS) pause_briefly();
-        else sched_yield();
+    for (int spins = 0; spins < SPINS; spins++) {
+        if (atomic_load_explicit(&s->rounds, memory_order_acquire) != round) return;
+        pause_briefly();
     }
+    atomic_fetch_add(&s->sleepers, 1);
+    while (atomic_load(&s->rounds) == round) sleep_while(&s->rounds, round);
+    atomic_fetch_sub(&s->sleepers, 1);
 }
 
 void team_share(const Team *team, int n, int *first, int *end) {

@@ -6,8 +6,9 @@
 // What the threads of a team share, each count on a cache line of its own. Starts as zeros, and serves one parallel
 // region after another.
 typedef struct {
-    _Alignas(64) atomic_uint arrived;  // threads that wait
-    _Alignas(64) atomic_uint rounds;   // times that all have arrived
+    _Alignas(64) atomic_uint arrived;   // threads that wait
+    _Alignas(64) atomic_uint rounds;    // times that all have arrived
+    _Alignas(64) atomic_uint sleepers;  // threads that wait without a processor
     _Alignas(64) atomic_int next_task;
 } TeamShared;
 
@@ -22,7 +23,8 @@ typedef struct {
 // OpenMP, the team is the caller alone.
 Team team_join(TeamShared *shared);
 
-// Waits until every thread of the team has come here: what each wrote before, all can read behind it.
+// Waits until every thread of the team has come here: what each wrote before, all can read behind it. Who waits for
+// long, because another thread is off the processor, gives its own away.
 void team_wait(const Team *team);
 
 // The items [*first, *end) of n that are this thread's: neighbours, about equally many for each.

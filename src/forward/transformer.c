@@ -3,14 +3,14 @@
 // together, so every activation is a matrix of n rows. Other families are the same with a step more: biases (Qwen2), a
 // norm of each head (Qwen3), heads that turn in part (Phi-4) and layers that do not turn (SmolLM3) or do not slide.
 //
-// Threads. read_chunk opens the one parallel region of a step: from there on every thread of the team runs the same
-// lines, run_layer_by_team and what it calls, side by side. A function whose name ends in _by_team is called by the
-// whole team together, with the same arguments: inside, each thread takes its share of the rows, heads or pairs
-// (team_share, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
-// returns it waits for the others (team_wait), so that what a function has made can be read by all in the next line.
-// What one thread does for all stands behind `team->number == 0`. All other functions belong to the thread that calls
-// them. session_logits opens a region of its own, for one product. Reads too small to be worth a team run on the caller
-// alone.
+// Threads. read_chunk opens the parallel region of a step, which is a token, or one layer of a prompt's chunk: in
+// there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
+// whose name ends in _by_team is called by the whole team together, with the same arguments: inside, each thread takes
+// its share of the rows, heads or pairs (team_share, or team_next_task where pieces differ in size), and writes
+// nothing that another one writes. Before it returns it waits for the others (team_wait), so that what a function has
+// made can be read by all in the next line. What one thread does for all stands behind `team->number == 0`. All other
+// functions belong to the thread that calls them. session_logits opens a region of its own, for one product. How many
+// threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
 #include "transformer.h"
 
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 
 #include "kernels.h"
 #include "matmul.h"
+#include "pace.h"
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
 
@@ -27,7 +28,9 @@ struct Session {
     int position;  // positions read so far
     int n_kept;    // rows of x that session_logits can use
     int bad_row;   // first row of a chunk that is not finite
+    int layer;     // the last layer that a chunk went through, -1: none
     TeamShared team;
+    Pace decoding, reading;  // a token at a time, and prompts
 
     // Activations of a chunk.
     float *x;       // (chunk, dim) the residual stream
@@ -94,32 +97,45 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
     matmul_by_team(team, &down, 1, &(Input){.x = s->hidden, .n = n - first}, s->workspace);
 }
 
+// The layers [from, to) for a chunk of n rows, of which the last one needs n_kept.
+static void run_layers_by_team(const Team *team, Session *s, int from, int to, int n, int n_kept) {
+    for (int l = from; l < to && s->bad_row == n; l++) {
+        int first = l == s->model->config.n_layers - 1 ? n - n_kept : 0;
+        run_layer_by_team(team, s, l, n, first);
+        check_finite_by_team(team, s, first, n);
+        if (team->number == 0) s->layer = l;
+    }
+}
+
 // One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left
 // float32's range, end the run where they first show.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
     const ModelConfig *m = &s->model->config;
-    int64_t dim = m->dim, work = n * (m->n_layers * m->hidden_dim * dim + (s->position + n) * dim);
-    int layer = -1, threads = work < WORTH_A_TEAM ? 1 : thread_count();
+    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (s->position + n) * dim / 2);  // of a layer, about
+    const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
+    const int stretch = n == 1 ? m->n_layers : 1;
+    Pace *pace = n == 1 ? &s->decoding : &s->reading;
     for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, dim, s->x + t * dim);
     s->bad_row = n;
-    (void)threads;  // a compiler without OpenMP has no use for it
+    s->layer = -1;
+    for (int l = 0; l < m->n_layers && s->bad_row == n; l += stretch) {
+        int threads = is_worth_it ? pace_threads(pace) : 1;
+        double start = now_seconds();
+        (void)threads;  // a compiler without OpenMP has no use for it
 #pragma omp parallel num_threads(threads)
-    {
-        Team team = team_join(&s->team);
-        check_finite_by_team(&team, s, 0, n);
-        prepare_rope_by_team(&team, s, n, length);
-        for (int l = 0; l < m->n_layers && s->bad_row == n; l++) {
-            int first = l == m->n_layers - 1 ? n - n_kept : 0;
-            run_layer_by_team(&team, s, l, n, first);
-            check_finite_by_team(&team, s, first, n);
-            if (team.number == 0) layer = l;
+        {
+            Team team = team_join(&s->team);
+            if (l == 0) check_finite_by_team(&team, s, 0, n);
+            if (l == 0) prepare_rope_by_team(&team, s, n, length);
+            run_layers_by_team(&team, s, l, l + stretch, n, n_kept);
         }
+        if (is_worth_it) pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
     }
-    if (s->bad_row < n && layer < 0)
+    if (s->bad_row < n && s->layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
     if (s->bad_row < n)
         return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    layer, s->position + s->bad_row);
+                    s->layer, s->position + s->bad_row);
     memmove(s->x, s->x + (n - n_kept) * dim, (size_t)(n_kept * dim) * sizeof *s->x);
     s->n_kept = n_kept;
     s->position += n;
@@ -146,7 +162,10 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const ModelConfig *m = &s->model->config;
     const Product product = {.matrix = &s->model->classifier, .out = s->logits, .stride = m->vocab_size};
     const Input input = {s->x + row * m->dim, n_rows, s->model->final_norm, (float)m->norm_eps};
-#pragma omp parallel num_threads(thread_count()) if (n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM)
+    const bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
+    const int threads = !is_worth_it ? 1 : n_rows == 1 ? s->decoding.size : s->reading.size;
+    (void)threads;
+#pragma omp parallel num_threads(threads)
     {
         Team team = team_join(&s->team);
         matmul_by_team(&team, &product, 1, &input, s->workspace);
@@ -290,9 +309,11 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     s->n_pairs = config->rope.head_dim / 2;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
+    s->decoding.size = s->reading.size = config->threads ? config->threads : thread_count();
+    if (!config->threads) s->decoding.most = s->reading.most = thread_count();
     lay_out(s, &s->arena);
     Error reason;
-    size_t available = available_memory();
+    size_t available = available_memory("");
     double needed = (double)s->arena.used / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
     if (s->arena.used > available) {

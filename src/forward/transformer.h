@@ -16,6 +16,7 @@ typedef struct {
     KvType kv;
     int context;  // most positions that the session will hold
     int chunk;    // most positions that go through a layer together; 0: PREFILL_CHUNK
+    int threads;  // always this many; 0: as many as are fastest, see pace.h
 } SessionConfig;
 
 typedef struct Session Session;

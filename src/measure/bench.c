@@ -140,7 +140,7 @@ bool bench(const Measurement *m, Error *err) {
     int depth = m->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
     uint32_t vocab_size = m->model->config.vocab_size;
     int32_t *tokens = alloc_array(context, sizeof *tokens, "tokens", err);
-    Session *s = tokens ? open_session(m->model, m->plans, m->options->kv, context, true, err) : NULL;
+    Session *s = tokens ? open_session(m->options, m->model, m->plans, context, true, err) : NULL;
     for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
     bool ok = s && print_yardsticks(m, err);
     if (ok) printf("phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s\n");

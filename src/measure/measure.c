@@ -31,13 +31,15 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
     return ids;
 }
 
-Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err) {
-    SessionConfig config = {plan->rope, plan->window, plan->sinks, plan->all_slide, kv, context, .chunk = 0};
+Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
+                      Error *err) {
+    SessionConfig config = {plan->rope, plan->window, plan->sinks,          plan->all_slide,
+                            o->kv,      context,      .threads = o->threads};
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
         fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", context,
-                (double)bytes / 1e6, kv_type_names[kv], (double)cache / 1e6);
+                (double)bytes / 1e6, kv_type_names[o->kv], (double)cache / 1e6);
     return s;
 }
 
@@ -68,7 +70,7 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
         }
         method.part = i;
         method.plan = &m->plans[i < 0 ? i + n : i];
-        method.session = open_session(m->model, method.plan, m->options->kv, m->length, i == 0, err);
+        method.session = open_session(m->options, m->model, method.plan, m->length, i == 0, err);
         ok = method.session && (i < 0 || work(job, &method, err));
         session_free(method.session);
     }

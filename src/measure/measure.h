@@ -51,8 +51,10 @@ void explain_pairs(const RopePlan *plan, int length, bool plot);
 // False with the reason when those programs have no such method.
 bool explain_json(const RopePlan *plan, Error *err);
 
-// A new session of a plan. The memory it takes is said on standard error, once it has been got.
-Session *open_session(const Model *model, const RopePlan *plan, KvType kv, int context, bool say_memory, Error *err);
+// A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
+// error, once it has been got.
+Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
+                      Error *err);
 
 // For the measurements themselves. The `#` lines that every table begins with:
 void print_heading(const Measurement *m, const char *what);

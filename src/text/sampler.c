@@ -54,7 +54,7 @@ static int keep_likeliest(const Sampler *s, float *x, float *sum) {
         n = 0;
         for (int i = 0; i < s->vocab_size; i++) n += x[i] >= cutoff;
     }
-    cutoff = fmaxf(cutoff, least);
+    if (!by_number) cutoff = fmaxf(cutoff, least);
     n = 0;
     for (int i = 0; i < s->vocab_size; i++)
         if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
@@ -65,7 +65,7 @@ static int keep_likeliest(const Sampler *s, float *x, float *sum) {
         for (int i = 0; i < n; i++) total += c[i].probability;
     }
     *sum = 0;
-    while (kept < n && (!by_share || *sum <= s->top_p * total)) {
+    while (kept < n && c[kept].probability >= least && (!by_share || *sum <= s->top_p * total)) {
         x[kept] = c[kept].probability;
         *sum += x[kept++];
     }
