@@ -8,8 +8,9 @@ import random
 import struct
 import subprocess
 
-from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header, in_work, main, one_line,
-                    random_weights, read, run, shapes, skip, write, write_model, write_tokenizer)
+from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header,
+                    in_work, main, one_line, random_weights, read, run, shapes, skip, write, write_model,
+                    write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
              train_ctx=32)
