@@ -18,7 +18,8 @@ from test_legacy import write_legacy
 REGRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'regressions')
 TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ',
          "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
-         '[u]  e\u0301a\u0323\u0301 \xe9\u0301 \uac00\u11a8[u]', b'\xff\xc3 \xe2\x96 \xf0\x9f\x98 \0 a\xc3[\xc3\xa9', 'the the ' * 20]
+         '[u]  e\u0301a\u0323\u0301 \xe9\u0301 \uac00\u11a8[u]',
+         b'\xff\xc3 \xe2\x96 \xf0\x9f\x98 \0 a\xc3[\xc3\xa9', 'the the ' * 20]
 COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin --ppl f -n 1024 --rope none,yarn:factor=4,8,16:ramp=turns,dynamic --samples 3 --ids',
             'm.bin --passkey --rope all --trials 3 --min-accuracy=0.5 -s 7',
