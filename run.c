@@ -294,7 +294,8 @@ static bool run_text(Program *p, Error *err) {
 
 // A copy with smaller weights, and what rounding did to each class of tensors.
 static bool quantize(const Program *p, Error *err) {
-    WeightType type = (WeightType)(WEIGHT_Q8 + p->options.quantize_type);
+    static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
+    WeightType type = types[p->options.quantize_type];
     QuantizeError errors[N_TENSOR_CLASSES];
     catch_termination();
     if (!model_quantize(&p->model, type, p->options.quantize_path, &interrupted, errors, err)) return false;

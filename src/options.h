@@ -33,7 +33,7 @@ typedef struct {
     bool ids, per_token, plot;
     int samples, trials;
     double min_accuracy;
-    int quantize_type;  // 0: q8, 1: q4
+    int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
     bool help, version;
 } Options;
 
