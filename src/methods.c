@@ -33,7 +33,7 @@ static bool append(List *list, const RopeSettings *item) {
 
 static bool append_method(List *list, const char *name, bool of_all) {
     RopeSettings s = *list->base;
-    char names[200] = "";
+    char names[300] = "";
     if (settings_read_method(&s, name)) {
         s.of_all = of_all;
         snprintf(s.name, sizeof s.name, "%s", name);
@@ -41,8 +41,10 @@ static bool append_method(List *list, const char *name, bool of_all) {
     }
     for (int i = 0; i < rope_n_methods; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ", rope_methods[i].name);
-    return fail(list->err, "--rope: there is no method '%.60s' (expected %sdynamic, dynamic-NAME, window)", name,
-                names);
+    snprintf(names + strlen(names), sizeof names - strlen(names), "dynamic, dynamic-NAME, window");
+    for (int i = 0; i < rope_n_maps; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", rope_maps[i].name);
+    return fail(list->err, "--rope: there is no method '%.60s' (expected %s, METHOD+MAP)", name, names);
 }
 
 // The method `s`, with the setting key=value.
@@ -88,6 +90,8 @@ static bool append_all(List *list) {
         settings_method_name(method, dynamic, name, sizeof name);
         if (!append_method(list, name, true)) return false;
     }
+    for (int i = 0; i < rope_n_maps; i++)
+        if (!append_method(list, rope_maps[i].name, true)) return false;
     return append_method(list, "window", true);
 }
 

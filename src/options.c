@@ -63,7 +63,14 @@ static const Option table[] = {
     {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(rope.low_freq_factor), 1e-6, 1e9},
     {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(rope.high_freq_factor), 1e-6, 1e9},
     {"--window", "W", "attend to the last W positions only; 0: to all", COUNT, IN(rope.window), 0, MOST},
-    {"--sinks", "K", "and to the first K positions always", COUNT, IN(rope.sinks), 0, MOST},
+    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", COUNT, IN(rope.sinks), 0,
+     MOST},
+    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", COUNT, IN(rope.near), 1, MOST},
+    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NUMBER, IN(rope.k), 1,
+     1e9},
+    {"--group", "G", "self-extend: far positions in groups of G [likewise]", COUNT, IN(rope.group), 1, MOST},
+    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", COUNT, IN(rope.chunk), 1, MOST},
+    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", FLAG, IN(rope.logn)},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path),
      .asks_for = JOB_PPL},
@@ -117,6 +124,9 @@ void options_help(void) {
         printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
     print_line("dynamic-NAME", "", "the method with a scale that follows the length; dynamic is dynamic-ntk");
     print_line("window", "", "none, with a --window of the trained context");
+    printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
+    for (int i = 0; i < rope_n_maps; i++)
+        printf("  %-22s %s (%s)\n", rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
 }
 
 static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
@@ -146,6 +156,14 @@ static bool set(const Option *option, void *place, const char *name, const char 
     }
 }
 
+// A flag among the settings of a method: 0 or 1.
+static bool read_flag(const char *name, const char *value, bool *place, Error *err) {
+    int on;
+    if (!parse_int(name, value, 0, 1, &on, err)) return false;
+    *place = on;
+    return true;
+}
+
 static void add_name(char *list, size_t capacity, const char *between, const char *name) {
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
@@ -156,6 +174,7 @@ bool options_set_rope(RopeSettings *settings, const char *key, const char *value
         if (table[i].place < PLACE(rope) || table[i].place >= PLACE(rope) + sizeof *settings) continue;
         const char *name = table[i].name + 2;  // without the dashes
         void *place = (char *)settings + (table[i].place - PLACE(rope));
+        if (strcmp(key, name) == 0 && table[i].type == FLAG) return read_flag(name, value, place, err);
         if (strcmp(key, name) == 0) return set(&table[i], place, name, value, err);
         add_name(names, sizeof names, ", ", name);
     }

@@ -1,7 +1,7 @@
-"""The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method, then a
-Llama, in doubles, as slow and as literal as can be. It is made from the papers, not from the C code, which is held
-against it. Settings c are the fields of a version 3 header (docs/format.md; common.config), where 0 means "not said";
-weights are {name: all of its numbers, row by row}.
+"""The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method and of
+every distance map, then a Llama, in doubles, as slow and as literal as can be. It is made from the papers, not from the
+C code, which is held against it. Settings c are the fields of a version 3 header (docs/format.md; common.config), where
+0 means "not said"; weights are {name: all of its numbers, row by row}.
 """
 
 import math
@@ -70,6 +70,40 @@ def rope(c, length):
     return f, c['attention_factor'] or a
 
 
+# ---- distance maps --------------------------------------------------------------------------------------------------
+
+MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
+
+
+def distance_map(name, L, length, **said):
+    """A map with its settings, those said and the others as they follow from L and the length asked for."""
+    m = dict(name=name, L=L, near=L // 2, chunk=3 * L // 4, sinks=4 if name == 'streaming' else 10)
+    m.update(said)
+    far, room = length - 1 - m['near'], L - 1 - m['near']
+    m.setdefault('k', max(1, far / max(room, 1)))
+    m.setdefault('group', max(1, math.ceil(far / max(room, 1))))
+    m.setdefault('window', L - m['sinks'] if name == 'streaming' else L)
+    return m
+
+
+def distance(m, i, j):
+    """D(i, j): by how many positions a query at i and a key at j <= i are turned apart."""
+    d, w, c, G, L = i - j, m['near'], m['chunk'], m['group'], m['L']
+    W, K = m['window'], m['sinks']
+    if m['name'] == 'rerope':
+        return min(d, w)
+    if m['name'] == 'leaky-rerope':
+        return d if d < w else w + (d - w) / m['k']
+    if m['name'] == 'self-extend':
+        return d if d < w else i // G - j // G + w - w // G
+    if m['name'] == 'dca':
+        chunks = i // c - j // c
+        return d if chunks == 0 else min(i % c + c, L - 1) - j % c if chunks == 1 else L - 1 - j % c
+    if m['name'] == 'streaming':
+        return d if d < W else min(i, W + K - 1) - j
+    return min(d, W)
+
+
 # ---- Llama ----------------------------------------------------------------------------------------------------------
 
 def dot(a, b):
@@ -99,10 +133,9 @@ def norm(x, weight, eps):
     return [v * scale * w for v, w in zip(x, weight)]
 
 
-def turn(x, position, f, a):
+def turn(x, angles):
     out = []
-    for i, frequency in enumerate(f):
-        c, s = a * math.cos(position * frequency), a * math.sin(position * frequency)
+    for i, (c, s) in enumerate(angles):
         out += [x[2 * i] * c - x[2 * i + 1] * s, x[2 * i] * s + x[2 * i + 1] * c]
     return out
 
@@ -111,14 +144,15 @@ def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
-def attend(queries, keys, values, c, positions, window, sinks):
+def attend(queries, keys, values, c, positions, window, sinks, turned):
+    """turned(head, i, j) is a query at i, ready to meet an unturned key at j."""
     d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
     out = []
     for position, heads in zip(positions, queries):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         for h in range(c['n_heads']):
-            scores = [dot(heads[h], keys[k][h // share]) / math.sqrt(d) for k in seen]
+            scores = [dot(turned(heads[h], position, positions[k]), keys[k][h // share]) / math.sqrt(d) for k in seen]
             top = max(scores)
             weights = [math.exp(score - top) for score in scores]
             total = sum(weights)
@@ -127,26 +161,34 @@ def attend(queries, keys, values, c, positions, window, sinks):
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer."""
+    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
     window = c['sliding_window'] if window is None else window
+    if map and map['name'] in ('streaming', 'lm-infinite'):
+        window, sinks = map['window'], map['sinks']
     f, a = rope(c, positions[-1] + 1)
+    angles = {}  # {distance: cosines and sines of all pairs, with the attention factor of the query and of the key}
+
+    def turned(q, i, j):
+        d = distance(map, i, j) if map else i - j
+        if d not in angles:
+            angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]
+        grown = max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn else 1.0
+        return [x * grown for x in turn(q, angles[d])]
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedding[token] for token in ids]
 
-    def heads(name, layer, normed, count, turned):
+    def heads(name, layer, normed, count):
         matrix = rows_of(weights, '%s.%d' % (name, layer), dim)
-        split = [[y[h * d:h * d + d] for h in range(count)] for y in (product(matrix, seen(x)) for x in normed)]
-        return [[turn(head, m, f, a) for head in row] for m, row in zip(positions, split)] if turned else split
+        return [[y[h * d:h * d + d] for h in range(count)] for y in (product(matrix, seen(x)) for x in normed)]
     for layer in range(c['n_layers']):
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        mixed = attend(heads('wq', layer, normed, c['n_heads'], True),
-                       heads('wk', layer, normed, c['n_kv_heads'], True),
-                       heads('wv', layer, normed, c['n_kv_heads'], False), c, positions, window, sinks)
+        mixed = attend(heads('wq', layer, normed, c['n_heads']), heads('wk', layer, normed, c['n_kv_heads']),
+                       heads('wv', layer, normed, c['n_kv_heads']), c, positions, window, sinks, turned)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         stream = [[x + y for x, y in zip(row, product(wo, seen(m)))] for row, m in zip(stream, mixed)]

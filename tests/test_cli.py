@@ -54,18 +54,20 @@ NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e',
 def test_usage_errors():
     m = tiny_model('tiny.bin')
     takes_value = ('-t -p -s -n -i -f -z -m -y --kv --threads --rope --factor --theta --train-ctx --beta-fast '
-                   '--beta-slow --ramp --attn-factor --low-freq-factor --high-freq-factor --window --sinks --ppl '
+                   '--beta-slow --ramp --attn-factor --low-freq-factor --high-freq-factor --window --sinks --near --k '
+                   '--group --chunk --ppl '
                    '--samples --trials --min-accuracy --head-dim --quantize').split()
     for option in takes_value:
         one_line(run(m, option), 2, '%s without a value' % option, option)
     for option in ('--explain', '--passkey', '--ids', '--per-token', '--help', '--version', '--ignore-eos',
-                   '--rope-json', '--plot'):
+                   '--rope-json', '--plot', '--logn'):
         one_line(run(m, option + '=1'), 2, '%s with a value' % option, option)
     for option in ('--nope', '-x', '-nn', '--', '--rope-', '--Rope', '-', '--factor4', '-t1', '--' + 'x' * 500):
         result = run(m, option)
         one_line(result, 2, 'an option %s' % option[:20], option[:20])
     numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor '
-               '--low-freq-factor --high-freq-factor --window --sinks --samples --trials --min-accuracy '
+               '--low-freq-factor --high-freq-factor --window --sinks --near --k --group --chunk --samples --trials '
+               '--min-accuracy '
                '--head-dim').split()
     for option in numbers:
         for value in NO_NUMBERS:
@@ -73,14 +75,15 @@ def test_usage_errors():
             if option.startswith('--'):
                 one_line(run(m, option + '=' + value), 2, '%s=%r' % (option, value), option)
     for key in ('factor', 'theta', 'train-ctx', 'beta-fast', 'beta-slow', 'attn-factor', 'low-freq-factor',
-                'high-freq-factor', 'window', 'sinks'):
+                'high-freq-factor', 'window', 'sinks', 'near', 'k', 'group', 'chunk', 'logn'):
         for value in NO_NUMBERS:
             one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
     for option, *values in (('-p', '1.5'), ('-t', '-0.1'), ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'),
                             ('--factor', '0.5', '0'), ('--theta', '1', '0'), ('--train-ctx', '0'),
                             ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'), ('--trials', '0'),
                             ('--min-accuracy', '1.1'), ('--kv', 'f64', 'F16', ''), ('-m', 'talk', ''),
-                            ('--ramp', 'dim', ''), ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5')):
+                            ('--ramp', 'dim', ''), ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5'),
+                            ('--near', '0', '1.5'), ('--k', '0.99'), ('--group', '0'), ('--chunk', '0')):
         for value in values:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
     for value in ('nope', '', ',', 'none,', ',none', 'none,,yarn', 'yarn:', 'yarn:factor', 'yarn:factor=',

@@ -18,6 +18,7 @@
 #include "kernels.h"
 #include "matmul.h"
 #include "pace.h"
+#include "positions.h"
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
 
@@ -39,13 +40,7 @@ struct Session {
     float *hidden;  // (chunk, hidden_dim) the feed-forward layer
     float *logits;  // (LOGIT_ROWS, vocab_size)
 
-    // Rotation. Keys are cached rotated, unless the frequencies can change: then un-rotated, with tables for the past.
-    bool follows_length;
-    RopeFreqs freqs, block_freqs;  // per position, and per block of the cache
-    float *cosines, *sines;        // (chunk, head_dim / 2)
-    AttentionView view;            // its tables for all keys, if frequencies can change
-    int table_blocks;              // blocks of them that are filled in
-
+    Positions positions;  // what turns queries and keys
     KvCache cache;
     size_t cache_bytes;
     AttentionScratch *attention;
@@ -53,7 +48,6 @@ struct Session {
     Arena arena;  // where all these arrays lie
 };
 
-static void prepare_rope_by_team(const Team *team, Session *s, int n, int length);
 static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first);
 static void check_finite_by_team(const Team *team, Session *s, int first, int n);
 
@@ -80,7 +74,7 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
 
     // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
     const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
-    attention_by_team(team, &s->cache, index, &s->view, &queries, s->attention);
+    attention_by_team(team, &s->cache, index, &s->positions.view, &queries, s->attention);
 
     // output: x (n - first, dim) += wo . mixed
     const Product output = {.matrix = &layer->wo, .out = x, .stride = dim, .add = true};
@@ -122,7 +116,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
         {
             Team team = team_join(&s->team);
             if (l == 0) check_finite_by_team(&team, s, 0, n);
-            if (l == 0) prepare_rope_by_team(&team, s, n, length);
+            if (l == 0) positions_prepare_by_team(&team, &s->positions, s->position, n, length);
             run_layers_by_team(&team, s, l, l + stretch, n, n_kept);
         }
         if (is_worth_it) pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
@@ -191,48 +185,17 @@ static void check_finite_by_team(const Team *team, Session *s, int first, int n)
 
 // ---- rope -----------------------------------------------------------------------------------------------------------
 
-// The frequencies of a text of `length` positions. Tables for the past that were made with others are void.
-static void set_frequencies(Session *s, int length) {
-    RopeFreqs freqs;
-    rope_frequencies(&s->config.rope, length, &freqs);
-    bool same = freqs.attention_factor == s->freqs.attention_factor;
-    for (int i = 0; i < freqs.n_pairs; i++) same = same && freqs.inv_freq[i] == s->freqs.inv_freq[i];
-    if (same) return;
-    s->freqs = s->block_freqs = freqs;
-    s->block_freqs.attention_factor = 1;
-    for (int i = 0; i < freqs.n_pairs; i++) s->block_freqs.inv_freq[i] *= KV_BLOCK;
-    s->table_blocks = 0;
-}
-
-// Makes the tables of this read: for the chunk's own positions, and when the frequencies can change for all keys so
-// far.
-static void prepare_rope_by_team(const Team *team, Session *s, int n, int length) {
-    int pairs = (int)s->model->config.head_dim / 2, blocks = (s->position + n - 1) / KV_BLOCK + 1, first, end;
-    if (team->number == 0) set_frequencies(s, length);
-    team_wait(team);
-    bool fill = s->follows_length && blocks > s->table_blocks;
-    team_share(team, pairs, &first, &end);
-    for (int i = first; i < end; i++) {
-        size_t step = (size_t)i * KV_BLOCK, stride = (size_t)pairs;
-        rope_table(&s->freqs, i, s->position, n, s->cosines + i, s->sines + i, stride);
-        if (!fill) continue;
-        rope_table(&s->freqs, i, 0, KV_BLOCK, s->view.step_cosines + step, s->view.step_sines + step, 1);
-        rope_table(&s->block_freqs, i, 0, blocks, s->view.block_cosines + i, s->view.block_sines + i, stride);
-    }
-    team_wait(team);
-    if (team->number == 0 && fill) s->table_blocks = blocks;
-}
-
-// n_heads heads of a row's position.
-static void rotate_heads(const Session *s, float *x, int row, int n_heads) {
-    int pairs = (int)s->model->config.head_dim / 2, at = row * pairs;
-    for (int h = 0; h < n_heads; h++) rope_rotate(x + 2 * h * pairs, pairs, s->cosines + at, s->sines + at);
+// n_heads heads of a row, by the row's angles in a table (chunk, n_pairs).
+static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *cosines, const float *sines) {
+    int pairs = s->positions.view.n_pairs, at = row * pairs;
+    for (int h = 0; h < n_heads; h++, x += s->model->config.head_dim) rope_rotate(x, pairs, cosines + at, sines + at);
 }
 
 // Rotates k, unless it is cached un-rotated, and the queries of rows [first, n); stores k and v. A piece of work is one
 // kv head in one block of the cache, with the query heads that share it.
 static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first) {
     const ModelConfig *m = &s->model->config;
+    const Positions *p = &s->positions;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = s->position / KV_BLOCK, begin, end;
     int n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
@@ -242,9 +205,9 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int layer, in
         int stop = block_start + KV_BLOCK < n ? block_start + KV_BLOCK : n;
         for (int t = block_start > 0 ? block_start : 0; t < stop; t++) {
             float *k = s->k + t * kv + h * d, *v = s->v + t * kv + h * d;
-            if (!s->follows_length) rotate_heads(s, k, t, 1);
+            if (p->key_cosines) rotate_heads(s, k, t, 1, p->key_cosines, p->key_sines);
             kv_cache_write(&s->cache, layer, h, s->position + t, k, v);
-            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group);
+            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, p->cosines, p->sines);
         }
     }
     team_wait(team);
@@ -257,7 +220,7 @@ static void lay_out(Session *s, Arena *arena) {
     const SessionConfig *c = &s->config;
     const ModelConfig *m = &s->model->config;
     int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    int64_t pairs = m->head_dim / 2, widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
     int threads = thread_count();
     s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
     kv_cache_lay_out(&s->cache, arena);
@@ -269,15 +232,10 @@ static void lay_out(Session *s, Arena *arena) {
     s->mixed = arena_take(arena, chunk * heads, sizeof(float));
     s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
     s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
-    s->cosines = arena_take(arena, chunk * pairs, sizeof(float));
-    s->sines = arena_take(arena, chunk * pairs, sizeof(float));
-    s->view = (AttentionView){.n_heads = m->n_heads, .window = c->window, .sinks = c->sinks};
-    if (s->follows_length) {
-        s->view.step_cosines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
-        s->view.step_sines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
-        s->view.block_cosines = arena_take(arena, s->cache.n_blocks * pairs, sizeof(float));
-        s->view.block_sines = arena_take(arena, s->cache.n_blocks * pairs, sizeof(float));
-    }
+    positions_lay_out(&s->positions, arena, &c->rope, c->context, c->chunk, s->cache.n_blocks);
+    s->positions.view.n_heads = m->n_heads;
+    s->positions.view.window = c->window;
+    s->positions.view.sinks = c->sinks;
     s->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads);
     s->attention = attention_lay_out(arena, &s->cache, m->n_heads, c->chunk, threads);
 }
@@ -287,7 +245,6 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     if (!s) return NULL;
     s->model = model;
     s->config = *config;
-    s->follows_length = rope_follows_length(&config->rope, config->context);
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
     s->decoding.size = s->reading.size = config->threads ? config->threads : thread_count();

@@ -45,6 +45,52 @@ static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs) {
     }
 }
 
+static bool sees(const RopePlan *plan, int i, int j) {
+    return plan->window == 0 || i - j < plan->window || j < plan->sinks;
+}
+
+// The share of all pairs j <= i below `length` that see each other over a distance of L or more, which training never
+// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of very long
+// texts, every so manieth query is asked.
+static double unseen_share(const RopePlan *plan, int length) {
+    double unseen = 0, all = 0;
+    for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
+        int low = -1, high = (int)i;  // the last unseen key, and the first that is not
+        while (high - low > 1) {
+            int middle = low + (high - low) / 2;
+            if (rope_distance(&plan->rope, (int)i, middle) >= plan->rope.train_ctx) low = middle;
+            else high = middle;
+        }
+        int64_t sinks = plan->window ? plan->sinks : 0, start = plan->window ? i - plan->window + 1 : 0;
+        if (start < sinks) start = sinks;
+        unseen += (double)((high < sinks ? high : sinks) + (high > start ? high - start : 0));
+        all += (double)i + 1;
+    }
+    return unseen / all;
+}
+
+// What the map makes of distances; '-' where the last query does not see so far.
+static void print_map(const RopePlan *plan, int length) {
+    const RopeConfig *c = &plan->rope;
+    const RopeMap *map = c->map;
+    if (map) {
+        printf("# map\t%s\n# map_source\t%s\n", map->name, map->source);
+        if (map->flags & ROPE_MAP_NEAR) printf("# near\t%d\n", c->near);
+        if (map->flags & ROPE_MAP_K) printf("# k\t%.12g\n", c->k);
+        if (map->flags & ROPE_MAP_GROUP) printf("# group\t%d\n", c->group);
+        if (map->flags & ROPE_MAP_CHUNK) printf("# chunk\t%d\n", c->chunk);
+        printf("# distances");
+        for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
+            int far = (int)(d < i ? d : i), j = (int)i - far;
+            printf("%s%d:", d == 1 ? "\t" : " ", far);
+            printf(sees(plan, (int)i, j) ? "%.6g" : "-", rope_distance(c, (int)i, j));
+        }
+        printf("\n");
+    }
+    printf("# unseen_share\t%.6g\n", unseen_share(plan, length));
+    if (c->logn) printf("# logn\t%.6g\n", rope_logn(c, length - 1));
+}
+
 void explain_pairs(const RopePlan *plan, int length, bool plot) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
@@ -62,6 +108,7 @@ void explain_pairs(const RopePlan *plan, int length, bool plot) {
     if (m->flags & ROPE_USES_FREQ_FACTORS)
         printf("# low_freq_factor\t%.12g\n# high_freq_factor\t%.12g\n", c->low_freq_factor, c->high_freq_factor);
     if (plan->window > 0) printf("# window\t%d\n# sinks\t%d\n", plan->window, plan->sinks);
+    print_map(plan, length);
     printf("pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength\n");
     for (int i = 0; i < pairs.now.n_pairs; i++) {
         double plain = pairs.plain.inv_freq[i], scaled = pairs.now.inv_freq[i];
@@ -117,7 +164,8 @@ bool explain_json(const RopePlan *plan, Error *err) {
     bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
     bool own_attention = c->attention_factor != 0 || quotient;  // not what the method says by itself
     const char *why = NULL;
-    if (!m->hugging_face) why = "no other program has this method";
+    if (c->map) why = "distance maps have no key in other programs (without +MAP the frequencies have)";
+    else if (!m->hugging_face) why = "no other program has this method";
     else if (c->dynamic && !(flags & ROPE_IS_ANOTHER_BASE)) why = "no other program has this dynamic method";
     else if (is_yarn && c->ramp == ROPE_RAMP_TURNS) why = "no other program has the turns ramp (--ramp dims is theirs)";
     else if (own_attention && !m->attention) why = "no other program gives this method an attention factor";
@@ -126,6 +174,7 @@ bool explain_json(const RopePlan *plan, Error *err) {
     if (is_base && d > 2) theta *= pow(c->factor, d / (d - 2));
     print_llama_cpp(c, theta, f.attention_factor);
     if (plan->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", plan->window);
+    if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : m->hugging_face);
     json_number(true, "rope_theta", theta);
     json_number(flags & ROPE_USES_FACTOR && !is_base, "factor", c->factor);
