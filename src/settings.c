@@ -54,8 +54,8 @@ void settings_fill_defaults(RopeConfig *c, int context) {
     c->high_freq_factor = either(c->high_freq_factor, 4);
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
-    // From w on, the longest distance, N-1, has to come down to L-1.
-    double left = c->train_ctx - 1 - c->near, stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : 1;
+    // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
+    double left = c->train_ctx - 1 - c->near, stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
     c->k = either(c->k, stretch);
     if (c->group == 0) c->group = (int)ceil(stretch);
 }
@@ -92,19 +92,19 @@ const char *settings_check(const RopeConfig *c) {
     return m->flags & ROPE_USES_LISTS ? check_lists(c) : NULL;
 }
 
-static bool check_number(const RopePlan *plan, const char *what, int found, int most, Error *err) {
-    return (found >= 1 && found <= most) ||
-           fail(err, "rope %s: %s is %d (expected 1 to %d, the trained context being %d)", plan->name, what, found,
-                most, plan->rope.train_ctx);
+static bool check_number(const RopePlan *plan, const char *what, int found, Error *err) {
+    const int trained = plan->rope.train_ctx;
+    return (found >= 1 && found < trained) ||
+           fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name, what, found,
+                trained - 1, trained);
 }
 
 // The settings of the map, and what goes with any.
 static bool check_map(const RopePlan *plan, Error *err) {
     const RopeConfig *c = &plan->rope;
     unsigned flags = c->map ? c->map->flags : 0;
-    int most = c->train_ctx - (flags & (ROPE_MAP_GROUP | ROPE_MAP_K) ? 2 : 1);
-    if (flags & ROPE_MAP_NEAR && !check_number(plan, "near", c->near, most, err)) return false;
-    if (flags & ROPE_MAP_CHUNK && !check_number(plan, "chunk", c->chunk, most, err)) return false;
+    if (flags & ROPE_MAP_NEAR && !check_number(plan, "near", c->near, err)) return false;
+    if (flags & ROPE_MAP_CHUNK && !check_number(plan, "chunk", c->chunk, err)) return false;
     if (flags & ROPE_MAP_WINDOW && plan->window < 1)
         return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
                     plan->window, plan->sinks, c->train_ctx);

@@ -80,8 +80,9 @@ def distance_map(name, L, length, **said):
     m = dict(name=name, L=L, near=L // 2, chunk=3 * L // 4, sinks=4 if name == 'streaming' else 10)
     m.update(said)
     far, room = length - 1 - m['near'], L - 1 - m['near']
-    m.setdefault('k', max(1, far / max(room, 1)))
-    m.setdefault('group', max(1, math.ceil(far / max(room, 1))))
+    stretch = max(1, far / room) if room else length
+    m.setdefault('k', stretch)
+    m.setdefault('group', math.ceil(stretch))
     m.setdefault('window', L - m['sinks'] if name == 'streaming' else L)
     return m
 

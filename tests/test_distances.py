@@ -21,6 +21,7 @@ CASES = [('rerope', dict(near=7)), ('rerope', dict(near=23)), ('rerope', dict(ne
          ('leaky-rerope', dict(near=5)), ('leaky-rerope', dict(near=9, k=3.7)), ('leaky-rerope', dict(k=1.0)),
          ('self-extend', dict(near=5)), ('self-extend', dict(near=9, group=4)), ('self-extend', dict(near=22, group=1)),
          ('self-extend', dict(near=4, group=64)), ('self-extend', dict(near=4, group=70)),
+         ('self-extend', dict(near=23)), ('leaky-rerope', dict(near=23)),
          ('dca', dict(chunk=1)), ('dca', dict(chunk=5)), ('dca', dict(chunk=16)), ('dca', dict(chunk=23)),
          ('streaming', dict(sinks=0)), ('streaming', dict(sinks=1, window=2)), ('streaming', dict(sinks=9, window=15)),
          ('lm-infinite', dict(sinks=0)), ('lm-infinite', dict(sinks=3, window=5)), ('lm-infinite', dict(window=70))]
@@ -166,15 +167,15 @@ def test_explain():
 
 def test_refusals():
     m = tiny_model('tiny.bin')  # trained on 64
-    for rope, *words in (('rerope:near=64', 'near is 64', '1 to 63'), ('leaky-rerope:near=63', 'near is 63', '62'),
-                         ('self-extend:near=63', 'near is 63'), ('dca:chunk=64', 'chunk is 64', '1 to 63'),
+    for rope, *words in (('rerope:near=64', 'near is 64', '1 to 63'), ('leaky-rerope:near=64', 'near is 64', '63'),
+                         ('self-extend:near=64', 'near is 64'), ('dca:chunk=64', 'chunk is 64', '1 to 63'),
                          ('dca:chunk=1000', 'chunk is 1000'), ('yarn+dca:chunk=64', 'yarn+dca'),
                          ('streaming:window=0', 'window is 0', '4 sinks'), ('none:sinks=4', 'sinks', 'window'),
                          ('window:window=0:sinks=2', 'sinks', 'window'), ('streaming:sinks=0:window=0', 'window'),
                          ('streaming:sinks=64', 'window is 0', '64 sinks', 'context 64'),
                          ('lm-infinite:window=0', 'window'),
-                         ('dca:train-ctx=1', 'chunk is 0', 'context being 1'),
-                         ('self-extend:train-ctx=2', 'near is 1', 'context being 2')):
+                         ('dca:train-ctx=1', 'chunk is 0', 'context of 1'),
+                         ('self-extend:train-ctx=1', 'near is 0', 'context of 1')):
         one_line(run(m, '--explain', '--rope', rope), 1, rope, 'rope ' + rope, *words)
     for rope in ('self-extend:group=0', 'rerope:near=0', 'dca:chunk=0', 'leaky-rerope:k=0.5', 'dca+yarn', 'yarn+',
                  '+dca', 'window+dca', 'yarn+dca+dca', 'dynamic-dca', 'yarn+window', 'all+dca', 'dynamic-none+dca',
