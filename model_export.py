@@ -8,7 +8,8 @@ SOURCE is one of these, in float32, float16 or bfloat16 where nothing else is sa
 
     a folder with config.json       Hugging Face's: model.safetensors or pytorch_model.bin, whole or in shards
     a folder with params.json       Meta's: consolidated.00.pth and on
-    a file                          llama.cpp's GGUF, Q8_0 too; or llama2.c's .bin, versions 0, 1 and 2
+    a file                          llama.cpp's GGUF, quantized or not, whole or any one of its parts;
+                                    or llama2.c's .bin, versions 0, 1 and 2
 
 The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT: as
 tokenizer.bin when OUT is called model.bin, else as NAME.tokenizer.bin for NAME.bin.
@@ -39,7 +40,7 @@ from export.llama2c import read_llama2c
 from export.meta import read_meta
 from export.tensors import TYPE_NAMES
 from export.tokenizer import read_folder_tokenizer, read_gguf_tokenizer, read_tokenizer, write_tokenizer
-from export.write import plan_model, write_model
+from export.write import most_used, plan_model, write_model
 
 
 def export_model(source, out, tokenizer_out, with_tokenizer, context):
@@ -52,8 +53,9 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context):
             with replacing(tokenizer_out) as tokenizer_file:
                 write_tokenizer(tokenizer_file, tokenizer)
     rope = next(name for name, number in ROPE_METHODS.items() if number == model['rope_method'])
+    types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model))
     notes.append('wrote %s: %d layers of width %d, %s, rope %s, context %d' % (
-        out, model['n_layers'], model['dim'], TYPE_NAMES[model['weight_type']], rope, model['seq_len']))
+        out, model['n_layers'], model['dim'], types, rope, model['seq_len']))
     if tokenizer:
         notes.append('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
 

@@ -135,7 +135,9 @@ static bool make_plans(Program *p, Error *err) {
         bool needs_lists = s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS;
         if (needs_lists && !start.short_factors) continue;
         int window = p->model.config.sliding_window;
-        if (!settings_resolve(s, &start, window, p->context, &p->plans[p->n_plans++], err)) return false;
+        RopePlan *plan = &p->plans[p->n_plans++];
+        if (!settings_resolve(s, &start, window, p->context, plan, err)) return false;
+        if (o->model_path) plan->head_dim = (int)p->model.config.head_dim;
     }
     if (p->n_plans == 1) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
     return p->plans != NULL;
@@ -158,7 +160,10 @@ static bool open_text(Program *p, Error *err) {
             plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
     p->out = text_out(p->tokenizer);
-    return sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err);
+    if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
+    p->sampler.top_k = o->top_k;
+    p->sampler.min_p = (float)o->min_p;
+    return true;
 }
 
 // ---- prompt ---------------------------------------------------------------------------------------------------------

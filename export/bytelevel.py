@@ -3,17 +3,21 @@ files that hold nothing but tokens and merges: tiktoken's ranks as Meta ships th
 """
 
 import struct
+import unicodedata
 from base64 import b64decode
 
 from .common import Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
 
-LLAMA3, GPT2, DIGITS_GPT2 = 1, 2, 3  # the split patterns of src/text/unicode.h
-PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED = 1, 2, 4, 8, 16  # tokenizer.bin's flags
+LLAMA3, GPT2, DIGITS_GPT2, QWEN2 = 1, 2, 3, 4  # the split patterns of src/text/unicode.h
+PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
+TAKES_SPACES = 16  # beside a token's type
 
 REGEXES = {
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": LLAMA3,
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN2,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
 
 # Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same
@@ -94,7 +98,9 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
             'split': LLAMA3, 'merges': merges}
 
 
-GGUF_SPLITS = {'llama-bpe': LLAMA3, 'llama3': LLAMA3, 'llama-v3': LLAMA3, 'gpt-2': GPT2, 'smollm': DIGITS_GPT2}
+LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3'  # for which llama.cpp ignores merges and adds a BOS
+GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'gpt-2': GPT2, 'smollm': DIGITS_GPT2,
+               'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2}
 
 
 def read_gguf(path, values):
@@ -128,21 +134,46 @@ def read_gguf(path, values):
         raise Problem(path, 'tokenizer.ggml.tokens has no tokens for %d bytes' % missing_bytes(tokens))
     ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
     # The flags as llama.cpp takes them.
-    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (GGUF_SPLITS[pre] == LLAMA3),
+    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in LLAMA3_NAMES),
             'bos_id': keys.integer('bos_token_id', len(tokens) - 1, -1, -1, 0), 'unk_id': -1,
             'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)), 'split': GGUF_SPLITS[pre],
             'merges': list(merges)}
 
 
+def nfc_rules():
+    """Unicode's Normalization Form C as triples (docs/format.md), from the tables that Python has: what a character is
+    made of, its class, and which two it is put together from. Korean syllables are left to arithmetic."""
+    for code in range(0xC0, 0x2FA20):  # nothing outside is ever taken apart or has a class
+        char = chr(code)
+        parts = unicodedata.normalize('NFD', char)
+        if 0xAC00 <= code < 0xD7A4 or 0xD800 <= code < 0xE000:
+            continue
+        for i, part in enumerate(parts if parts != char else ''):
+            yield code, -1 - i, ord(part)
+        if unicodedata.combining(char):
+            yield code, -5, unicodedata.combining(char)
+        pair = [int(word, 16) for word in unicodedata.decomposition(char).split() if word[0] != '<']
+        if len(pair) == 2 and parts != char and unicodedata.normalize('NFC', parts) == char:
+            yield (*pair, code)
+
+
+def kinds_of(tokenizer):
+    """The types of the tokens, with what else is said beside them."""
+    takes = tokenizer.get('takes_spaces', ())
+    return bytes(kind | TAKES_SPACES * (id in takes) for id, (_, _, kind) in enumerate(tokenizer['tokens']))
+
+
 def write_bytelevel_tokenizer(file, tokenizer):
     """tokenizer.bin with a trailer of kind 1."""
     tokens, eos_ids, merges = tokenizer['tokens'], tokenizer['eos_ids'], tokenizer['merges']
+    rules = list(nfc_rules()) if tokenizer['flags'] & NFC else []
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)
-    file.write(struct.pack('<4s2I2i3I%di' % len(eos_ids), b'TKT1', 1, tokenizer['flags'], tokenizer['bos_id'],
-                           tokenizer['unk_id'], len(eos_ids), tokenizer['split'], len(merges), *eos_ids))
-    file.write(bytes(kind for _, _, kind in tokens))
-    for merge in merges:
-        file.write(struct.pack('<3i', *merge))
+    file.write(struct.pack('<4s2I2i3I', b'TKT1', 1, tokenizer['flags'], tokenizer['bos_id'], tokenizer['unk_id'],
+                           len(eos_ids), tokenizer['split'], len(merges)))
+    file.write(struct.pack('<I', len(rules)) if rules else b'')
+    file.write(struct.pack('<%di' % len(eos_ids), *eos_ids) + kinds_of(tokenizer))
+    for triple in merges + rules:
+        file.write(struct.pack('<3i', *triple))
     file.flush()

@@ -1,44 +1,66 @@
 """config.json: the header's fields, by the names of docs/format.md, and what the RoPE settings mean."""
 
 import os
+from typing import NamedTuple
 
 from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, REFUSED,
                      Keys, is_number, notes, read_json)
 
-ARCHITECTURES = {'llama': 'LlamaForCausalLM', 'mistral': 'MistralForCausalLM'}
+
+class Family(NamedTuple):
+    """What its class in Transformers fills in where config.json says nothing; 0 kv heads: as many as heads."""
+    architecture: str
+    n_kv_heads: int = 0
+    seq_len: int = 32768
+    bos_id: int = None
+    eos_id: int = None
+    norm_eps: float = 1e-6
+    theta: float = 10000.0
+    tied: bool = False
+
+
+FAMILIES = {
+    'llama': Family('LlamaForCausalLM', 0, 2048, 1, 2), 'mistral': Family('MistralForCausalLM', 8, 131072, 1, 2),
+    'qwen2': Family('Qwen2ForCausalLM', 32), 'qwen3': Family('Qwen3ForCausalLM', 32),
+    'phi3': Family('Phi3ForCausalLM', 0, 4096, 1, 32000, 1e-5),
+    'smollm3': Family('SmolLM3ForCausalLM', 4, 32768, 128000, 128001, theta=2e6, tied=True)}
+SEES_ALL, WITHOUT_ROPE = 1, 2  # a layer's byte in model.bin
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
 
 
 def read_config(folder):
     config = read_json(os.path.join(folder, 'config.json'))
-    guess = next((t for t, name in ARCHITECTURES.items() if config.values.get('architectures') == [name]), REFUSED)
-    family = config.get('model_type', lambda v: v in list(ARCHITECTURES), '"llama" or "mistral"', guess)
-    mistral = family == 'mistral'
-    config.only('architectures', [ARCHITECTURES[family]], None)
+    guess = next((t for t, f in FAMILIES.items() if config.values.get('architectures') == [f.architecture]), REFUSED)
+    kind = config.get('model_type', lambda v: v in list(FAMILIES), 'one of ' + ', '.join(FAMILIES), guess)
+    family = FAMILIES[kind]
+    config.only('architectures', [family.architecture], None)
     config.only('hidden_act', 'silu', 'swish')
-    config.only('attention_bias', False)
     config.only('mlp_bias', False)
     config.only('quantization_config', None)
-    config.get('layer_types', lambda v: isinstance(v, list) and all(t == 'full_attention' for t in v),
-               'full_attention in every layer', None, None)
-    if not mistral:
-        config.only('sliding_window', None)
+    if kind not in ('qwen2', 'qwen3', 'smollm3'):  # Qwen2's class does not look at it
+        config.only('attention_bias', False)
+    biased = kind in ('qwen3', 'smollm3') and config.flag('attention_bias', False, False)
 
     dim, n_heads = config.integer('hidden_size', MAX_WIDTH), config.integer('num_attention_heads', MAX_HEADS)
-    if config.values.get('head_dim') is None and dim % (2 * n_heads):
-        config.refuse('hidden_size', 'an even multiple of num_attention_heads, %d' % n_heads)
-    head_dim = config.integer('head_dim', MAX_HEAD_DIM, dim // n_heads, dim // n_heads)
+    if kind == 'qwen3':
+        head_dim = config.integer('head_dim', MAX_HEAD_DIM, 128)
+    else:
+        if config.values.get('head_dim') is None and dim % (2 * n_heads):
+            config.refuse('hidden_size', 'an even multiple of num_attention_heads, %d' % n_heads)
+        head_dim = config.integer('head_dim', MAX_HEAD_DIM, dim // n_heads, dim // n_heads)
     if head_dim % 2 or head_dim > MAX_HEAD_DIM:
         config.refuse('head_dim', 'an even number up to %d' % MAX_HEAD_DIM)
-    n_kv_heads = config.integer('num_key_value_heads', MAX_HEADS, 8 if mistral else n_heads, n_heads)
+    n_kv_heads = config.integer('num_key_value_heads', MAX_HEADS, family.n_kv_heads or n_heads, n_heads)
     if n_heads % n_kv_heads:
         config.refuse('num_key_value_heads', 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB)
-    seq_len = config.integer('max_position_embeddings', MAX_SEQ, 131072 if mistral else 2048)
+    seq_len = config.integer('max_position_embeddings', MAX_SEQ, family.seq_len)
+    n_layers = config.integer('num_hidden_layers', MAX_LAYERS)
+    bos_id, eos_id = (-1 if id is None or id >= vocab_size else id for id in (family.bos_id, family.eos_id))
 
     # generate() stops at the tokens of generation_config.json where there is one: chat checkpoints name the end of a
     # turn only there (Llama 3: config.json has end_of_text, generation_config.json adds eot_id). Ours stops at both.
-    eos_ids = end_tokens(config, 2, vocab_size)
+    eos_ids = end_tokens(config, None if eos_id < 0 else eos_id, vocab_size)
     if os.path.exists(os.path.join(folder, 'generation_config.json')):
         eos_ids += end_tokens(read_json(os.path.join(folder, 'generation_config.json')), None, vocab_size)
     eos_ids = list(dict.fromkeys(eos_ids))
@@ -46,13 +68,62 @@ def read_config(folder):
         config.refuse('eos_token_id', 'at most %d end tokens with those of generation_config.json' % MAX_EOS)
     return {
         'dim': dim, 'hidden_dim': config.integer('intermediate_size', MAX_WIDTH),
-        'n_layers': config.integer('num_hidden_layers', MAX_LAYERS),
-        'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'vocab_size': vocab_size,
-        'seq_len': seq_len, 'tied': config.flag('tie_word_embeddings', False),
-        'sliding_window': config.integer('sliding_window', MAX_SEQ, 4096, 0) if mistral else 0,
-        'norm_eps': config.number('rms_norm_eps', 1e-6, high=MAX_EPS),
-        'bos_id': config.integer('bos_token_id', vocab_size - 1, 1, -1, 0), 'eos_ids': eos_ids,
-        **read_rope(config, head_dim, seq_len)}
+        'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
+        'vocab_size': vocab_size, 'seq_len': seq_len, 'tied': config.flag('tie_word_embeddings', family.tied),
+        'norm_eps': config.number('rms_norm_eps', family.norm_eps, high=MAX_EPS),
+        'bos_id': config.integer('bos_token_id', vocab_size - 1, bos_id, -1, 0), 'eos_ids': eos_ids,
+        'qkv_bias': int(biased or kind == 'qwen2'), 'o_bias': int(biased), 'qk_norm': int(kind == 'qwen3'),
+        'fused': kind == 'phi3', **read_layers(config, kind, n_layers), **read_rope(config, kind, head_dim, seq_len)}
+
+
+def read_layers(config, kind, n_layers):
+    """sliding_window, and a byte for each layer where they are not alike: SEES_ALL, WITHOUT_ROPE."""
+    still = [False] * n_layers  # layers without RoPE
+    if kind == 'smollm3':
+        given = config.get('no_rope_layers', lambda v: isinstance(v, list) and len(v) >= n_layers and all(
+            x in (0, 1) for x in v), 'a 1 (RoPE) or a 0 for each of %d layers' % n_layers, None, None)
+        interval = None if given else config.integer('no_rope_layer_interval', MAX_SEQ, 4)
+        still = [not given[i] if given else (i + 1) % interval == 0 for i in range(n_layers)]
+
+    if kind in ('mistral', 'phi3'):  # in these every layer slides when one does
+        window = config.integer('sliding_window', MAX_SEQ, 4096 if kind == 'mistral' else 0, 0)
+        if config.values.get('layer_types') is not None:
+            notes.append('layer_types means nothing to model_type %s and is not used' % kind)
+        return {'sliding_window': window, 'layers': []}
+    window = 0
+    if kind == 'llama':
+        config.only('sliding_window', None)
+    elif config.flag('use_sliding_window', False, False):
+        window = config.integer('sliding_window', MAX_SEQ, 0 if kind == 'smollm3' else 4096, 0)
+    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        t == 'full_attention' or t == 'sliding_attention' and window for t in v),
+        '%s for each of %d layers' % ('full_attention or sliding_attention' if window else
+                                      'full_attention, since there is no window,', n_layers), None, None)
+    if types:
+        slides = [t == 'sliding_attention' for t in types]
+    elif kind == 'smollm3':
+        slides = still
+    else:
+        first = config.integer('max_window_layers', MAX_SEQ, 28, low=0) if window else 0
+        slides = [i >= first for i in range(n_layers)]
+    if not any(slides):
+        window = 0
+    layers = [SEES_ALL * bool(window and not slides[i]) + WITHOUT_ROPE * still[i] for i in range(n_layers)]
+    return {'sliding_window': window, 'layers': layers if any(layers) else []}
+
+
+def read_rotary_dim(config, block, partial, head_dim):
+    """How many elements of a head turn: all of them, but in families that can turn a part."""
+    if not partial:
+        for keys in config, block:
+            keys.only('partial_rotary_factor', 1, 1.0, None)
+        return head_dim
+    key = 'partial_rotary_factor'
+    outside = config.number(key, 1.0, 1.0, high=1)
+    rotary_dim = int(head_dim * block.number(key, outside, outside, high=1))
+    if rotary_dim < 2 or rotary_dim % 2:
+        (block if block.values.get(key) else config).refuse(key, 'what makes an even part of head_dim, %d' % head_dim)
+    return rotary_dim
 
 
 def end_tokens(config, default, vocab_size):
@@ -64,29 +135,39 @@ def end_tokens(config, default, vocab_size):
     return ids
 
 
-def read_rope(config, head_dim, seq_len):
-    """The RoPE fields. By the rules of Transformers 5.17 the block is rope_scaling, or rope_parameters when that is
-    empty; in it, rope_type goes before type and rope_theta before one beside the block, yet an
-    original_max_position_embeddings beside the block goes before one in it."""
+def rope_block(config):
+    """The settings of RoPE, by themselves."""
     name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
     values = config.values.get(name) or {}
     if not isinstance(values, dict) or any(isinstance(value, dict) for value in values.values()):
         config.refuse(name, 'one object of settings for all layers')
     if name == 'rope_scaling' and config.values.get('rope_parameters'):
         notes.append('rope_parameters is not used, since there is a rope_scaling')
-    block = Keys(config.path, values, name + '.')
-    key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
-    kind = block.get(key, lambda v: v in list(ROPE_METHODS), 'one of ' + ', '.join(ROPE_METHODS), 'default')
-    for keys in config, block:
-        keys.only('partial_rotary_factor', 1, 1.0, None)
+    return Keys(config.path, values, name + '.')
 
-    theta = block.number('rope_theta', config.number('rope_theta', 10000.0, above=1.0), above=1.0)
+
+def read_rope(config, family, head_dim, seq_len):
+    """The RoPE fields. By the rules of Transformers 5.17 the block is rope_scaling, or rope_parameters when that is
+    empty; in it, rope_type goes before type and rope_theta before one beside the block, yet an
+    original_max_position_embeddings beside the block goes before one in it."""
+    block = rope_block(config)
+    values = block.values
+    key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
+    phi = family == 'phi3'
+    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
+    kind = block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default')
+    if phi and kind != 'default':
+        kind = 'longrope'  # the class takes every older name for it
+    rotary_dim = read_rotary_dim(config, block, phi, head_dim)
+
+    theta = block.number('rope_theta', config.number('rope_theta', FAMILIES[family].theta, above=1.0), above=1.0)
     rope = {'rope_method': ROPE_METHODS[kind], 'rope_dynamic': int(kind == 'dynamic'), 'theta': theta,
-            'train_ctx': seq_len, 'truncate': 1}
+            'rotary_dim': rotary_dim % head_dim, 'train_ctx': seq_len, 'truncate': 1}
     if kind in ('yarn', 'longrope', 'llama3'):  # the others count from max_position_embeddings, whatever else is said
         key = 'original_max_position_embeddings'
         low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
-        rope['train_ctx'] = config.integer(key, MAX_SEQ, block.integer(key, MAX_SEQ, seq_len, low=low), low=low)
+        inside = 4096 if phi else block.integer(key, MAX_SEQ, seq_len, low=low)
+        rope['train_ctx'] = config.integer(key, MAX_SEQ, inside, low=low)
         if rope['train_ctx'] < low:
             config.refuse('max_position_embeddings', '%d or more' % low)
     if kind in ('linear', 'dynamic', 'llama3'):
@@ -108,8 +189,8 @@ def read_rope(config, head_dim, seq_len):
         rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
     if kind == 'longrope':
         for key in 'short_factor', 'long_factor':
-            rope[key] = block.get(key, lambda v: isinstance(v, list) and len(v) == head_dim // 2 and all(
-                map(is_number, v)), 'a list of head_dim / 2 = %d numbers above 0' % (head_dim // 2))
+            rope[key] = block.get(key, lambda v: isinstance(v, list) and len(v) == rotary_dim // 2 and all(
+                map(is_number, v)), 'a list of %d numbers above 0, half of what turns of a head' % (rotary_dim // 2))
     for key in sorted(set(values) - block.asked - {'type', 'rope_type'}):
         notes.append('%s%s means nothing to rope_type %s and is not used' % (block.inside, key, kind))
     return rope

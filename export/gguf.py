@@ -1,24 +1,31 @@
-"""GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes. Architecture llama.
+"""GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes.
 
-llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows of wq and wk into that order, so they
-are moved as they lie.
+In the architectures llama and smollm3 llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows
+of wq and wk into that order, so they are moved as they lie. In the others it turns halves, as Hugging Face does.
+Quantized tensors keep their blocks, of which every row has whole ones.
 """
 
+import os
+import re
 import struct
 from math import log, pi, prod
 
 from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
                      is_number, notes, size_of)
-from .tensors import Checkpoint, Tensor
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
 
 NAMES = {
     'embedding': 'token_embd.weight', 'attention_norm': 'blk.%d.attn_norm.weight', 'wq': 'blk.%d.attn_q.weight',
     'wk': 'blk.%d.attn_k.weight', 'wv': 'blk.%d.attn_v.weight', 'wo': 'blk.%d.attn_output.weight',
     'ffn_norm': 'blk.%d.ffn_norm.weight', 'w1': 'blk.%d.ffn_gate.weight', 'w3': 'blk.%d.ffn_up.weight',
-    'w2': 'blk.%d.ffn_down.weight', 'final_norm': 'output_norm.weight', 'classifier': 'output.weight'}
-TYPES = {0: ('F32', 1, 4), 1: ('F16', 1, 2), 30: ('BF16', 1, 2), 8: ('Q8_0', 32, 34)}  # name, values of a block, bytes
-OTHER_TYPES = {2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 9: 'Q8_1', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K', 13: 'Q5_K',
-               14: 'Q6_K', 15: 'Q8_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 28: 'F64', 39: 'MXFP4'}
+    'w2': 'blk.%d.ffn_down.weight', 'final_norm': 'output_norm.weight', 'classifier': 'output.weight',
+    'bq': 'blk.%d.attn_q.bias', 'bk': 'blk.%d.attn_k.bias', 'bv': 'blk.%d.attn_v.bias', 'bo': 'blk.%d.attn_output.bias',
+    'q_norm': 'blk.%d.attn_q_norm.weight', 'k_norm': 'blk.%d.attn_k_norm.weight'}
+ARCHITECTURES = {'llama': True, 'qwen2': False, 'qwen3': False, 'phi3': False, 'smollm3': True}  # adjacent pairs?
+TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
+         13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
+OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
+               24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml; no other list is kept
@@ -29,21 +36,23 @@ IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count'}  # vocab
 
 def read_gguf(path):
     """The checkpoint, and all settings for the tokenizer's sake."""
-    settings, tensors = read_file(path)
+    settings, tensors = read_parts(path)
     general = Keys(path, settings)
-    general.get('general.architecture', lambda v: v == 'llama', '"llama"')
-    if general.integer('split.count', 1 << 16, 1, low=0) > 1:
-        raise Problem(path, 'is one of %d parts (expected them merged, by llama-gguf-split --merge)'
-                      % settings['split.count'])
-    keys = Keys(path, {key[6:]: value for key, value in settings.items() if key.startswith('llama.')}, 'llama.')
+    family = general.get('general.architecture', lambda v: v in list(ARCHITECTURES),
+                         'one of ' + ', '.join(ARCHITECTURES))
+    start = family + '.'
+    keys = Keys(path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
     dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
     n_kv_heads = keys.integer('attention.head_count_kv', MAX_HEADS, n_heads)
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
     if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads:
-        raise Problem(path, 'llama.attention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
-                      % (head_dim, n_heads, n_kv_heads))
-    for key in 'attention.value_length', 'rope.dimension_count':
-        keys.only(key, head_dim)
+        raise Problem(path, '%sattention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
+                      % (start, head_dim, n_heads, n_kv_heads))
+    keys.only('attention.value_length', head_dim)
+    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family == 'phi3' and type(v) is int and
+                          1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
+    if family not in ('llama', 'phi3'):
+        keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
     keys.only('expert_count', 0)
     keys.only('attention.causal', True)
     keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
@@ -54,24 +63,41 @@ def read_gguf(path):
     tokens = Keys(path, settings)
     eos = [tokens.integer('tokenizer.ggml.%s_token_id' % name, embedding.shape[0] - 1, None, low=0)
            for name in ('eos', 'eot', 'eom')]
+    n_layers = keys.integer('block_count', MAX_LAYERS)
+    biased = family == 'qwen2' or family != 'llama' and NAMES['bq'] % 0 in tensors
     model = {'dim': dim, 'hidden_dim': keys.integer('feed_forward_length', MAX_WIDTH),
-             'n_layers': keys.integer('block_count', MAX_LAYERS), 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
+             'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
              'head_dim': head_dim, 'vocab_size': embedding.shape[0], 'seq_len': seq_len,
              'tied': NAMES['classifier'] not in tensors,
              'sliding_window': keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0),
              'norm_eps': keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS),
              'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
              'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
-             'group_size': 32 if embedding.dtype == 'Q8_0' else 0, **read_rope(path, keys, tensors, head_dim, seq_len)}
+             'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased), 'qk_norm': int(family == 'qwen3'),
+             'o_bias': int(family != 'llama' and NAMES['bo'] % 0 in tensors),
+             'layers': [2 * (layer % 4 == 3) for layer in range(n_layers)] if family == 'smollm3' else [],  # no RoPE
+             **read_rope(path, keys, tensors, rotary_dim, seq_len)}
+    if family == 'phi3':
+        split_fused(path, tensors, model)
     for key in keys.values:
         if key not in keys.asked and key not in IGNORED:
             keys.refuse(key, 'no such key, or what it asks for would be left out')
-    return Checkpoint(path, model, tensors, NAMES, True), settings
+    return Checkpoint(path, model, tensors, NAMES, ARCHITECTURES[family]), settings
+
+
+def split_fused(path, tensors, model):
+    """Phi3's rows of queries, keys and values are one matrix, and so are gate and up, as `ffn_up`."""
+    queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
+    for layer in range(model['n_layers']):
+        split(path, tensors, 'blk.%d.attn_qkv.weight' % layer,
+              {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
+        split(path, tensors, NAMES['w3'] % layer,
+              {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
 
 
 # ---- RoPE -----------------------------------------------------------------------------------------------------------
 
-def read_rope(path, keys, tensors, head_dim, seq_len):
+def read_rope(path, keys, tensors, rotary_dim, seq_len):
     """The RoPE fields, as llama.cpp understands the keys: without a type the factor is linear interpolation's, and
     attn_factor multiplies what the method itself does to attention, while our attention_factor replaces it."""
     kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
@@ -86,14 +112,14 @@ def read_rope(path, keys, tensors, head_dim, seq_len):
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
     betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
-    divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), head_dim)
+    divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), rotary_dim)
                 for name in ('freqs', 'factors_short', 'factors_long')]
     if any(divisors):
         if factor != 1 and kind != 'none' or kind == 'yarn' or not (divisors[0] or divisors[1] and divisors[2]):
             raise Problem(path, 'has divisors of its own for RoPE that cannot be used with rope.scaling.type %s, '
                           'factor %g (expected them alone)' % (kind, factor))
         if divisors[0]:
-            return divided(rope, divisors[0], head_dim, seq_len)
+            return divided(rope, divisors[0], rotary_dim, seq_len)
         if original < 2:
             keys.refuse('rope.scaling.original_context_length', '2 or more')
         return {**rope, 'rope_method': 6, 'factor': seq_len / original, 'train_ctx': original,
@@ -111,27 +137,27 @@ def read_rope(path, keys, tensors, head_dim, seq_len):
     return rope
 
 
-def divisors_of(path, tensor, head_dim):
+def divisors_of(path, tensor, rotary_dim):
     """The numbers that a small tensor holds, one for each pair."""
     if tensor is None:
         return None
-    if tensor.dtype != 'F32' or tensor.shape != (head_dim // 2,):
+    if tensor.dtype != 'F32' or tensor.shape != (rotary_dim // 2,):
         raise Problem(path, '%s cannot be used (found %s %s, expected F32 [%d])'
-                      % (tensor.name, tensor.dtype, list(tensor.shape), head_dim // 2))
-    values = list(struct.unpack('<%df' % (head_dim // 2), b''.join(tensor.read())))
+                      % (tensor.name, tensor.dtype, list(tensor.shape), rotary_dim // 2))
+    values = list(struct.unpack('<%df' % (rotary_dim // 2), b''.join(tensor.read())))
     if not all(map(is_number, values)):
         raise Problem(path, '%s cannot be used (expected numbers above 0)' % tensor.name)
     return values
 
 
-def divided(rope, divisors, head_dim, seq_len):
+def divided(rope, divisors, rotary_dim, seq_len):
     """RoPE with a divisor for each pair at any length. The converter makes them from Llama 3.1's rule, of which the
     file keeps nothing else: when they are what that rule gives for the released models, in float32, the rule is written
     down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long texts,
     and no temperature: f_i / e_i exactly."""
     factor = max(divisors)
     for i, found in enumerate(divisors):
-        turns = 8192 * rope['theta'] ** (-2 * i / head_dim) / (2 * pi)
+        turns = 8192 * rope['theta'] ** (-2 * i / rotary_dim) / (2 * pi)
         kept = min(max((turns - 1) / 3, 0), 1)
         if abs(found * ((1 - kept) / factor + kept) - 1) > 4e-6:
             break
@@ -192,6 +218,38 @@ class Reader:
         return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else None
 
 
+def read_parts(path):
+    """The settings and the tensors of a file, or of all the parts that llama-gguf-split made of it, given any one of
+    them: NAME-00001-of-00003.gguf and on, the settings in the first, tensors in each."""
+    settings, tensors = read_file(path)
+    count = Keys(path, settings).integer('split.count', 99999, 1, low=0)
+    if count <= 1:
+        return settings, tensors
+    name = re.fullmatch(r'(.*)-[0-9]{5}-of-([0-9]{5})[.]gguf', path, re.S)
+    if not name or int(name[2]) != count:
+        raise Problem(path, 'is one of %d parts, which its name does not say (expected NAME-00001-of-%05d.gguf and on)'
+                      % (count, count))
+    parts = []
+    for i in range(count):
+        part = '%s-%05d-of-%s.gguf' % (name[1], i + 1, name[2])
+        if not os.path.exists(part):
+            raise Problem(part, 'is missing (found no such file, expected part %d of %d)' % (i + 1, count))
+        parts.append((part, *read_file(part)))
+    settings, tensors = parts[0][1], {}
+    total = Keys(parts[0][0], settings).integer('split.tensors.count', 1 << 31)
+    for i, (part, own, more) in enumerate(parts):
+        keys = Keys(part, own)
+        for key, expected in ('split.no', i), ('split.count', count), ('split.tensors.count', total):
+            keys.get(key, lambda v: type(v) is int and v == expected, '%d, as the other parts say' % expected)
+        for twice in sorted(set(tensors) & set(more)):
+            raise Problem(part, 'has %s, which another part has, too' % twice)
+        tensors.update(more)
+    if len(tensors) != total:
+        raise Problem(path, 'and the other parts do not hold what they say (found %d tensors, expected '
+                      'split.tensors.count, %d)' % (len(tensors), total))
+    return settings, tensors
+
+
 def read_file(path):
     """The settings by name and the tensors by name, every length and offset checked against the file's size."""
     total = size_of(path)
@@ -224,9 +282,10 @@ def place(path, places, base, align, total):
     tensors, at = {}, base
     for name, (shape, kind, offset) in sorted(places.items(), key=lambda item: item[1][2]):
         if kind not in TYPES:
-            raise Problem(path, '%s cannot be read (found type %s, expected F32, F16, BF16 or Q8_0)'
-                          % (name, OTHER_TYPES.get(kind, kind)))
-        dtype, values, size = TYPES[kind]
+            raise Problem(path, '%s cannot be read (found type %s, expected one of %s)'
+                          % (name, OTHER_TYPES.get(kind, kind), ', '.join(TYPES.values())))
+        dtype = TYPES[kind]
+        values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
         if not shape or shape[-1] % values:
             raise Problem(path, '%s has rows that are not whole blocks (found %s of %s)' % (name, list(shape), dtype))
         start, size = base + offset, prod(shape) // values * size

@@ -5,7 +5,7 @@ import os
 from .common import Problem, read_json
 from .config import read_config
 from .safetensors import read_safetensors
-from .tensors import Checkpoint
+from .tensors import Checkpoint, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
@@ -15,13 +15,23 @@ NAMES = {
     'wv': 'model.layers.%d.self_attn.v_proj.weight', 'wo': 'model.layers.%d.self_attn.o_proj.weight',
     'ffn_norm': 'model.layers.%d.post_attention_layernorm.weight', 'w1': 'model.layers.%d.mlp.gate_proj.weight',
     'w3': 'model.layers.%d.mlp.up_proj.weight', 'w2': 'model.layers.%d.mlp.down_proj.weight',
-    'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight'}
+    'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight',
+    **{part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
+        ('bq', 'q_proj.bias'), ('bk', 'k_proj.bias'), ('bv', 'v_proj.bias'), ('bo', 'o_proj.bias'),
+        ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'))}}
 
 
 def read_huggingface(folder):
     model = read_config(folder)
     tensors = {name: tensor for name, tensor in read_weights(folder).items()
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
+    if model['fused']:
+        queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
+        for layer in range(model['n_layers']):
+            split(folder, tensors, 'model.layers.%d.self_attn.qkv_proj.weight' % layer,
+                  {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
+            split(folder, tensors, 'model.layers.%d.mlp.gate_up_proj.weight' % layer,
+                  {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
     return Checkpoint(folder, model, tensors, NAMES, False)
 
 

@@ -10,8 +10,11 @@ from typing import NamedTuple
 from .common import CHUNK, Problem
 
 ITEM_SIZES = {'F32': 4, 'F16': 2, 'BF16': 2}
-TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8', 'Q8_0': 'q8'}
-BLOCK = struct.Struct('<2x32s')  # GGUF's Q8_0: a float16 scale, then the 32 int8 values that it is for
+BLOCKS = {  # ggml's: values of a block, its bytes
+    'Q4_0': (32, 18), 'Q4_1': (32, 20), 'Q5_0': (32, 22), 'Q5_1': (32, 24), 'Q8_0': (32, 34), 'Q2_K': (256, 84),
+    'Q3_K': (256, 110), 'Q4_K': (256, 144), 'Q5_K': (256, 176), 'Q6_K': (256, 210), 'IQ4_NL': (32, 18),
+    'IQ4_XS': (256, 136), 'MXFP4': (32, 17)}
+TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8', **{name: name for name in BLOCKS}}
 
 
 class Checkpoint(NamedTuple):
@@ -24,8 +27,8 @@ class Checkpoint(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A tensor that lies in one piece. Its dtype is one of ITEM_SIZES, or Q8 (int8 values, then a float32 scale for
-    each group), or Q8_0 (blocks), or what the source calls it when we cannot read it."""
+    """A tensor that lies in one piece. Its dtype is one of ITEM_SIZES or BLOCKS, or Q8 (int8 values, then a float32
+    scale for each group), or what the source calls it when we cannot read it."""
     name: str
     path: str
     start: int
@@ -78,6 +81,41 @@ class Joined(NamedTuple):
             yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
 
 
+def split(path, tensors, name, parts):
+    """A matrix that is several, one below the other, becomes these: their names and rows."""
+    whole, rows = tensors.pop(name, None), sum(parts.values())
+    if not whole:
+        raise Problem(path, '%s is missing (found no such tensor, expected %d rows)' % (name, rows))
+    if len(whole.shape) != 2 or whole.shape[0] != rows:
+        raise Problem(whole.path, '%s does not fit the configuration (found %s, expected %d rows)'
+                      % (name, list(whole.shape), rows))
+    row, at = whole.size // rows, whole.start
+    for part, count in parts.items():
+        tensors[part] = whole._replace(name=part, start=at, size=count * row, shape=(count, whole.shape[1]))
+        at += count * row
+
+
+class Paired(NamedTuple):
+    """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
+    head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old
+    row i + turning / 2."""
+    tensor: NamedTuple
+    head_dim: int
+    turning: int
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self):
+        row, size = self.tensor.size // self.shape[0], self.head_dim  # blocks lie within a row, so bytes are moved
+        order = [i // 2 + i % 2 * (self.turning // 2) if i < self.turning else i for i in range(size)]
+        for head in range(0, self.shape[0], size):
+            rows = b''.join(self.tensor.read(head * row, size * row))
+            yield b''.join(rows[i * row:(i + 1) * row] for i in order)
+
+
 @lru_cache(maxsize=16)  # as many parts as the largest release has
 def opened(path):
     return open(path, 'rb', buffering=0)
@@ -85,16 +123,6 @@ def opened(path):
 
 def same_bytes(a, b):
     return (a.dtype, a.shape) == (b.dtype, b.shape) and all(x == y for x, y in zip_longest(a.read(), b.read()))
-
-
-def read_paired(tensor, head_dim):
-    """The rows of a query or key matrix, each head's two halves brought together in adjacent pairs: new row 2i is
-    the head's old row i, new row 2i + 1 its old row i + head_dim / 2."""
-    row = tensor.size // tensor.shape[0]
-    for head in range(0, tensor.shape[0], head_dim):
-        for i in range(head, head + head_dim // 2):
-            yield from tensor.read(i * row, row)
-            yield from tensor.read((i + head_dim // 2) * row, row)
 
 
 def widen(chunks, dtype):
@@ -107,21 +135,3 @@ def widen(chunks, dtype):
             yield wide
         else:
             yield struct.pack('<%df' % count, *struct.unpack('<%de' % count, chunk))
-
-
-def q8_values(tensor):
-    if tensor.dtype == 'Q8':
-        yield from tensor.read(0, prod(tensor.shape))
-    else:
-        for chunk in tensor.read(step=CHUNK // BLOCK.size * BLOCK.size):
-            yield b''.join(values for values, in BLOCK.iter_unpack(chunk))
-
-
-def q8_scales(tensor):
-    if tensor.dtype == 'Q8':
-        yield from tensor.read(prod(tensor.shape), tensor.size - prod(tensor.shape))
-    else:
-        for chunk in tensor.read(step=CHUNK // BLOCK.size * BLOCK.size):
-            scales = bytearray(2 * (len(chunk) // BLOCK.size))
-            scales[0::2], scales[1::2] = chunk[0::BLOCK.size], chunk[1::BLOCK.size]
-            yield from widen([scales], 'F16')

@@ -24,6 +24,8 @@ def read_tokenizer(path):
 def read_folder_tokenizer(folder, model):
     """The tokenizer of a folder, or None and a note."""
     found = [name for name in ('tokenizer.model', 'tokenizer.json') if os.path.exists(os.path.join(folder, name))]
+    if found[1:] and takes_spaces(folder):
+        del found[0]
     if not found:
         notes.append('no tokenizer written, since %s has no tokenizer.model or tokenizer.json' % folder)
         return None
@@ -35,6 +37,15 @@ def read_folder_tokenizer(folder, model):
         fill_up(path, tokenizer, model['vocab_size'])
     tokenizer['eos_ids'] = model['eos_ids'] or tokenizer['eos_ids']
     return tokenizer
+
+
+def takes_spaces(folder):
+    """Whether tokens were added that are sought in text with the spaces around them: what the library does there, and
+    in the parts between, tokenizer.json alone says."""
+    path = os.path.join(folder, 'tokenizer_config.json')
+    added = read_json(path).values.get('added_tokens_decoder') if os.path.exists(path) else None
+    return isinstance(added, dict) and any(isinstance(token, dict) and not token.get('special') and
+                                           (token.get('rstrip') or token.get('lstrip')) for token in added.values())
 
 
 def fill_up(path, tokenizer, vocab_size):
@@ -111,7 +122,7 @@ def read_gguf_tokenizer(path, metadata, model):
         return None
     fill_up(path, tokenizer, model['vocab_size'])
     # Unless it is said: as llama.cpp does it for the kind and the split.
-    if not keys.flag('add_bos_token', kind == 'llama' or tokenizer['split'] == bytelevel.LLAMA3):
+    if not keys.flag('add_bos_token', kind == 'llama' or keys.values.get('pre') in bytelevel.LLAMA3_NAMES):
         tokenizer['bos_id'] = -1
     if keys.flag('add_eos_token', False):
         notes.append('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
@@ -130,7 +141,11 @@ def sentencepiece_of_gguf(path, keys):
     tokens, _ = checked_tokens(path, zip(texts, scores, kinds), (CONTROL, USER_DEFINED, UNUSED))
     fallback = any(kind == BYTE for kind in kinds)
     demand_bytes(path, tokens, fallback, 'tokenizer.ggml.token_type')
-    return {'tokens': tokens, 'flags': keys.flag('add_space_prefix', True) + 2 * fallback,
+    phi = any(token[0] == b'<|assistant|>' and token[2] == CONTROL for token in tokens)
+    takes = [id for id, (text, _, kind) in enumerate(tokens) if phi and kind in (CONTROL, USER_DEFINED) and
+             text not in (b'<s>', b'<|endoftext|>')]  # which the file does not say: as llama.cpp does it
+    flags = keys.flag('add_space_prefix', True) + 2 * fallback + bytelevel.BY_PARTS * phi
+    return {'tokens': tokens, 'flags': flags, 'takes_spaces': takes,
             'bos_id': keys.integer('bos_token_id', len(tokens) - 1, 1, low=0), 'unk_id': unknown_token(path, tokens),
             'eos_ids': [keys.integer('eos_token_id', len(tokens) - 1, 2, low=0)]}
 
@@ -144,5 +159,5 @@ def write_tokenizer(file, tokenizer):
         file.write(struct.pack('<fi', score, len(text)) + text)
     file.write(struct.pack('<4s2I2iI%di' % len(eos_ids), b'TKT1', 0, tokenizer['flags'], tokenizer['bos_id'],
                            tokenizer['unk_id'], len(eos_ids), *eos_ids))
-    file.write(bytes(kind for _, _, kind in tokens))
+    file.write(bytelevel.kinds_of(tokenizer))
     file.flush()

@@ -4,8 +4,8 @@ approximation. One that does what sentencepiece does (Llama 2) becomes a sentenc
 be one.
 """
 
-from .bytelevel import (BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, PREFIX, PREFIX_UNLESS_SPACE,
-                        REGEXES, bytes_of, check_spellings, missing_bytes)
+from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
+                        PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
 from .common import MAX_VOCAB, Keys, Problem, notes, read_json
 from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
@@ -68,6 +68,7 @@ def read_tokenizer_json(path):
         tokenizer = read_bytelevel(top, model, vocab, merges)
     else:
         tokenizer = read_characters(top, model, vocab, merges, unknown)
+    tokenizer['takes_spaces'] = {token['id'] for token in top.values.get('added_tokens') or () if token.get('rstrip')}
     tokenizer['bos_id'] = read_post_processor(top, tokenizer['tokens'])
     ends = [text.encode() for text in END_TOKENS]
     tokenizer['eos_ids'] = [id for id, (text, _, kind) in enumerate(tokenizer['tokens'])
@@ -94,8 +95,9 @@ def read_merges(model, vocab):
     return sorted(pairs, key=pairs.get)
 
 
-def read_added_tokens(top, vocab):
-    """The added tokens as Keys with content, id, special and normalized, after those of the vocabulary."""
+def read_added_tokens(top, vocab, can=()):
+    """The added tokens as Keys with content, id, special and normalized, after those of the vocabulary. What tokens
+    that are not special `can` have is among their flags."""
     added, next_id = {}, len(vocab)
     listed = top.get('added_tokens', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
                      'a list of objects', [], [])
@@ -107,7 +109,7 @@ def read_added_tokens(top, vocab):
         next_id += id == next_id
         special = token.flag('special', False)
         for flag in 'single_word', 'lstrip', 'rstrip':
-            if token.flag(flag, False) and not special:  # special ones are not sought in text
+            if token.flag(flag, False) and not special and flag not in can:  # special ones are not sought in text
                 token.refuse(flag, 'false')
         token.flag('normalized', True)
         finished(token)
@@ -156,8 +158,10 @@ def spelled(path, text):
 
 def read_bytelevel(top, model, vocab, merges):
     split, prefix = read_pre_tokenizer(top)
-    for step in steps(top, 'normalizer', 'normalizers'):
-        step.refuse('type', 'no normalizer')
+    normalizers = steps(top, 'normalizer', 'normalizers')
+    for step in normalizers:
+        step.get('type', lambda v: v == 'NFC' and len(normalizers) == 1 and not prefix, 'NFC alone, or no normalizer')
+        finished(step)
     decoder = inner(top, 'decoder')
     decoder.get('type', lambda v: v == 'ByteLevel', '"ByteLevel"')
     decoder.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))  # which mean nothing to a decoder
@@ -193,11 +197,21 @@ def read_bytelevel(top, model, vocab, merges):
         if special and (id in made or len(raw) == 1 or ignore_merges and not framed):
             token.refuse('special', 'false for a token that ordinary text may have')
         tokens[id][2] = CONTROL if special else USER_DEFINED
+    if normalizers:
+        demand_raw(top)
     check_user_defined(top, prefix)
     check_spellings(top.path, tokens)
     merges = [merge for merge in merges if all(tokens[id][2] != UNUSED for id in merge)]
-    return {'kind': 1, 'tokens': tokens, 'flags': PREFIX * prefix + IGNORE_MERGES * ignore_merges, 'unk_id': -1,
-            'split': split, 'merges': merges}
+    flags = PREFIX * prefix + IGNORE_MERGES * ignore_merges + (BY_PARTS + NFC) * bool(normalizers)
+    return {'kind': 1, 'tokens': tokens, 'flags': flags, 'unk_id': -1, 'split': split, 'merges': merges}
+
+
+def demand_raw(top):
+    """Tokens that are sought in text are cut out of it before it is put in order: those that are normalized would be
+    sought behind that."""
+    for i, token in enumerate(top.values.get('added_tokens') or []):
+        if token.get('normalized', True) and not token.get('special'):
+            Keys(top.path, token, 'added_tokens[%d].' % i).refuse('normalized', 'false')
 
 
 def read_pre_tokenizer(top):
@@ -220,7 +234,7 @@ def read_pre_tokenizer(top):
         else:
             pattern = inner(step, 'pattern')
             split = REGEXES[pattern.get('Regex', lambda v: isinstance(v, str) and v in REGEXES,
-                                        "Llama 3's or GPT-2's pattern")]
+                                        "Llama 3's, Qwen 2's or GPT-2's pattern")]
             finished(pattern)
             invert = step.flag('invert')  # the pattern leaves nothing out, so what is kept is all the same
             step.get('behavior', lambda v: v == 'Isolated' or v == 'Removed' and invert, '"Isolated"')
@@ -267,14 +281,21 @@ def read_characters(top, model, vocab, merges, unknown):
             model.refuse('byte_fallback', 'false without a token <0x%02X>' % byte)
         tokens[vocab['<0x%02X>' % byte]][2] = BYTE
     tokens[vocab[unknown]][2] = UNKNOWN
-    for text, token in read_added_tokens(top, vocab).items():
-        id = token.values['id']
-        if not token.values.get('special'):
-            token.refuse('special', 'true: the library puts a space behind other added tokens')
+    for text, token in read_added_tokens(top, vocab, ('rstrip',)).items():
+        id, special = token.values['id'], token.values.get('special')
+        # The library puts the space in front of every part of a text between such tokens, as Prepend says.
+        if not special and flags & PREFIX_UNLESS_SPACE:
+            token.refuse('special', 'true with a Metaspace')
+        if not special and (' ' in text or '\u2581' in text):
+            token.refuse('content', 'a text without spaces')
         if id == len(tokens):
             tokens.append([spelled(top.path, text), 0.0, NORMAL])
         if tokens[id][2] == NORMAL:
-            tokens[id][2] = CONTROL
+            tokens[id][2] = CONTROL if special else USER_DEFINED
+    demand_raw(top)
+    check_user_defined(top, False)
+    if any(kind == USER_DEFINED for _, _, kind in tokens):
+        flags += BY_PARTS
     score_merges(model, vocab, merges, tokens)
     for token in tokens:
         if b' ' in token[0] and token[2] == NORMAL:

@@ -1,12 +1,16 @@
-"""model.bin, version 3: a checkpoint's tensors, checked against its configuration and written in the file's order."""
+"""model.bin, versions 3 and 4: a checkpoint's tensors, checked against its configuration and written in the file's
+order."""
 
 import struct
+from collections import Counter
+from math import prod
 
 from .common import Problem, notes
-from .tensors import ITEM_SIZES, TYPE_NAMES, q8_scales, q8_values, read_paired, same_bytes, widen
+from .tensors import BLOCKS, ITEM_SIZES, Paired, same_bytes, widen
 
-WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, 'Q8_0': 3}
-HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d I 52x')
+WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
+TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
+HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 10I 16x')
 
 
 def tensor_order(model):
@@ -19,7 +23,16 @@ def tensor_order(model):
         yield 'wq', layer, (queries, dim)
         yield 'wk', layer, (keys, dim)
         yield 'wv', layer, (keys, dim)
+        if model.get('qkv_bias'):
+            yield 'bq', layer, (queries,)
+            yield 'bk', layer, (keys,)
+            yield 'bv', layer, (keys,)
+        if model.get('qk_norm'):
+            yield 'q_norm', layer, (model['head_dim'],)
+            yield 'k_norm', layer, (model['head_dim'],)
         yield 'wo', layer, (dim, queries)
+        if model.get('o_bias'):
+            yield 'bo', layer, (dim,)
         yield 'ffn_norm', layer, (dim,)
         yield 'w1', layer, (hidden, dim)
         yield 'w3', layer, (hidden, dim)
@@ -31,7 +44,7 @@ def tensor_order(model):
 
 def plan_model(checkpoint):
     """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns the
-    tensors in the file's order, each with what is done with its rows."""
+    tensors in the file's order, each with whether it is a matrix."""
     path, model, tensors, names, paired = checkpoint
     embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
     if model['tied'] and head and not embedding:  # Transformers ties from the one that is there,
@@ -44,51 +57,47 @@ def plan_model(checkpoint):
         name = names[part] if layer is None else names[part] % layer
         if name not in tensors:
             raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
-        rows = 'norm' if len(shape) == 1 else 'pair' if part in ('wq', 'wk') and not paired else 'copy'
-        tensor = tensors[name]
-        if tensor.shape != shape or tensor.dtype not in (ITEM_SIZES if rows == 'norm' else WEIGHT_TYPES):
-            raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected F32, F16 or BF16 %s)'
-                          % (name, tensor.dtype, list(tensor.shape), list(shape)))
-        plan.append((tensor, rows))
+        tensor, is_matrix = tensors[name], len(shape) == 2
+        if tensor.shape != shape or tensor.dtype not in (WEIGHT_TYPES if is_matrix else ITEM_SIZES):
+            raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s %s)'
+                          % (name, tensor.dtype, list(tensor.shape), 'one of the types that run reads,' if is_matrix
+                             else 'F32, F16 or BF16', list(shape)))
+        if part in TURNED and not paired:
+            tensor = Paired(tensor, model['head_dim'], model.get('rotary_dim') or model['head_dim'])
+        plan.append((tensor, is_matrix))
         known.add(name)
     for name, tensor in tensors.items():
         if name not in known:
-            raise Problem(tensor.path, '%s has no place in model.bin (found %s %s, expected no biases or extras)'
+            raise Problem(tensor.path, '%s has no place in model.bin (found %s %s, expected none such in this family)'
                           % (name, tensor.dtype, list(tensor.shape)))
-    model['weight_type'] = common_type(tensor for tensor, rows in plan if rows != 'norm')
+    model['types'] = [tensor.dtype for tensor, is_matrix in plan if is_matrix]
     return plan
 
 
-def common_type(matrices):
-    """The type that all matrices get: a model.bin has one."""
-    first = {}
-    for tensor in matrices:
-        first.setdefault(tensor.dtype, tensor)
-    if len(first) == 1:
-        return next(iter(first))
-    if not all(dtype in ITEM_SIZES for dtype in first):
-        whole = next(tensor for tensor in first.values() if tensor.dtype in ITEM_SIZES)
-        raise Problem(whole.path, '%s is %s beside quantized matrices (expected one type for all: a model.bin has one '
-                      'weight type, and to round is for run --quantize)' % (whole.name, whole.dtype))
-    notes.append('matrices of several types (%s), all widened to float32, exactly'
-                 % ', '.join(TYPE_NAMES[dtype] for dtype in sorted(first)))
-    return 'F32'
+def most_used(model):
+    """The types of the matrices, the one of most of them first."""
+    return [dtype for dtype, _ in Counter(model['types']).most_common()]
 
 
 def write_model(file, model, plan):
-    short, long = model.get('short_factor', []), model.get('long_factor', [])
+    short, long, layers = (model.get(key, []) for key in ('short_factor', 'long_factor', 'layers'))
+    types = [WEIGHT_TYPES[dtype] for dtype in model['types']]
+    new = [model.get(field, 0) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
+                                             'longrope_kept')] + [int(any(layers)), int(len(set(types)) > 1)]
     file.write(HEADER.pack(
-        0x616b3432, 3, WEIGHT_TYPES[model['weight_type']], model.get('group_size', 0), model['dim'],
+        0x616b3432, 4 if any(new) or types[0] > 4 else 3, WEIGHT_TYPES[most_used(model)[0]],
+        model.get('group_size', 0), model['dim'],
         model['hidden_dim'], model['n_layers'], model['n_heads'], model['n_kv_heads'], model['head_dim'],
         model['vocab_size'], model['seq_len'], model['shared_classifier'], model['sliding_window'], model['norm_eps'],
         model['bos_id'], len(model['eos_ids']), *(model['eos_ids'] + 8 * [0])[:8],
         model['rope_method'], model['rope_dynamic'], model['theta'], model.get('factor', 0),
         model['train_ctx'], 0, model['truncate'], 0,
         *(model.get(field, 0) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
-                                            'low_freq_factor', 'high_freq_factor')), len(short)))
+                                            'low_freq_factor', 'high_freq_factor')), len(short), *new))
     file.write(struct.pack('<%dd' % len(short + long), *short, *long))
-    for tensor, rows in plan:
-        for chunks in pieces(tensor, rows, model):
+    file.write(bytes(layers if new[-2] else []) + bytes(types if new[-1] else []))
+    for tensor, is_matrix in plan:
+        for chunks in pieces(tensor, is_matrix):
             file.write(bytes(-file.tell() % 64))
             for chunk in chunks:
                 file.write(chunk)
@@ -96,10 +105,9 @@ def write_model(file, model, plan):
     file.flush()
 
 
-def pieces(tensor, rows, model):
-    """What a tensor is in the file: one run of bytes, or two when it is quantized."""
-    if tensor.dtype not in ITEM_SIZES:
-        return [q8_values(tensor), q8_scales(tensor)]
-    chunks = read_paired(tensor, model['head_dim']) if rows == 'pair' else tensor.read()
-    wanted = 'F32' if rows == 'norm' else model['weight_type']
-    return [chunks if tensor.dtype == wanted else widen(chunks, tensor.dtype)]
+def pieces(tensor, is_matrix):
+    """What a tensor is in the file: one run of bytes, or two when it is q8."""
+    if tensor.dtype == 'Q8':
+        count = prod(tensor.shape)
+        return [tensor.read(0, count), tensor.read(count, tensor.size - count)]
+    return [tensor.read() if is_matrix or tensor.dtype == 'F32' else widen(tensor.read(), tensor.dtype)]

@@ -15,7 +15,8 @@ typedef struct {
     Job job;                 // the last one asked for
     unsigned jobs, company;  // bits (1 << job): all that were asked for, all that what was said goes with
     // Text.
-    double temperature, top_p;
+    double temperature, top_p, min_p;
+    int top_k;                                                          // 0: all
     uint64_t seed;                                                      // 0: from the clock
     int steps;                                                          // -1: not said; 0: the model's context
     int threads;                                                        // 0: not said

@@ -128,6 +128,7 @@ static void resolve_window(const RopeSettings *s, int window, RopePlan *plan) {
         if (window == 0 || window > own) window = own;
     }
     plan->window = s->window >= 0 ? s->window : window;
+    plan->all_slide = s->is_window || s->window >= 0 || (map && map->flags & ROPE_MAP_WINDOW);
     plan->rope.window = plan->window;
     plan->rope.sinks = plan->sinks;
 }
@@ -155,7 +156,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     r.k = s->k;
     r.logn = r.logn || s->logn;
     settings_fill_defaults(&r, context);
-    *plan = (RopePlan){.rope = r};
+    *plan = (RopePlan){.rope = r, .head_dim = r.head_dim};
     resolve_window(s, window, plan);
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);

@@ -57,6 +57,15 @@ void *alloc_array(size_t count, size_t size, const char *what, Error *err) {
     return arena.memory;
 }
 
+void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err) {
+    size_t bytes, room = wanted + *capacity;
+    if (wanted <= *capacity) return array;
+    void *grown = mul_size(room, size, &bytes) ? realloc(array, bytes) : NULL;
+    if (grown) *capacity = room;
+    else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
+    return grown;
+}
+
 // The number behind `key` at the start of a line of folder/name; `missing` when there is none.
 static double number_in(const char *folder, const char *name, const char *key, double missing) {
     char path[PATH_MAX], line[256];

@@ -24,6 +24,10 @@ static inline bool add_size(size_t a, size_t b, size_t *out) { return !__builtin
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(size_t count, size_t size, const char *what, Error *err);
 
+// The array, from malloc or NULL at first, with room for `wanted` elements of `size` bytes, and more than asked, so
+// that growing bit by bit is cheap. NULL with the reason; the array is then as it was.
+void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
+
 // One stretch of memory that arrays are laid out on, each aligned to 64 bytes. A function that takes its arrays from an
 // arena is called twice: on an arena that starts as {0} and only counts, then, after arena_open, to get them for good.
 typedef struct {

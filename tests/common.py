@@ -13,6 +13,8 @@ import tempfile
 import time
 import traceback
 
+import blocks
+
 sys.dont_write_bytecode = True
 # The tree whose ./run is tested.
 ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -237,19 +239,25 @@ FIELDS = [
     ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0), ('truncate', 136, 'I', 1),
     ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
-    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0)]
+    ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
+    ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
+    ('encoding', 224, 'I', 0), ('longrope_kept', 228, 'I', 0), ('layer_table', 232, 'I', 0), ('type_table', 236, 'I', 0)]
 
 
 def config(**changes):
-    """The fields of a small model; short_factors and long_factors beside those of the header."""
+    """The fields of a small model; beside those of the header short_factors, long_factors, layers and types, which
+    follow it. The version is the least that has them all."""
     fields = {name: value for name, _, _, value in FIELDS}
     if 'method' in changes:
         changes['rope_method'] = METHODS.index(changes.pop('method'))
-    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors'}
+    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors', 'layers', 'types'}
     if unknown:
         raise KeyError(unknown)
     fields.update(changes)
-    fields['n_longrope'] = len(fields.get('short_factors', ()))
+    for field, tail in ('n_longrope', 'short_factors'), ('layer_table', 'layers'), ('type_table', 'types'):
+        fields[field] = changes.get(field, len(fields.get(tail, ())) if field == 'n_longrope' else int(tail in fields))
+    if 'version' not in changes and any(fields[name] for name, at, _, _ in FIELDS if at >= 204):
+        fields['version'] = 4
     return fields
 
 
@@ -259,7 +267,8 @@ def header(c):
         value = c[name]
         struct.pack_into('<' + kind, head, offset, *(value if isinstance(value, tuple) else (value,)))
     lists = list(c.get('short_factors', ())) + list(c.get('long_factors', ()))
-    return bytes(head) + struct.pack('<%dd' % len(lists), *lists)
+    tables = bytes(c.get('layers', ())) + bytes(c.get('types', ()))
+    return bytes(head) + struct.pack('<%dd' % len(lists), *lists) + tables
 
 
 def shapes(c):
@@ -268,9 +277,12 @@ def shapes(c):
     yield 'embedding', c['vocab_size'], dim
     for i in range(c['n_layers']):
         for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
-                                    ('wo', dim, q), ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim),
-                                    ('w2', dim, hidden)):
-            yield '%s.%d' % (name, i), rows, columns
+                                    ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, c['head_dim']),
+                                    ('k_norm', 0, c['head_dim']), ('wo', dim, q), ('bo', 0, dim), ('ffn_norm', 0, dim),
+                                    ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)):
+            if c.get({'bq': 'qkv_bias', 'bk': 'qkv_bias', 'bv': 'qkv_bias', 'bo': 'o_bias', 'q_norm': 'qk_norm',
+                      'k_norm': 'qk_norm'}.get(name), True):
+                yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
     if not c['shared_classifier']:
         yield 'classifier', c['vocab_size'], dim
@@ -285,7 +297,8 @@ def random_weights(c, seed):
         gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
         weights[name] = array.array('f',
                                     [rng.gauss(0, gain) for _ in range(rows * columns)]
-                                    if rows else [rng.uniform(0.5, 1.5) for _ in range(columns)])
+                                    if rows else [rng.gauss(0, 0.5) for _ in range(columns)] if name[0] == 'b' else
+                                    [rng.uniform(0.5, 1.5) for _ in range(columns)])
     return weights
 
 
@@ -295,7 +308,8 @@ def to_bf16(value):
 
 
 def encode(values, weight_type, columns, group_size):
-    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for."""
+    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for. ggml's blocks are given
+    as bytes."""
     if weight_type == F32:
         return [array.array('f', values).tobytes()], values
     if weight_type == F16:
@@ -307,6 +321,8 @@ def encode(values, weight_type, columns, group_size):
         return [struct.pack('<%dH' % len(half), *half)], array.array('f', floats)
     if weight_type == Q4:
         return encode_q4(values, columns)
+    if weight_type > Q4:
+        return [values], array.array('f', blocks.decode(list(blocks.HALVES)[weight_type - Q4 - 1], values))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for row in range(0, len(values), columns):
         for first in range(row, row + columns, group_size):
@@ -347,10 +363,11 @@ def decode_q4(packs, scales, rows, columns):
 
 
 def write_model(path, c, weights):
-    """Writes a version 3 file; the weights as the file holds them, rounded, come back."""
-    data, stored = bytearray(header(c)), {}
+    """Writes a file of version 3 or 4; the weights as the file holds them, rounded, come back."""
+    data, stored, types = bytearray(header(c)), {}, iter(c.get('types', ()))
     for name, rows, columns in shapes(c):
-        parts, stored[name] = encode(weights[name], c['weight_type'] if rows else F32, columns, c['group_size'])
+        kind = next(types, c['weight_type']) if rows else F32
+        parts, stored[name] = encode(weights[name], kind, columns, c['group_size'])
         for part in parts:
             data += bytes(-len(data) % 64) + part
     write(path, bytes(data + bytes(-len(data) % 64)))
@@ -363,6 +380,25 @@ def with_header(path, model, c):
     if len(head) != 256:
         raise ValueError('longrope lists move the tensors')
     return write(path, head + read(model)[256:])
+
+
+# Small models of blocks: of 32 values beside our own types, gate and up in different ways; and of 256.
+BLOCK_MODELS = {
+    'blocks': config(dim=32, hidden_dim=32, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=32, vocab_size=9, seq_len=32,
+                     train_ctx=32, group_size=64, types=[9, 5, 6, 7, 8, 3, 4, 17, 1]),
+    'K blocks': config(dim=256, hidden_dim=32, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=9,
+                       seq_len=32, train_ctx=32, types=[14, 12, 13, 14, 0, 10, 11, 15, 16])}
+
+
+def block_weights(c, weights, seed):
+    """The same weights, with random blocks in place of the matrices that are to have them."""
+    rng, types, out = random.Random(seed), iter(c.get('types', ())), dict(weights)
+    for name, rows, columns in shapes(c):
+        kind = next(types, c['weight_type']) if rows else F32
+        if kind > Q4:
+            kind = list(blocks.HALVES)[kind - Q4 - 1]
+            out[name] = blocks.random_blocks(kind, rows * columns // blocks.HALVES[kind][0], rng)
+    return out
 
 
 def tiny_model(name, seed=1, **changes):

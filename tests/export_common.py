@@ -194,16 +194,18 @@ FIELDS = {'magic': (0, 'I'), 'version': (4, 'I'), 'weight_type': (8, 'I'), 'grou
           'train_ctx': (128, 'I'), 'ramp': (132, 'I'), 'truncate': (136, 'I'), 'reserved': (140, 'I'),
           'beta_fast': (144, 'd'), 'beta_slow': (152, 'd'), 'attention_factor': (160, 'd'), 'mscale': (168, 'd'),
           'mscale_all_dim': (176, 'd'), 'low_freq_factor': (184, 'd'), 'high_freq_factor': (192, 'd'),
-          'n_longrope': (200, 'I')}
+          'n_longrope': (200, 'I'), 'type_table': (236, 'I')}
 
 
 def read_model(path):
-    """(header fields, {tensor: bytes}); raises ValueError where the file is not as documented."""
+    """(header fields, {tensor: bytes}); raises ValueError where the file is not as documented. Of version 4, the type
+    table alone."""
     with open(path, 'rb') as file:
         data = file.read()
     m = {name: struct.unpack_from('<' + kind, data, at)[0] for name, (at, kind) in FIELDS.items()}
-    if m['magic'] != 0x616b3432 or m['version'] != 3 or any(data[204:256]) or m['reserved'] or m['group_size']:
-        raise ValueError('not a clean version 3 header')
+    clean = m['magic'] == 0x616b3432 and m['version'] == 3 + m['type_table'] and not m['reserved'] + m['group_size']
+    if not clean or any(data[204:236] + data[240:256]):
+        raise ValueError('not a clean header of version 3, or of 4 with types')
     eos = struct.unpack_from('<8i', data, 72)
     m['eos_ids'] = list(eos[:m['n_eos']])
     if m['n_eos'] > 8 or any(eos[m['n_eos']:]):
@@ -211,6 +213,11 @@ def read_model(path):
     n = m['n_longrope']
     m['short'], m['long'] = (list(struct.unpack_from('<%dd' % n, data, 256 + 8 * n * i)) for i in (0, 1))
     at = 256 + 16 * n
+    table = list(data[at:at + m['type_table'] * (2 + 7 * m['n_layers'] - m['shared_classifier'])])
+    types, at = iter(table), at + len(table)
+
+    def matrix(count):
+        return take(count * {0: 4, 1: 2, 2: 2}[next(types, m['weight_type'])])
 
     def take(size):
         nonlocal at
@@ -220,18 +227,16 @@ def read_model(path):
         at = begin + size
         return data[begin:at]
 
-    item = {0: 4, 1: 2, 2: 2}[m['weight_type']]
     dim, q, kv = m['dim'], m['n_heads'] * m['head_dim'], m['n_kv_heads'] * m['head_dim']
-    tensors = {'embedding': take(m['vocab_size'] * dim * item)}
+    tensors = {'embedding': matrix(m['vocab_size'] * dim)}
     for i in range(m['n_layers']):
-        for name, size in (('attention norm', dim * 4), ('wq', q * dim * item), ('wk', kv * dim * item),
-                           ('wv', kv * dim * item), ('wo', q * dim * item), ('ffn norm', dim * 4),
-                           ('w1', m['hidden_dim'] * dim * item), ('w3', m['hidden_dim'] * dim * item),
-                           ('w2', m['hidden_dim'] * dim * item)):
-            tensors[i, name] = take(size)
+        for name, count in (('attention norm', 0), ('wq', q * dim), ('wk', kv * dim), ('wv', kv * dim),
+                            ('wo', q * dim), ('ffn norm', 0), ('w1', m['hidden_dim'] * dim),
+                            ('w3', m['hidden_dim'] * dim), ('w2', m['hidden_dim'] * dim)):
+            tensors[i, name] = matrix(count) if count else take(4 * dim)
     tensors['norm'] = take(dim * 4)
     if not m['shared_classifier']:
-        tensors['classifier'] = take(m['vocab_size'] * dim * item)
+        tensors['classifier'] = matrix(m['vocab_size'] * dim)
     take(0)
     if at != len(data):
         raise ValueError('%d bytes, %d expected' % (len(data), at))
@@ -252,7 +257,7 @@ def pairs_of_rows(values, rows, head_dim):
     return b''.join(old[row - row % head_dim + row % head_dim // 2 + row % 2 * (head_dim // 2)] for row in range(rows))
 
 
-def expected_tensors(source, head_dim, widen):
+def expected_tensors(source, head_dim):
     """What the file must hold for these tensors of a checkpoint."""
     names = {'input_layernorm': 'attention norm', 'post_attention_layernorm': 'ffn norm', 'q_proj': 'wq',
              'k_proj': 'wk', 'v_proj': 'wv', 'o_proj': 'wo', 'gate_proj': 'w1', 'up_proj': 'w3', 'down_proj': 'w2'}
@@ -261,7 +266,7 @@ def expected_tensors(source, head_dim, widen):
         parts = name.split('.')
         if parts[-2] in ('q_proj', 'k_proj'):
             values = pairs_of_rows(values, shape[0], head_dim)
-        if widen or len(shape) == 1:
+        if len(shape) == 1:
             values = as_float32(dtype, values)
         key = {'model.embed_tokens.weight': 'embedding', 'model.norm.weight': 'norm', 'lm_head.weight': 'classifier'}
         expected[key[name] if name in key else (int(parts[2]), names[parts[-2]])] = values

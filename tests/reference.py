@@ -1,7 +1,8 @@
 """The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method and of
-every distance map, then a Llama, in doubles, as slow and as literal as can be. It is made from the papers, not from the
-C code, which is held against it. Settings c are the fields of a version 3 header (docs/format.md; common.config), where
-0 means "not said"; weights are {name: all of its numbers, row by row}.
+every distance map, then a Llama with what its kin have besides, in doubles, as slow and as literal as can be. It is
+made from the papers, not from the C code, which is held against it. Settings c are the fields of a header
+(docs/format.md; common.config), where 0 means "not said", and `layers`, a byte for each; weights are {name: all of its
+numbers, row by row}.
 """
 
 import math
@@ -15,9 +16,14 @@ def scale_at(c, length):
     return max(1.0, s * length / c['train_ctx'] - (s - 1)) if c['rope_dynamic'] else s
 
 
+def turning(c):
+    """How many elements of a head turn, from the first on."""
+    return c['rotary_dim'] or c['head_dim']
+
+
 def ramp(c, i, f):
     """g_i: 1 keeps the pair, 0 interpolates it."""
-    d, theta, L = c['head_dim'], c['theta'], c['train_ctx']
+    d, theta, L = turning(c), c['theta'], c['train_ctx']
     fast, slow = c['beta_fast'] or 32.0, c['beta_slow'] or 1.0
     if c['ramp'] == 1:
         turns = L * f / (2 * math.pi)
@@ -40,7 +46,7 @@ def temperature(s, m=1.0):
 
 def rope(c, length):
     """The inverse frequencies and the attention factor for a text of `length` positions."""
-    d, theta, L, s = c['head_dim'], c['theta'], c['train_ctx'], scale_at(c, length)
+    d, theta, L, s = turning(c), c['theta'], c['train_ctx'], scale_at(c, length)
     method = METHODS[c['rope_method']]
     f, a = [theta ** (-2 * i / d) for i in range(d // 2)], 1.0
     if c['rope_dynamic'] and length <= L:
@@ -138,7 +144,7 @@ def turn(x, angles):
     out = []
     for i, (c, s) in enumerate(angles):
         out += [x[2 * i] * c - x[2 * i + 1] * s, x[2 * i] * s + x[2 * i + 1] * c]
-    return out
+    return out + x[2 * len(angles):]
 
 
 def sees(position, key, window, sinks):
@@ -168,31 +174,44 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
-    window = c['sliding_window'] if window is None else window
     if map and map['name'] in ('streaming', 'lm-infinite'):
         window, sinks = map['window'], map['sinks']
     f, a = rope(c, positions[-1] + 1)
+    SEES_ALL, WITHOUT_ROPE = 1, 2
     angles = {}  # {distance: cosines and sines of all pairs, with the attention factor of the query and of the key}
+
+    def grown(q, i):
+        return [x * max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) for x in q] if logn or c['logn'] else q
 
     def turned(q, i, j):
         d = distance(map, i, j) if map else i - j
         if d not in angles:
             angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]
-        grown = max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn else 1.0
-        return [x * grown for x in turn(q, angles[d])]
+        return grown(turn(q, angles[d]), i)
+
+    def unturned(q, i, j):
+        return grown(q, i)
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedding[token] for token in ids]
 
     def heads(name, layer, normed, count):
-        matrix = rows_of(weights, '%s.%d' % (name, layer), dim)
-        return [[y[h * d:h * d + d] for h in range(count)] for y in (product(matrix, seen(x)) for x in normed)]
+        matrix = rows_of(weights, 'w%s.%d' % (name, layer), dim)
+        bias = weights.get('b%s.%d' % (name, layer), [0] * len(matrix))
+        own_norm = weights.get('%s_norm.%d' % (name, layer))
+        rows = [[y + b for y, b in zip(product(matrix, seen(x)), bias)] for x in normed]
+        split = [[y[h * d:h * d + d] for h in range(count)] for y in rows]
+        return [[norm(head, own_norm, eps) for head in row] for row in split] if own_norm else split
     for layer in range(c['n_layers']):
+        flags = c['layers'][layer] if c['layer_table'] else 0
+        meet, slides = unturned if flags & WITHOUT_ROPE else turned, not flags & SEES_ALL
+        width = window if window is not None else c['sliding_window'] if slides else 0
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        mixed = attend(heads('wq', layer, normed, c['n_heads']), heads('wk', layer, normed, c['n_kv_heads']),
-                       heads('wv', layer, normed, c['n_kv_heads']), c, positions, window, sinks, turned)
+        mixed = attend(heads('q', layer, normed, c['n_heads']), heads('k', layer, normed, c['n_kv_heads']),
+                       heads('v', layer, normed, c['n_kv_heads']), c, positions, width, sinks, meet)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
-        stream = [[x + y for x, y in zip(row, product(wo, seen(m)))] for row, m in zip(stream, mixed)]
+        bias = weights.get('bo.%d' % layer, [0] * dim)
+        stream = [[x + y + b for x, y, b in zip(row, product(wo, seen(m)), bias)] for row, m in zip(stream, mixed)]
         for t, row in enumerate(stream):
             x = seen(norm(row, weights['ffn_norm.%d' % layer], eps))
             hidden = [g / (1 + math.exp(-g)) * u for g, u in zip(product(w1, x), product(w3, x))]

@@ -6,13 +6,15 @@ anywhere:
 
 Tokenizer files of every family are made up here, exported, and their ids compared with a reference written below
 from the specification: the split patterns go through a small backtracking matcher, the merges are sought one after
-the other. CC names the compiler.
+the other. CC names the compiler; NODE_TOKENIZERS, if it is said, a folder where `npm install tokenizers` was run: all
+ids are compared with that library's, too.
 """
 import base64
 import copy
 import json
 import os
 import random
+import re
 import shlex
 import struct
 import subprocess
@@ -28,7 +30,7 @@ from export.common import Problem  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
            for name in ('text/tokenizer', 'text/tokenizer_file', 'text/index', 'text/encode', 'text/split',
-                        'text/unicode', 'util')]
+                        'text/nfc', 'text/unicode', 'util')]
 # The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a
 # pattern, and the ids of control tokens.
 DRIVER = r'''
@@ -114,6 +116,7 @@ PATTERNS = {
                [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS],
     'gpt2': [*endings(False), *([(one_of(' '), 0, 1), (kind, 1, MANY)] for kind in (letter, number, other)),
              *SPACE_RUNS]}
+PATTERNS['qwen2'] = [[(number, 1, 1)] if parts == [(number, 1, 3)] else parts for parts in PATTERNS['llama3']]
 
 
 def match(parts, text, at):
@@ -177,6 +180,7 @@ class Reference:
         self.added = sorted(spec['added_tokens'], key=lambda token: -len(token['content']))
         steps = spec['pre_tokenizer'] or {}
         self.prefix = steps.get('type') == 'ByteLevel' and steps['add_prefix_space']
+        self.nfc = spec['normalizer'] is not None
 
     def word(self, text):
         chars = in_alphabet(text.encode())
@@ -191,6 +195,8 @@ class Reference:
         def flush(part):
             if part and self.prefix and part[0] != ' ':
                 part = ' ' + part
+            if self.nfc:
+                part = unicodedata.normalize('NFC', part)
             for word in split(self.pattern, part):
                 ids.extend(self.word(word))
 
@@ -287,7 +293,7 @@ def train(rng, texts, count):
     return sorted(sorted(tokens), key=lambda _: rng.random()), merges
 
 
-LLAMA3_REGEX, GPT2_REGEX = sorted(bytelevel.REGEXES, key=bytelevel.REGEXES.get)
+LLAMA3_REGEX, GPT2_REGEX, QWEN2_REGEX = sorted(bytelevel.REGEXES, key=bytelevel.REGEXES.get)
 
 
 def byte_level(**changes):
@@ -349,6 +355,27 @@ def gpt2_spec(tokens, merges, pattern=None, prefix=False):
     return spec
 
 
+def qwen2_spec(tokens, merges):
+    spec = spec_of(tokens, [list(pair) for pair in merges], normalizer={'type': 'NFC'}, pre_tokenizer=sequence(
+        'pretokenizers', {'type': 'Split', 'pattern': {'Regex': QWEN2_REGEX}, 'behavior': 'Isolated', 'invert': False},
+        byte_level(use_regex=False)), post_processor=byte_level())
+    add(spec, '<|endoftext|>', '<|im_start|>', '<|im_end|>')
+    add(spec, '<tool>', 'e\u0301', '>', special=False)
+    return spec
+
+
+def nfc_texts(rng, count):
+    """Characters that compose, and what may stand in the way."""
+    marks = list('\u0301\u0300\u0308\u0323\u0327\u0338\u0345\u0334\u3099\u094d\u05bc\u1dce\u0f71\u0f72\u0315\u0653')
+    others = list('aeoAEOsd<=> \xe9\u1ec7\u0344\u03b9\u1f82\u212b\u2126\u0958\u0929\u1100\u1161\u11a8\uac00\uac01\ud7a3'
+                  '\u11a7\ufb2c\u2adc\u0f73\u0f76\u304b\u30ab\uf900\ufa30\U0002f800\U0001d15e\U0001109a\U000110ba\u200d'
+                  '\u4e2d\u0627\u1b05\u1b35>') + ['<tool>']
+    for _ in range(count):
+        few = [rng.choice(marks if rng.random() < 0.5 else others) for _ in range(rng.choice((2, 3, 5, 12, 40)))]
+        yield ''.join(few).encode()
+    yield from (('a' + ''.join(marks) * 300).encode(), b''.join(m.encode() for m in marks), b'a\xcc')
+
+
 # ---- export and compare ---------------------------------------------------------------------------------------------
 
 def export(spec, name='tokenizer'):
@@ -376,13 +403,46 @@ def decode(path, size, lists):
     return texts
 
 
-def compare(name, spec, reference, texts, same_text=lambda text: text):
+LIBRARY = """
+const { Tokenizer } = require(process.argv[1] + '/node_modules/tokenizers');
+const [spec, texts] = JSON.parse(require('fs').readFileSync(0));
+const tokenizer = Tokenizer.fromString(spec);
+(async () => {
+  for (const text of texts)
+    console.log((await tokenizer.encode(text, null, { addSpecialTokens: false })).getIds().join(' '));
+})();
+"""
+
+
+def compare_with_library(name, spec, texts, ids):
+    """It cannot be told here to take special tokens for text, so texts that spell one are left out."""
+    place = os.environ.get('NODE_TOKENIZERS')
+    if not place or 'model' not in spec:
+        return
+    specials = [token['content'] for token in spec['added_tokens'] if token['special']]
+    pairs = [(replaced(text), found) for text, found in zip(texts, ids)]
+    pairs = [(text, found) for text, found in pairs if not any(special in text for special in specials)]
+    done = subprocess.run(['node', '-e', LIBRARY, place], input=json.dumps([json.dumps(spec), [p[0] for p in pairs]]),
+                          stdout=subprocess.PIPE, universal_newlines=True)
+    wanted = [list(map(int, line.split())) for line in done.stdout.split('\n')[:-1]]
+    wrong = [i for i in range(len(pairs)) if i >= len(wanted) or pairs[i][1] != wanted[i]]
+    check(not wrong, '%s: ids of %d of %d texts are not the library\'s' % (name, len(wrong), len(pairs)),
+          *[(pairs[i][0][:60], pairs[i][1][:20], wanted[i:i + 1]) for i in wrong[:2]])
+
+
+def compare_ids(name, spec, reference, texts):
     _, path, size = export(spec)
     ids = encode(path, size, texts)
     wanted = [reference(replaced(text)) for text in texts]
     wrong = [i for i in range(len(texts)) if i >= len(ids) or ids[i] != wanted[i]]
     check(not wrong, '%s: ids of %d of %d texts' % (name, len(wrong), len(texts)),
           *[(texts[i][:60], ids[i:i + 1], wanted[i]) for i in wrong[:2]])
+    compare_with_library(name, spec, texts, ids)
+    return path, size, ids
+
+
+def compare(name, spec, reference, texts, same_text=lambda text: text):
+    path, size, ids = compare_ids(name, spec, reference, texts)
     back, wanted = decode(path, size, ids), [same_text(replaced(text)).encode('utf-8', 'surrogateescape')
                                              for text in texts]
     wrong = [i for i in range(len(texts)) if i >= len(back) or back[i] != wanted[i]]
@@ -422,7 +482,7 @@ def test_classes():
 
 
 def test_words(texts):
-    for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'):
+    for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'):
         lines = run('words', number, inputs=[replaced(text).encode() for text in texts]).decode().split('\n')
         wrong = [text[:60] for text, line in zip(texts, lines) if list(map(int, line.split())) != [
             len(word.encode()) for word in split(pattern, replaced(text))]]
@@ -456,6 +516,27 @@ def test_families(rng, texts, tokens, merges):
     spec['pre_tokenizer'] = sequence('pretokenizers', split_step, byte_level(use_regex=False))
     compare("gpt-2's pattern in a Split", spec, Reference(spec, 'gpt2').encode, texts[:100])
 
+    # Qwen 2: the parts between added tokens are normalized, each by itself.
+    spec = qwen2_spec(tokens, merges)
+    reference = Reference(spec, 'qwen2')
+
+    def composed(text):
+        parts = re.split('(<tool>|e\u0301|>)', text)
+        return ''.join(part if i % 2 else unicodedata.normalize('NFC', part) for i, part in enumerate(parts))
+
+    compare('qwen 2', spec, reference.encode, texts + list(nfc_texts(rng, 600)), composed)
+    exported, path, size = export(spec)
+    check(exported['flags'] == 96 and exported['split'] == 4 and exported['bos_id'] == -1, 'qwen 2: flags',
+          exported['flags'])
+    # (All but one, which is newer than the library's tables.)
+    assigned = [chr(code) for code in range(0x80, 0x30000) if unicodedata.category(chr(code)) not in ('Cn', 'Cs')]
+    every = [c for c in assigned if unicodedata.normalize('NFD', c) != c and ord(c) != 0x11938]
+    every = [' '.join(form) for form in (every, [unicodedata.normalize('NFD', c) for c in every])]
+    spec['added_tokens'] = spec['added_tokens'][:3]
+    compare('qwen 2: every character that is taken apart', spec, Reference(spec, 'qwen2').encode,
+            [part.encode() for text in every for part in (text[i:i + 500] for i in range(0, len(text), 500))],
+            lambda text: unicodedata.normalize('NFC', text))
+
     # Bytes that are in no token are left out, and what is beside them grows together.
     gone = {in_alphabet(bytes([byte])) for byte in (0x61, 0x20, 0xC3)}
     spec = gpt2_spec([t for t in tokens if not gone & set(t)],
@@ -465,6 +546,7 @@ def test_families(rng, texts, tokens, merges):
 
     # The words that matter, spelled out.
     for pattern, text, words in (
+            ('qwen2', "1234 we'LL", "1|2|3|4| we|'LL"),
             ('llama3', "we'LL it'\u017fo 'Tis x's", "we|'LL| it|'\u017f|o| '|Tis| x|'s"),
             ('gpt2', "we'LL it's", "we|'|LL| it|'s"), ('llama3', '1234567', '123|456|7'),
             ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'), ('llama3', ' \n \n  a', ' \n \n| | a'),
@@ -594,8 +676,39 @@ def test_llama2(rng, texts):
           'a token that nothing makes is decoded')
     refused('a merge of bytes', changed(lambda m, s: (s['model']['vocab'].update({'<0x41><0x42>': len(vocab)}),
                                                       m.append('<0x41> <0x42>'))), 'merges')
-    refused('user-defined', changed(lambda m, s: s['added_tokens'].append(added(len(vocab), 'xyz', False))),
-            'added_tokens[3].special')
+    # Phi-3: a token that is sought in text, and the spaces behind it; each part has a space put in front.
+    phi = changed(lambda m, s: (s['added_tokens'].pop(), add(s, '</s>', special=False, rstrip=True),
+                                add(s, '<|end|>', '<|user|>', rstrip=True), add(s, 'xyz', '[PAD]', special=False)))
+
+    def reference_of_parts(text):
+        ids, whole = [], reference(phi)
+        for i, part in enumerate(re.split('(</s>[%s]*|xyz|\\[PAD\\])' % ''.join(map(chr, SPACES)), text)):
+            token = part.rstrip(''.join(map(chr, SPACES))) if part[:4] == '</s>' else part
+            ids += [next(t['id'] for t in phi['added_tokens'] if t['content'] == token)] if i % 2 else whole(part)
+        return ids
+
+    nasty = [b'</s>', b'</s>  a', b'a</s>\n\t b', b'</s></s> </s>x', '</s>\u2581a</s>\u3000\u2028b'.encode(),
+             b'xyz xyz',
+             b' xyz', b'[PAD]</s> [PAD]', b'</s', b'\xffxyz\xff', b'<|end|> </s>', b'</s>\xe3\x80 a']
+    mixed = [rng.choice(nasty) + text + rng.choice(nasty) for text in texts[:200]]
+    compare_ids('phi 3', phi, reference_of_parts, nasty + mixed + texts[:200])
+    exported, path, size = export(phi)
+    check(exported['flags'] == 51 and sorted(exported['takes_spaces']) == [2, len(vocab), len(vocab) + 1],
+          'phi 3: flags',
+          exported['flags'], exported['takes_spaces'])
+    forged = {id for ids in encode(path, size, [b'<|end|><|user|>', b'a <|end|>\n']) for id in ids}
+    check(not forged & {len(vocab), len(vocab) + 1}, 'phi 3: texts cannot have control tokens')
+    user = added(len(vocab), 'xyz', False)
+    for name, spec_with, words in (
+            ('user-defined with Metaspace', {**first, 'added_tokens': first['added_tokens'] + [user]},
+             'added_tokens[3].special'),
+            ('lstrip', changed(lambda m, s: add(s, 'xyz', special=False, lstrip=True)), 'added_tokens[3].lstrip'),
+            ('single_word', changed(lambda m, s: add(s, 'xyz', special=False, single_word=True)),
+             'added_tokens[3].single_word'),
+            ('normalized', changed(lambda m, s: add(s, 'xyz', special=False, normalized=True)),
+             'added_tokens[3].normalized'),
+            ('a space', changed(lambda m, s: add(s, 'x z', special=False)), 'added_tokens[3].content')):
+        refused(name, spec_with, words)
     refused('Prepend alone', changed(lambda m, s: s.update(normalizer={'type': 'Prepend', 'prepend': '\u2581'})),
             'pre_tokenizer')
     refused('NFKC', changed(lambda m, s: s['normalizer']['normalizers'].append({'type': 'NFKC'})),
@@ -621,7 +734,9 @@ def test_refusals(tokens, merges):
 
     pre = 'pre_tokenizer', 'pretokenizers'
     for path, value, *words in (
-            (('normalizer',), {'type': 'NFC'}, 'normalizer', 'NFC'),
+            (('normalizer',), {'type': 'NFKC'}, 'normalizer', 'NFKC'),
+            (('normalizer',), sequence('normalizers', {'type': 'NFC'}, {'type': 'NFC'}), 'normalizers[0].type'),
+            (('normalizer',), {'type': 'NFC', 'more': 1}, 'normalizer.more'),
             (('normalizer',), {'type': 'Lowercase'}, 'normalizer', 'Lowercase'),
             (('model', 'type'), 'Unigram', 'model.type'),
             (('model', 'type'), 'WordPiece', 'model.type'), (('model', 'dropout'), 0.1, 'model.dropout'),
@@ -656,6 +771,9 @@ def test_refusals(tokens, merges):
             (('post_processor', 'processors', 1, 'single'), [], 'single'),
             (('post_processor', 'processors', 1, 'special_tokens', '<|begin|>', 'ids'), [1, 2], 'ids')):
         refused('.'.join(map(str, path)), at(path, value), *words)
+    spec = qwen2_spec(tokens, merges)
+    spec['added_tokens'][3]['normalized'] = True
+    refused('normalized beside NFC', spec, 'added_tokens[3].normalized')
     spec = copy.deepcopy(base)
     spec['added_tokens'].insert(0, added(spec['model']['vocab']['a'], 'a'))
     refused('a special token that texts have', spec, 'added_tokens[0].special')
@@ -673,7 +791,7 @@ def test_gguf(texts, tokens, merges):
               'merges': [' '.join(pair).encode() for pair in merges],
               'bos_token_id': len(tokens), 'eos_token_id': len(tokens) + 2}
     compare('gguf', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'llama3').encode, texts[:150])
-    for key, value in (('pre', 'qwen2'), ('merges', [b'a nothing']), ('token_type', [1]),
+    for key, value in (('pre', 'qwen35'), ('merges', [b'a nothing']), ('token_type', [1]),
                        ('tokens', values['tokens'][1:])):
         try:
             bytelevel.read_gguf('x.gguf', {**values, key: value})
@@ -693,10 +811,11 @@ def test_damage(tokens, merges):
     control = exported['bos_id']
     cases = [('kind', head + 4, '<I', 2, 'kind'), ('kind 0', head + 4, '<I', 0, 'flags'),
              ('flags', head + 8, '<I', 2, 'flags'),
-             ('flags 32', head + 8, '<I', 32, 'flags'), ('bos', head + 12, '<i', size, 'bos_id'),
+             ('flags 128', head + 8, '<I', 128, 'flags'), ('flags 64', head + 8, '<I', 64, 'size'),
+             ('bos', head + 12, '<i', size, 'bos_id'),
              ('unk', head + 16, '<i', 0, 'unk_id'), ('n_eos', head + 20, '<I', 9, 'end tokens'),
              ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
-             ('split 4', head + 24, '<I', 4, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
+             ('split 5', head + 24, '<I', 5, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
              ('merges', head + 28, '<I', 1 << 25, 'number of merges'), ('merges', head + 28, '<I', 1 << 24, 'size'),
              ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'),
              ('type 6', types, '<B', 6, 'byte'), ('type 2', types, '<B', 2, 'type 2'),

@@ -1,6 +1,7 @@
 """The turns of a conversation as ids, by family, against the published templates written out here."""
 
 import os
+import re
 import shlex
 import struct
 import subprocess
@@ -32,7 +33,7 @@ def driver():
     write(source, DRIVER)
     sources = [os.path.join(ROOT, 'src', name + '.c')
                for name in ('text/chat', 'text/tokenizer', 'text/tokenizer_file', 'text/index', 'text/encode',
-                            'text/split', 'text/unicode', 'util')]
+                            'text/split', 'text/nfc', 'text/unicode', 'util')]
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) +
                    ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src', 'text'), source, *sources, '-lm', '-o', program],
                    check=True)
@@ -85,6 +86,83 @@ def test_llama2():
           spelled('[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi! [/INST]'), 'a system prompt')
     check(turn(program, tokenizer, 0, 'Be brief.', 'More', 2) == [2, 1] + spelled('[INST] More [/INST]'),
           'a later turn')
+
+
+# ---- families told by their special tokens --------------------------------------------------------------------------
+
+# What the published templates make of a conversation is one string, cut at the special tokens as the library cuts it.
+
+def special_tokenizer(name, specials, sentencepiece, stripping=()):
+    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them."""
+    tokens = [b'<0x%02X>' % b if sentencepiece else bytes([b]) for b in range(256)] + [s.encode() for s in specials]
+    tokens += [b'<unk>'] * sentencepiece
+    data = struct.pack('<i', max(map(len, tokens))) + b''.join(struct.pack('<fi', 0, len(t)) + t for t in tokens)
+    types = [6 if sentencepiece else 1] * 256 + [3 + 16 * (s in stripping) for s in specials] + [2] * sentencepiece
+    bos = 256 + specials.index('<s>') if '<s>' in specials else -1
+    if sentencepiece:
+        data += struct.pack('<4s2I2iI', b'TKT1', 0, 3, bos, len(tokens) - 1, 0)
+    else:
+        data += struct.pack('<4s2I2i3I', b'TKT1', 1, 0, bos, -1, 0, 1, 0)
+    write(in_work(name), data + bytes(types))
+    return in_work(name), len(tokens)
+
+
+def ids_of(text, specials, sentencepiece, stripping=()):
+    ids, strip = [], False
+    for part in re.split('(%s)' % '|'.join(map(re.escape, specials)), text):
+        if part in specials:
+            ids.append(256 + specials.index(part))
+            strip = part in stripping
+            continue
+        part = part.lstrip() if strip else part
+        strip = strip and not part
+        if part:
+            ids += ('\u2581' + part.replace(' ', '\u2581') if sentencepiece else part).encode()
+    return ids
+
+
+def chatml(system, user):
+    return '<|im_start|>system\n%s<|im_end|>\n' % system * (system != '') + (
+        '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n' % user)
+
+
+def phi3(system, user):
+    return '<|system|>\n%s<|end|>\n' % system * (system != '') + '<|user|>\n%s<|end|>\n<|assistant|>\n' % user
+
+
+def mistral(system, user):
+    return '[INST]%s%s[/INST]' % (system + '\n\n' * (system != ''), user)  # the space behind [INST] is the dummy prefix
+
+
+CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
+PHI3 = ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
+SMOLLM3 = ['<|begin_of_text|>', '<|start_header_id|>', '<|eot_id|>', '<|im_start|>', '<|im_end|>']
+FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip, BOS once, end of turn, what is between
+    ('ChatML', chatml, CHATML, False, (), '', '<|im_end|>', '\n'),
+    ("ChatML beside Llama 3's tokens", chatml, SMOLLM3, False, (), '', '<|im_end|>', '\n'),
+    ('Phi-3', phi3, PHI3, True, PHI3[1:], '<s>', '<|end|>', '\n'),
+    ('Phi-3 without a BOS', phi3, PHI3[1:], True, PHI3[1:], '', '<|end|>', '\n'),
+    ('Phi-3, nothing stripped', phi3, PHI3, True, (), '<s>', '<|end|>', '\n'),
+    ('Mistral', mistral, ['<s>', '</s>', '[INST]', '[/INST]'], True, (), '<s>', '</s>', '')]
+
+
+def test_published_templates():
+    program = driver()
+    for name, template, specials, sentencepiece, stripping, bos, end, between in FAMILIES:
+        tokenizer = special_tokenizer('family.bin', specials, sentencepiece, stripping)
+
+        def ids(text):
+            return ids_of(text, specials, sentencepiece, stripping)
+        for system, user in (('', 'Hi!'), ('Be brief.', 'Hi!'), ('', ' \n spaced  \n'), (' s ', 'two\n\nlines')):
+            check(turn(program, tokenizer, 1, system, user) == ids(bos + template(system, user)),
+                  '%s: a first turn, %r %r' % (name, system, user), turn(program, tokenizer, 1, system, user))
+        last = 256 + specials.index(end)
+        check(turn(program, tokenizer, 0, 'Be brief.', 'More', last) == ids(end + between + template('', 'More')),
+              '%s: a later turn' % name)
+        for forgery in ('x%s y' % ''.join(specials), '{%s}' % specials[-1], '&$ {%s} {' % end):
+            forged = [id for id in turn(program, tokenizer, 1, forgery, forgery) if id >= 256]
+            plain = [id for id in turn(program, tokenizer, 1, 'a', 'b') if id >= 256]
+            check(forged == plain, '%s: a prompt cannot forge a turn, %r' % (name, forgery), forged)
 
 
 def test_run():

@@ -78,7 +78,8 @@ def test_usage_errors():
                 'high-freq-factor', 'window', 'sinks', 'near', 'k', 'group', 'chunk', 'logn'):
         for value in NO_NUMBERS:
             one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
-    for option, *values in (('-p', '1.5'), ('-t', '-0.1'), ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'),
+    for option, *values in (('-p', '1.5'), ('-k', '-1', '1.5'), ('--min-p', '1.1', '-1'), ('-t', '-0.1'),
+                            ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'),
                             ('--factor', '0.5', '0'), ('--theta', '1', '0'), ('--train-ctx', '0'),
                             ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'), ('--trials', '0'),
                             ('--min-accuracy', '1.1'), ('--kv', 'f64', 'F16', ''), ('-m', 'talk', ''),
@@ -247,7 +248,7 @@ def test_chat():
 
 
 def test_sampling():
-    """Tokens come as often as their probabilities say, with temperature and top-p."""
+    """Tokens come as often as their probabilities say, with temperature, top-p, top-k and min-p."""
     choice = {token('a'): 3.0, token('b'): 2.0, token('c'): 0.0}
     choice.update({i: -50.0 for i in range(VOCAB) if i not in choice})
     m = chain_model('dice.bin', {i: choice for i in range(VOCAB)})
@@ -258,7 +259,11 @@ def test_sampling():
     for options, expected in (
             (('-t', 1, '-p', 1), (0.7054, 0.2595, 0.0351)), (('-t', 2, '-p', 1), (0.5466, 0.3315, 0.1220)),
             (('-t', 0.5, '-p', 1), (0.8789, 0.1189, 0.0022)), (('-t', 1, '-p', 0.9), (0.7311, 0.2689, 0)),
-            (('-t', 1, '-p', 0.5), (1, 0, 0)), (('-t', 0), (1, 0, 0)), (('-t', 1, '-p', 0), (0.7054, 0.2595, 0.0351))):
+            (('-t', 1, '-p', 0.5), (1, 0, 0)), (('-t', 0), (1, 0, 0)),
+            (('-k', 2, '-p', 0), (0.7311, 0.2689, 0)), (('-k', 1), (1, 0, 0)),
+            (('-k', 0, '-p', 1), (0.7054, 0.2595, 0.0351)),
+            (('--min-p', 0.3, '-p', 1), (0.7311, 0.2689, 0)), (('--min-p', 0.04, '-p', 0), (0.7054, 0.2595, 0.0351)),
+            (('-k', 3, '--min-p', 0.5, '-p', 1), (1, 0, 0)), (('-t', 1, '-p', 0), (0.7054, 0.2595, 0.0351))):
         found = shares(*options)
         check(all(abs(a - b) < 0.03 and (b > 0 or a == 0) for a, b in zip(found, expected)),
               'shares with %s' % (options,), '%s, not %s' % (found, expected))
@@ -274,7 +279,7 @@ def test_standard_output():
     check(good('--help').out.startswith('rope.c') and not good('--help').err and good('--version').out.count('\n') == 1,
           '--help and --version')
     shown = good('--help').out
-    for option in 't p s n i f z m y'.split():
+    for option in 't p k s n i f z m y'.split():
         check('\n  -%s ' % option in shown, '--help shows -%s' % option)
     for word in METHODS + ['--rope', '--kv', '--ppl', '--passkey', '--explain', '--quantize', '--rope-json', 'dynamic',
                            'window']:

@@ -101,6 +101,14 @@ def test_logn():
             for options, name in ((('--logn',), rope), ((), rope + ':logn=1')):
                 compare(c, 10, n, name, 'logn, %d tokens, %s' % (n, options), distances, options, logn=True, **how)
             compare(c, 10, n, rope + ':logn=0', 'no logn, %d tokens' % n, distances, **how)
+    compare(config(logn=1, **BASE), 11, 90, None, 'logn of the file')
+    compare(config(logn=1, layers=bytes([2]), layer_table=1, **BASE), 11, 90, None, 'logn of a layer without rope')
+    layers = dict(n_layers=3, layers=bytes([0, 2, 0]), layer_table=1, rotary_dim=4)
+    for name in MAPS:
+        compare(config(**dict(BASE, **layers)), 11, 90, name, 'a layer without rope, half a head',
+                reference.distance_map(name, L, 90))
+        compare(config(rope_dynamic=1, method='ntk', **dict(BASE, **layers)), 11, 90, 'dynamic-ntk+' + name,
+                'a layer without rope, half a head', reference.distance_map(name, L, 90))
     one_line(run(in_work('model.bin'), '--rope', 'yarn:logn=2'), 2, 'a flag that is not 0 or 1', 'logn')
     one_line(run(in_work('model.bin'), '--explain', '--logn', '--train-ctx', 1), 1, 'logn of one position',
              'logn', 'train_ctx')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The version 3 header has one layout: the table in docs/format.md, the table in src/model/header.c that reads and
-writes it, and the one that these tests write files by say the same, field by field."""
+"""The header of versions 3 and 4 has one layout: the table in docs/format.md, the table in src/model/header.c that
+reads and writes it, and the one that these tests write files by say the same, field by field."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def text_of(*path):
 
 def documented():
     """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
-    section = text_of('docs', 'format.md').split('## model.bin, version 3')[1].split('\n## ')[0]
+    section = text_of('docs', 'format.md').split('## model.bin, versions 3 and 4')[1].split('\n## ')[0]
     rows = re.findall(r'^\| *(\d+) *\| *(\S*) *\| *(`?\w+`?)[^|]*\|', section, re.M)
     fields = [(name.strip('`'), int(offset), kind) for offset, kind, name in rows if name.startswith('`')]
     reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']

@@ -8,16 +8,18 @@ import random
 import struct
 import subprocess
 
-from common import (FIELDS, METHODS, Q4, Q8, RUN, check, compiled, config, fuzzer, header, in_work, main, one_line,
+from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header, in_work, main, one_line,
                     random_weights, read, run, shapes, skip, write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
              train_ctx=32)
+FAMILIES = dict(qkv_bias=1, o_bias=1, qk_norm=1, rotary_dim=2, layers=[1, 2], sliding_window=5, method='longrope',
+                factor=4.0, short_factors=[1.0], long_factors=[2.0], shared_classifier=1)
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 
 
 def data_of(c):
-    write_model(in_work('small.bin'), c, random_weights(c, 3))
+    write_model(in_work('small.bin'), c, block_weights(c, random_weights(c, 3), 3))
     return read(in_work('small.bin'))
 
 
@@ -27,8 +29,12 @@ def models():
                         ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
                         ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)),
                         ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)),
-                        ('longrope', LISTS)):
+                        ('longrope', LISTS), ('families', FAMILIES),
+                        ('families, no table', dict(qkv_bias=1, rotary_dim=2, method='ntk', rope_dynamic=1)),
+                        ('types', dict(types=[0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4], group_size=64))):
         c = config(**SMALL, **extra)
+        yield name, c, data_of(c)
+    for name, c in BLOCK_MODELS.items():
         yield name, c, data_of(c)
 
 
@@ -72,7 +78,7 @@ def test_impossible_headers():
     name, c, data = next(models())
     huge = (0xffffffff, 0x80000000, 0x7fffffff)
     numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
-    values = {'version': (0, 4, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
+    values = {'version': (0, 5, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
               'dim': (0, *huge), 'hidden_dim': (0, *huge),
               'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge),
               'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge),
@@ -82,10 +88,18 @@ def test_impossible_headers():
               'ramp': (2, *huge), 'truncate': (2, *huge), 'beta_fast': numbers, 'beta_slow': numbers,
               'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers,
               'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
+    newer = {'rotary_dim': (1, 3, 6, *huge), 'qkv_bias': (2, *huge), 'o_bias': (2, *huge), 'qk_norm': (2, *huge),
+             'logn': (2, *huge), 'encoding': (1, 2, 3, 4, 5, 6, 7, 8, *huge), 'longrope_kept': (1, *huge),
+             'layer_table': (2, *huge), 'type_table': (2, *huge)}
     files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values
              for value in values[field]]
+    files += [('%s = %s' % (field, value), changed(c, data, version=4, **{field: value})) for field in newer
+              for value in newer[field]]
     for byte in (140, 143, 204, 230, 255):
         files.append(('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]))
+    for byte in (140, 143, 240, 255):
+        files.append(('reserved byte %d in version 4' % byte,
+                      changed(c, data[:byte] + b'\1' + data[byte + 1:], version=4)[:byte] + b'\1' + data[byte + 1:]))
     answers = opened(files, 'impossible headers')
     for label, reason in answers.items():
         field = label.split()[0]

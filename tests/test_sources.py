@@ -29,7 +29,7 @@ def same_model(what, place, weights=WEIGHTS, weight_type=F32, c=C, source=None, 
 
 
 def same_scores(what, place, weights, c=C):
-    write_model(in_work('expected.bin'), dict(c, weight_type=F32), weights)
+    write_model(in_work('expected.bin'), dict(c, weight_type=F32, types=(), type_table=0), weights)
     close(scores(place.out), scores(in_work('expected.bin')), 1e-5, 'scores of ' + what)
 
 
@@ -78,12 +78,6 @@ def test_gguf():
         place = Place()
         data = w.gguf(w.gguf_settings(C), w.gguf_tensors(C, WEIGHTS, dtype), version)
         same_model('GGUF in ' + dtype, place, WEIGHTS, weight_type, source=place.put('a.gguf', data))
-    place, stored = Place(), dict(WEIGHTS)
-    tensors = w.gguf_tensors(C, WEIGHTS, 'Q8_0', stored)
-    if place.exported('GGUF in Q8_0', place.put('a.gguf', w.gguf(w.gguf_settings(C), tensors))):
-        header = place.header()
-        check((header['weight_type'], header['group_size']) == (3, 32), 'Q8_0 becomes q8 in groups of 32', header)
-        same_scores('GGUF in Q8_0', place, stored)
     tied = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52, shared_classifier=1)
     weights = {name: values for name, values in WEIGHTS.items() if name != 'classifier'}
     place = Place()
@@ -91,9 +85,10 @@ def test_gguf():
     same_model('GGUF without output.weight', place, weights, F16, tied, place.put('a.gguf', data))
     mixed = {**w.gguf_tensors(C, WEIGHTS, 'F32'),
              **{name: t for name, t in w.gguf_tensors(C, WEIGHTS, 'F16').items() if 'ffn' in name}}
-    place = Place()
-    same_model('GGUF in F32 and F16', place, source=place.put('a.gguf', w.gguf(w.gguf_settings(C), mixed)))
-    check('widened' in place.lines, 'widening is said', place.lines)
+    place, types = Place(), [F32] + 2 * (4 * [F32] + 3 * [F16]) + [F32]
+    same_model('GGUF in F32 and F16', place, c=config(**{**C, 'types': types, 'type_table': 1, 'version': 4}),
+               source=place.put('a.gguf', w.gguf(w.gguf_settings(C), mixed)))
+    check('float32 and float16' in place.lines, 'both types are said', place.lines)
 
 
 def test_llama2c():

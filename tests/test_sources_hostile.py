@@ -232,7 +232,7 @@ def test_refused_gguf():
         struct.pack_into('<' + form, data, at, value)
         return bytes(data)
 
-    q8, f16 = w.gguf_tensors(C, WEIGHTS, 'Q8_0', {}), w.gguf_tensors(C, WEIGHTS, 'F16')
+    q8 = w.gguf_tensors(C, WEIGHTS, 'Q8_0', {})
     place_of_q = whole.index(q.encode()) + len(q)  # axes, two sizes, type, offset
     first_key = 24 + 8 + len('general.architecture')
     cases = [
@@ -245,13 +245,15 @@ def test_refused_gguf():
          w.gguf(settings, tensors).replace(struct.pack('<IQ', STRING, 2), struct.pack('<IQ', STRING, 1 << 60))),
         ('one byte more', 'too long', whole + bytes(1)), ('one row less', 'cut short', whole[:-128]),
         ('another architecture', 'general.architecture',
-         w.gguf(dict(settings, **{'general.architecture': (STRING, 'qwen2')}), tensors)),
+         w.gguf(dict(settings, **{'general.architecture': (STRING, 'gemma2')}), tensors)),
         ('no architecture', 'general.architecture',
          w.gguf({k: v for k, v in settings.items() if 'arch' not in k}, tensors)),
         ('a part', 'parts', w.gguf(dict(settings, **{'split.count': (2, 3)}), tensors)),
         ('an alignment of 0', 'general.alignment', w.gguf(dict(settings, **{'general.alignment': (U32, 0)}), tensors)),
         ('another alignment', 'expected at', w.gguf(dict(settings, **{'general.alignment': (U32, 4096)}), tensors)),
-        ('Q4_K', 'Q4_K', swapped(q, (12, (32, 32), bytes(1024)))),
+        ('IQ2_XXS', 'IQ2_XXS', swapped(q, (16, (32, 32), bytes(1024)))),
+        ('Q4_K in rows of 32', 'not whole blocks (found [32, 32] of Q4_K', swapped(q, (12, (32, 32), bytes(1024)))),
+        ('blocks cut short', 'expected at', swapped(q, (2, (32, 32), bytes(576 - 32)))),
         ('a type of the future', 'type 77', swapped(q, (77, (32, 32), bytes(1024)))),
         ('half blocks', 'whole blocks', swapped(q, (8, (64, 16), bytes(1088)))),
         ('five axes', 'dimensions', raw(place_of_q, 'I', 5)),
@@ -264,8 +266,6 @@ def test_refused_gguf():
          w.gguf(settings, {n: t for n, t in tensors.items() if n != 'output_norm.weight'})),
         ('no embedding', 'token_embd.weight', w.gguf(settings, {n: t for n, t in tensors.items() if 'token' not in n})),
         ('a bias', 'attn_q.bias', swapped('blk.0.attn_q.bias', (0, (32,), bytes(128)))),
-        ('a float output beside Q8_0', 'output.weight is F16',
-         w.gguf(settings, {**q8, 'output.weight': f16['output.weight']})),
         ('a Q8_0 norm', 'output_norm.weight', w.gguf(settings, {**q8, 'output_norm.weight': (8, (32,), bytes(34))})),
         ('divisors of another size', 'rope_freqs', swapped('rope_freqs.weight', (0, (3,), bytes(12)))),
         ('divisors of 0', 'rope_freqs', swapped('rope_freqs.weight', (0, (4,), bytes(16)))),

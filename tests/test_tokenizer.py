@@ -18,7 +18,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = ["tests/tokenizer_test.c"] + ["src/%s.c" % name for name in (
-    "text/tokenizer", "text/tokenizer_file", "text/index", "text/encode", "text/split", "text/unicode", "util")]
+    "text/tokenizer", "text/tokenizer_file", "text/index", "text/encode", "text/split", "text/nfc",
+    "text/unicode", "util")]
 SOURCES = [os.path.join(ROOT, *name.split("/")) for name in SOURCES]
 MODELS = os.path.join(ROOT, os.pardir, "shared", "models")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)

@@ -4,6 +4,7 @@
 #include "src/forward/kernels.h"
 #include "src/forward/matmul.h"
 #include "src/methods.h"
+#include "src/model/blocks.h"
 #include "src/text/sampler.h"
 
 static Error err;
@@ -398,6 +399,24 @@ static Matrix random_q4(int rows, int cols, double *weights, uint8_t **memory) {
     return (Matrix){.type = WEIGHT_Q4, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 32};
 }
 
+// Random blocks, drawn again until their values are neither large nor all small, at an odd address.
+static Matrix random_blocks(WeightType type, int rows, int cols, double *weights, uint8_t **memory) {
+    const BlockSize size = block_size(type);
+    const size_t n = (size_t)rows * (size_t)cols / (size_t)size.values, bytes = (size_t)size.bytes;
+    uint8_t *data = (*memory = get(n * bytes)) + 1;
+    for (size_t b = 0; b < n; b++) {
+        float values[256], most;
+        do {
+            for (size_t i = 0; i < bytes; i++) data[b * bytes + i] = (uint8_t)random_bits();
+            blocks_to_f32(type, data + b * bytes, 0, size.values, values);
+            most = 0;
+            for (int i = 0; i < size.values; i++) most = fabsf(values[i]) <= most ? most : fabsf(values[i]);
+        } while (!(most > 0.01f && most < 10));
+        for (int i = 0; i < size.values; i++) weights[b * (size_t)size.values + (size_t)i] = values[i];
+    }
+    return (Matrix){.type = type, .rows = rows, .cols = cols, .data = data};
+}
+
 // A random matrix at an odd address, and the weights that it stands for.
 static Matrix random_matrix(int type, int group, int rows, int cols, double *weights, uint8_t **memory) {
     size_t n = (size_t)rows * (size_t)cols,
@@ -405,6 +424,7 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
     size_t n_groups = type == FLAT ? (n + (size_t)group - 1) / (size_t)group : (size_t)rows * per_row;
     size_t odd = type == WEIGHT_F32 ? 4 : 1;
     if (type == WEIGHT_Q4) return random_q4(rows, cols, weights, memory);
+    if (type > WEIGHT_Q4 && type < N_WEIGHT_TYPES) return random_blocks((WeightType)type, rows, cols, weights, memory);
     uint8_t *data = *memory = get(n * 4 + n_groups * 4 + 64), *scales = data + odd + n + 2;
     Matrix m = {.type = type == FLAT ? WEIGHT_Q8 : (WeightType)type,
                 .rows = rows,
@@ -607,7 +627,42 @@ static void check_products(const char *name, int type, int group, int rows, int 
     free(expected), free(tolerance), free(seen), free(slack), free(x), free(out), free(again), free(row);
 }
 
+// Matrices in different ways in one call, and a gate in another way than what it gates: all multiply float32.
+static void check_mixed(int n) {
+    enum { ROWS = 70, COLS = 96, KINDS = 4 };
+    static const int types[KINDS] = {WEIGHT_Q4_0, WEIGHT_Q4, WEIGHT_Q8, WEIGHT_F16};
+    double *weights[KINDS], worst = 0;
+    uint8_t *memory[KINDS];
+    Matrix m[KINDS];
+    float *x = get(MOST_N * COLS * 4), *out = get((size_t)KINDS * MOST_N * STRIDE * 4);
+    for (int i = 0; i < n * COLS; i++) x[i] = (float)gauss();
+    for (int k = 0; k < KINDS; k++) {
+        weights[k] = get(ROWS * COLS * 8);
+        m[k] = random_matrix(types[k], types[k] == WEIGHT_Q8 ? 64 : 0, ROWS, COLS, weights[k], &memory[k]);
+    }
+    for (int first = 0; first < KINDS; first++) {  // a product, and one with a gate
+        int second = (first + 1) % KINDS, gate = (first + 2) % KINDS;
+        const Product both[] = {
+            {.matrix = &m[first], .out = out, .stride = STRIDE},
+            {.matrix = &m[second], .gate = &m[gate], .out = out + MOST_N * STRIDE, .stride = STRIDE}};
+        multiply(both, 2, x, n, COLS, 1 + first % 2);
+        for (int t = 0; t < n; t++)
+            for (int r = 0; r < ROWS; r++) {
+                double sums[KINDS] = {0};
+                for (int k = 0; k < KINDS; k++)
+                    for (int c = 0; c < COLS; c++) sums[k] += weights[k][r * COLS + c] * x[t * COLS + c];
+                double gated = sums[second] * sums[gate] / (1 + exp(-sums[gate]));
+                worst = fmax(worst, fabs(out[t * STRIDE + r] - sums[first]));
+                worst = fmax(worst, fabs(out[(MOST_N + t) * STRIDE + r] - gated) / (1 + fabs(gated)));
+            }
+    }
+    check(worst < 1e-3, "a set of matrices of several types with %d vectors: off by %g", n, worst);
+    for (int k = 0; k < KINDS; k++) free(weights[k]), free(memory[k]);
+    free(x), free(out);
+}
+
 static void test_products(int quick) {
+    for (int n = 1; n <= 4; n++) check_mixed(n * n);
     static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172},
                      widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
     static const struct {
@@ -616,6 +671,12 @@ static void test_products(int quick) {
     } kinds[] = {{"float32", WEIGHT_F32, 0},  {"float16", WEIGHT_F16, 0},         {"bfloat16", WEIGHT_BF16, 0},
                  {"q8 by 64", WEIGHT_Q8, 64}, {"q8 by 32", WEIGHT_Q8, 32},        {"q4", WEIGHT_Q4, 32},
                  {"q8 by 4", WEIGHT_Q8, 4},   {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
+    for (int type = WEIGHT_Q4_0; type < N_WEIGHT_TYPES; type++) {
+        int values = block_size((WeightType)type).values, blocks = 256 / values;
+        check_products(weight_type_names[type], type, 0, 70, values * (1 + blocks));
+        check_fused(weight_type_names[type], type, 0, 17, values * blocks, 1 + type % 9);
+        if (!quick) check_products(weight_type_names[type], type, 0, 3, values);
+    }
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
             for (size_t c = 0; c < sizeof widths / sizeof *widths; c++)
@@ -629,15 +690,21 @@ static void test_products(int quick) {
 // ---- sampling -------------------------------------------------------------------------------------------------------
 
 // Tokens come as often as the nucleus says, and no others: logits fall by `slope` from token to token, in a stirred order.
-static void check_nucleus(int n, double slope, double top_p) {
+// Of the tokens those among the top_k likeliest are left, of these the fewest whose share of them exceeds top_p, of these
+// those at least min_p times as likely as the first. 0 (or a top_p of 1) leaves all.
+static void check_nucleus(int n, double slope, double top_p, int top_k, double min_p) {
     enum { DRAWS = 20000 };
     int *drawn = get((size_t)n * sizeof *drawn), size = 0;
     float *logits = get((size_t)n * 4);
     double total = 0, kept = 0, worst = 0;
     Sampler sampler;
-    for (int i = 0; i < n; i++) total += exp(-slope * i);
-    while (size < n && kept <= top_p * total) kept += exp(-slope * size++);
+    int most = top_k > 0 && top_k < n ? top_k : n;
+    for (int i = 0; i < most; i++) total += exp(-slope * i);
+    while (size < most && (top_p == 0 || top_p == 1 || kept <= top_p * total)) kept += exp(-slope * size++);
+    while (size > 1 && exp(-slope * (size - 1)) < min_p) kept -= exp(-slope * --size);
     check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
+    sampler.top_k = top_k;
+    sampler.min_p = (float)min_p;
     for (int d = 0; d < DRAWS; d++) {
         for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
         drawn[sampler_next(&sampler, logits)]++;
@@ -646,17 +713,29 @@ static void check_nucleus(int n, double slope, double top_p) {
         double share = i < size ? exp(-slope * i) / kept : 0, count = drawn[i * 7 % n];
         worst = fmax(worst, share == 0 && count > 0 ? INFINITY : fabs(count - share * DRAWS) / sqrt(share * DRAWS + 1));
     }
-    check(worst < 5, "top-p %g of %d tokens with slope %g: %g standard deviations off", top_p, n, slope, worst);
+    check(worst < 5, "top-p %g, top-k %d, min-p %g of %d tokens with slope %g: %g standard deviations off", top_p,
+          top_k, min_p, n, slope, worst);
     sampler_free(&sampler), free(drawn), free(logits);
 }
 
 static void test_nucleus(void) {
     const double shares[] = {0.05, 0.3, 0.9, 0.99};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        check_nucleus(100, 1e-5, shares[i]);  // all about equally likely, though none is likely
-        check_nucleus(200, 0.05, shares[i]);
-        check_nucleus(30, 1, shares[i]);
+        check_nucleus(100, 1e-5, shares[i], 0, 0);  // all about equally likely, though none is likely
+        check_nucleus(200, 0.05, shares[i], 0, 0);
+        check_nucleus(30, 1, shares[i], 0, 0);
+        check_nucleus(200, 0.05, shares[i], 20, 0);
+        check_nucleus(200, 0.05, shares[i], 0, 0.101);
+        check_nucleus(200, 0.05, shares[i], 30, 0.301);
     }
+    const int numbers[] = {1, 2, 40, 199, 200, 1 << 30};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        check_nucleus(200, 0.05, i % 2, numbers[i], 0);
+        check_nucleus(200, 3, i % 2, numbers[i], 0);  // most have next to no probability, or none that a float holds
+        check_nucleus(200, 1e-5, i % 2, numbers[i], 0.9);
+    }
+    check_nucleus(50, 0.5, 0, 0, 1);
+    check_nucleus(50, 0.5, 0, 0, 1e-6);
 }
 
 int main(int argc, char **argv) {

@@ -53,6 +53,8 @@ typedef struct {
     int per_stretch, stretches;  // blocks of a stretch, stretches
 } Call;
 
+static int64_t number_bytes(KvType type) { return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1; }
+
 static void widen(KvType type, float *out, const void *x, int64_t n) {
     switch (type) {
     case KV_F32: memcpy(out, x, (size_t)n * sizeof *out); break;
@@ -61,8 +63,11 @@ static void widen(KvType type, float *out, const void *x, int64_t n) {
     }
 }
 
-// Rotates a query back by a block's angles, which is as good as rotating the block's keys forward.
-static void rotate_back(float *out, const float *q, int64_t pairs, const float *cosines, const float *sines) {
+// Rotates a query back by a block's angles, which is as good as rotating the block's keys forward. What is behind the
+// pairs of its d elements stays.
+static void rotate_back(float *out, const float *q, int64_t d, int64_t pairs, const float *cosines,
+                        const float *sines) {
+    memcpy(out + 2 * pairs, q + 2 * pairs, (size_t)(d - 2 * pairs) * sizeof *out);
     for (int64_t i = 0; i < pairs; i++) {
         float a = q[2 * i], b = q[2 * i + 1];
         out[2 * i] = a * cosines[i] + b * sines[i];
@@ -104,9 +109,15 @@ static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zo
     if (rotate && in_place) {
         const float *cosines = angles->block_cosines + index * pairs, *sines = angles->block_sines + index * pairs;
         const int64_t steps = steps_of(angles->period, index) * pairs * KV_BLOCK;
-        for (int64_t r = 0; r < rows; r++) rotate_back(t->keys + r * d, q + r * d, pairs, cosines, sines);
+        for (int64_t r = 0; r < rows; r++) rotate_back(t->keys + r * d, q + r * d, d, pairs, cosines, sines);
         product.a = t->keys;
+        product.k = 2 * pairs;
         gemm_rotated(&product, angles->step_cosines + steps, angles->step_sines + steps);
+        if (product.k == d) return;
+        product.a += product.k;  // the elements that do not turn
+        product.b = (const uint8_t *)block->keys + product.k * KV_BLOCK * number_bytes(c->cache->type);
+        product.k = d - product.k;
+        gemm_accumulate(&product);
         return;
     }
     if (rotate || (!in_place && c->cache->type != KV_F32)) {
@@ -146,7 +157,7 @@ static void multiply_values(const Call *c, const KvBlock *block, int count, int6
     product.c = sums;
     product.b_stride = product.c_stride = width;
     if (d != width || (rows > IN_PLACE_ROWS && type != KV_F32)) {
-        int64_t row_bytes = d * (type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1);
+        int64_t row_bytes = d * number_bytes(type);
         for (int64_t p = 0; p < count; p++) {
             float *row = t->values + p * width;
             widen(type, row, (const uint8_t *)block->values + p * row_bytes, d);

@@ -30,6 +30,15 @@ static const Way *way_of(const Matrix *m) {
     return &ways[m->type == WEIGHT_Q4 ? Q4_WAY : q8 ? Q8_WAY : FLOAT_WAY];
 }
 
+// The way of a set of products: where matrices are stored in several ways, all are widened.
+static const Way *common_way(const Product *products, int n) {
+    const Way *way = way_of(products[0].matrix);
+    bool alike = true;
+    for (const Product *p = products; p < products + n; p++)
+        alike = alike && way_of(p->matrix) == way && (!p->gate || way_of(p->gate) == way);
+    return alike ? way : &ways[FLOAT_WAY];
+}
+
 struct Workspace {
     int64_t max_n;
     Vectors *of_threads;  // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
@@ -98,14 +107,14 @@ static void prepare_vector(const Input *input, const Way *way, Vectors *v, int64
 }
 
 // The input's vectors as the matrix takes them: few are made by every thread for itself, many by the team together.
-static Vectors prepare_by_team(const Team *team, const Input *input, const Matrix *m, const Workspace *ws) {
-    const Way *way = way_of(m);
+static Vectors prepare_by_team(const Team *team, const Input *input, int64_t cols, const Way *way,
+                               const Workspace *ws) {
     const bool in_place = input->n <= VECTORS_IN_PLACE;
     Vectors v = in_place ? ws->of_threads[team->number] : ws->of_team;
     v.panel = ws->panels + team->number * PANEL_BYTES;
     v.n = input->n;
-    v.cols = m->cols;
-    v.groups = groups_of(m->cols);
+    v.cols = cols;
+    v.groups = groups_of(cols);
     v.x = input->norm ? v.normed : input->x;
     v.scales_per_group = way->scales_per_group;
     int first = 0, end = input->n;
@@ -130,6 +139,7 @@ static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply
             swiglu(gates + t * width, result, n_rows);
             result = gates + t * width;
         }
+        for (int64_t r = 0; p->bias && r < n_rows; r++) result[r] += p->bias[row + r];
         if (p->add)
             for (int64_t r = 0; r < n_rows; r++) out[r] += result[r];
         else memcpy(out, result, n_rows * sizeof *out);
@@ -139,11 +149,11 @@ static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply
 static int pieces_of(const Product *p, int width) { return (p->matrix->rows + width - 1) / width; }
 
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input, Workspace *ws) {
-    const Matrix *first = products[0].matrix;
+    const Way *way = common_way(products, n_products);
     const bool in_place = input->n <= VECTORS_IN_PLACE;
     const int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
-    MultiplyRows *multiply = in_place ? way_of(first)->in_place : way_of(first)->panel;
-    Vectors vectors = prepare_by_team(team, input, first, ws);
+    MultiplyRows *multiply = in_place ? way->in_place : way->panel;
+    Vectors vectors = prepare_by_team(team, input, products[0].matrix->cols, way, ws);
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int piece, end, pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);

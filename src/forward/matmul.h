@@ -17,18 +17,19 @@ typedef struct {
     float eps;
 } Input;
 
-// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t]; with `gate`, silu(gate[r] . x[t])
-// times that (SwiGLU, arXiv 2002.05202); with `add`, added to what is there.
+// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t] + bias[r]; with `gate`, silu(gate[r] .
+// x[t]) times that (SwiGLU, arXiv 2002.05202); with `add`, added to what is there.
 typedef struct {
     const Matrix *matrix, *gate;
+    const float *bias;  // (rows), NULL: none
     float *out;
     int64_t stride;
     bool add;
 } Product;
 
-// All the products with the input's vectors; all matrices have equal cols and are stored alike. The threads of a team
-// call it together and share the work, everything is done and can be read by all when it returns. The result does not
-// depend on the number of threads. q4 weights, and q8 weights with groups of 64, multiply activations that are rounded
-// to int8 in groups of 64; all other types multiply float32.
+// All the products with the input's vectors; all matrices have equal cols. The threads of a team call it together and
+// share the work, everything is done and can be read by all when it returns. The result does not depend on the number
+// of threads. When all matrices are q4, or all q8 with groups of 64, they multiply activations that are rounded to int8
+// in groups of 64; all other types, in any mixture, multiply float32.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

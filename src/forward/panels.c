@@ -149,7 +149,7 @@ static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t c
 }
 
 void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    const int64_t size = m->type == WEIGHT_F32 ? 4 : 2;
+    const int64_t row_bytes = matrix_row_bytes(m);
     FloatPanel *panel = v->panel;
     Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .c = sums, .c_stride = PANEL_ROWS};
     gemm.b = panel->columns;
@@ -160,7 +160,7 @@ void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Ve
         gemm.k = m->cols - col < BLOCK_COLUMNS ? m->cols - col : BLOCK_COLUMNS;
         gemm.a = v->x + col;
         unpack_float(m, row, n_rows, col, gemm.k, panel);
-        prefetch_block(m, row, size * m->cols, size * (col + BLOCK_COLUMNS), size * BLOCK_COLUMNS);
+        prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * BLOCK_COLUMNS / m->cols);
         gemm_accumulate(&gemm);
     }
 }

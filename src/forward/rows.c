@@ -76,26 +76,46 @@ ALWAYS_INLINE float dot_of_type(WeightType type, const uint8_t *w, const float *
 static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) {
     const uint8_t *data = m->data;
     int64_t n = m->cols, first = row * n, whole = n / FLOAT_STEP * FLOAT_STEP;
-    float sum = 0, widened[FLOAT_STEP];
+    float sum, rest[FLOAT_STEP];
     switch (m->type) {
     case WEIGHT_F32: sum = dot_of_type(WEIGHT_F32, data + 4 * first, x, n); break;
     case WEIGHT_F16: sum = dot_of_type(WEIGHT_F16, data + 2 * first, x, n); break;
-    case WEIGHT_BF16: sum = dot_of_type(WEIGHT_BF16, data + 2 * first, x, n); break;
-    default:
-        for (int64_t i = 0; i < whole; i += FLOAT_STEP) {
-            matrix_row(m, row, i, FLOAT_STEP, widened);
-            sum += dot_of_type(WEIGHT_F32, (const uint8_t *)widened, x + i, FLOAT_STEP);
-        }
+    default: sum = dot_of_type(WEIGHT_BF16, data + 2 * first, x, n);
     }
-    if (whole < n) matrix_row(m, row, whole, n - whole, widened);
-    for (int64_t i = whole; i < n; i++) sum += widened[i - whole] * x[i];
+    if (whole < n) matrix_row(m, row, whole, n - whole, rest);
+    for (int64_t i = whole; i < n; i++) sum += rest[i - whole] * x[i];
     return sum;
 }
 
+// A row of any other type: stretches of it are widened, once for all vectors.
+static void widened_row_dots(const Matrix *m, int64_t row, const Vectors *v, float *sums) {
+    enum { STRETCH = 256 };
+    const int64_t row_bytes = matrix_row_bytes(m), stretch_bytes = row_bytes * STRETCH / m->cols;
+    vf sum[VECTORS_IN_PLACE][2] = {{{0}}};
+    float rest[VECTORS_IN_PLACE] = {0}, widened[STRETCH];
+    for (int64_t col = 0, n; col < m->cols; col += n) {
+        n = m->cols - col < STRETCH ? m->cols - col : STRETCH;
+        const uint8_t *at = (const uint8_t *)m->data + row * row_bytes + row_bytes * col / m->cols;
+        for (int64_t i = 0; i < stretch_bytes; i += 64) prefetch_ahead(at + i);
+        matrix_row(m, row, col, n, widened);
+        for (int64_t t = 0; t < v->n; t++) {
+            const float *x = v->x + t * v->cols + col;
+            int64_t i = 0;
+            for (; i + 2 * LANES <= n; i += 2 * LANES)
+                UNROLLED (j, 2) sum[t][j] += load(widened + i + j * LANES) * load(x + i + j * LANES);
+            for (; i < n; i++) rest[t] += widened[i] * x[i];
+        }
+    }
+    for (int64_t t = 0; t < v->n; t++) sums[t * ROWS_IN_PLACE] = sum_lanes(sum[t][0] + sum[t][1]) + rest[t];
+}
+
 void multiply_float_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    for (int64_t t = 0; t < v->n; t++)
-        for (int64_t r = 0; r < n_rows; r++)
-            sums[t * ROWS_IN_PLACE + r] = float_row_dot(m, row + r, v->x + t * v->cols);
+    for (int64_t r = 0; r < n_rows; r++) {
+        if (m->type > WEIGHT_BF16) widened_row_dots(m, row + r, v, sums + r);
+        else
+            for (int64_t t = 0; t < v->n; t++)
+                sums[t * ROWS_IN_PLACE + r] = float_row_dot(m, row + r, v->x + t * v->cols);
+    }
 }
 
 void multiply_q8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {

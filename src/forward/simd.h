@@ -117,25 +117,56 @@ static inline vf load_i8(const void *p) {
 #endif
 }
 
+#if !defined SIMD_AVX512 && !(defined SIMD_AVX2 && defined __F16C__) && !defined SIMD_NEON
+// The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are apart.
+static inline vf f16_bits_to_float(vu h) {
+    vu rest = (h & 0x7fff) << 13;
+    vu bits = (vu)select_vf((vi)(rest >= 0x0f800000), (vf)(rest | 0x7f800000), (vf)rest * 0x1p112f);
+    return (vf)((h & 0x8000) << 16 | bits);
+}
+#endif
+
 static inline vf load_f16(const void *p) {
 #if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
     return MM(cvtph_ps)((vxh) * (const vh_mem *)p);
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 #else
-    // The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are
-    // apart.
-    vu h = __builtin_convertvector(*(const vh_mem *)p, vu), rest = (h & 0x7fff) << 13;
-    vu bits = (vu)select_vf((vi)(rest >= 0x0f800000), (vf)(rest | 0x7f800000), (vf)rest * 0x1p112f);
-    return (vf)((h & 0x8000) << 16 | bits);
+    return f16_bits_to_float(__builtin_convertvector(*(const vh_mem *)p, vu));
 #endif
 }
 
 // One float16 at any address.
 static inline float half_at(const void *p) {
-    uint16_t lanes[LANES] = {0};
-    memcpy(lanes, p, sizeof *lanes);
-    return load_f16(lanes)[0];
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+    return MM(cvtph_ps)((vxh){bits})[0];
+#elif defined SIMD_NEON
+    return vget_lane_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)))), 0);
+#else
+    return f16_bits_to_float((vu){0} + bits)[0];
+#endif
+}
+
+// What a table has for 16 bytes' low halves, then for their high halves: 32 bytes.
+static inline void look_up_nibbles(void *out, const int8_t table[16], const uint8_t bytes[16]) {
+    int8_t *to = out;
+#if defined __SSSE3__
+    const __m128i values = _mm_loadu_si128((const void *)table), x = _mm_loadu_si128((const void *)bytes);
+    const __m128i low = _mm_set1_epi8(15);
+    _mm_storeu_si128((void *)to, _mm_shuffle_epi8(values, _mm_and_si128(x, low)));
+    _mm_storeu_si128((void *)(to + 16), _mm_shuffle_epi8(values, _mm_and_si128(_mm_srli_epi16(x, 4), low)));
+#elif defined SIMD_NEON
+    const uint8x16_t x = vld1q_u8(bytes);
+    vst1q_s8(to, vqtbl1q_s8(vld1q_s8(table), vandq_u8(x, vdupq_n_u8(15))));
+    vst1q_s8(to + 16, vqtbl1q_s8(vld1q_s8(table), vshrq_n_u8(x, 4)));
+#else
+    for (int i = 0; i < 16; i++) {
+        to[i] = table[bytes[i] & 15];
+        to[16 + i] = table[bytes[i] >> 4];
+    }
+#endif
 }
 
 // Rounded to nearest even, infinity past 65504.

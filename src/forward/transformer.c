@@ -1,6 +1,7 @@
 // Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm
 // and added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer
-// together, so every activation is a matrix of n rows.
+// together, so every activation is a matrix of n rows. Other families are the same with a step more: biases (Qwen2), a
+// norm of each head (Qwen3), heads that turn in part (Phi-4) and layers that do not turn (SmolLM3) or do not slide.
 //
 // Threads. read_chunk opens the parallel region of a step, which is a token, or one layer of a prompt's chunk: in
 // there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
@@ -48,7 +49,8 @@ struct Session {
     Arena arena;  // where all these arrays lie
 };
 
-static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first);
+static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first);
+static AttentionView view_of(const Session *s, const Layer *layer);
 static void check_finite_by_team(const Team *team, Session *s, int first, int n);
 
 // ---- forward --------------------------------------------------------------------------------------------------------
@@ -61,23 +63,24 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
     int64_t dim = m->dim, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
     float *x = s->x + first * dim;
 
-    // qkv: k, v (n, n_kv_heads * head_dim) and q (n, n_heads * head_dim) = wk, wv, wq . norm(x)
-    const Product qkv[] = {{.matrix = &layer->wk, .out = s->k, .stride = kv},
-                           {.matrix = &layer->wv, .out = s->v, .stride = kv},
-                           {.matrix = &layer->wq, .out = s->q, .stride = heads}};
+    // qkv: k, v (n, n_kv_heads * head_dim) and q (n, n_heads * head_dim) = wk, wv, wq . norm(x), plus biases
+    const Product qkv[] = {{.matrix = &layer->wk, .bias = layer->bk, .out = s->k, .stride = kv},
+                           {.matrix = &layer->wv, .bias = layer->bv, .out = s->v, .stride = kv},
+                           {.matrix = &layer->wq, .bias = layer->bq, .out = s->q, .stride = heads}};
     matmul_by_team(team, qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, (float)m->norm_eps},
                    s->workspace);
 
-    // rotate and store: q and k by their positions' angles; k and v into the cache
+    // rotate and store: q and k, each head normed first, by their positions' angles; k and v into the cache
     rotate_and_store_by_team(team, s, index, n, first);
     if (first >= n) return;
 
     // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
     const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
-    attention_by_team(team, &s->cache, index, &s->positions.view, &queries, s->attention);
+    const AttentionView view = view_of(s, layer);
+    attention_by_team(team, &s->cache, index, &view, &queries, s->attention);
 
     // output: x (n - first, dim) += wo . mixed
-    const Product output = {.matrix = &layer->wo, .out = x, .stride = dim, .add = true};
+    const Product output = {.matrix = &layer->wo, .bias = layer->bo, .out = x, .stride = dim, .add = true};
     matmul_by_team(team, &output, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
 
     // feed-forward: hidden (n - first, hidden_dim) = silu(w1 . norm(x)) * (w3 . norm(x)); x += w2 . hidden
@@ -185,17 +188,25 @@ static void check_finite_by_team(const Team *team, Session *s, int first, int n)
 
 // ---- rope -----------------------------------------------------------------------------------------------------------
 
-// n_heads heads of a row, by the row's angles in a table (chunk, n_pairs).
-static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *cosines, const float *sines) {
+// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles in a table (chunk,
+// n_pairs), if there is one.
+static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *norm, const float *cosines,
+                         const float *sines) {
+    const ModelConfig *m = &s->model->config;
     int pairs = s->positions.view.n_pairs, at = row * pairs;
-    for (int h = 0; h < n_heads; h++, x += s->model->config.head_dim) rope_rotate(x, pairs, cosines + at, sines + at);
+    for (int h = 0; h < n_heads; h++, x += m->head_dim) {
+        if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
+        if (cosines) rope_rotate(x, pairs, cosines + at, sines + at);
+    }
 }
 
 // Rotates k, unless it is cached un-rotated, and the queries of rows [first, n); stores k and v. A piece of work is one
 // kv head in one block of the cache, with the query heads that share it.
-static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first) {
+static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first) {
     const ModelConfig *m = &s->model->config;
+    const Layer *layer = &s->model->layers[index];
     const Positions *p = &s->positions;
+    const float *turn = layer->without_rope ? NULL : p->cosines, *turn_keys = turn ? p->key_cosines : NULL;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = s->position / KV_BLOCK, begin, end;
     int n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
@@ -205,12 +216,23 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int layer, in
         int stop = block_start + KV_BLOCK < n ? block_start + KV_BLOCK : n;
         for (int t = block_start > 0 ? block_start : 0; t < stop; t++) {
             float *k = s->k + t * kv + h * d, *v = s->v + t * kv + h * d;
-            if (p->key_cosines) rotate_heads(s, k, t, 1, p->key_cosines, p->key_sines);
-            kv_cache_write(&s->cache, layer, h, s->position + t, k, v);
-            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, p->cosines, p->sines);
+            rotate_heads(s, k, t, 1, layer->k_norm, turn_keys, p->key_sines);
+            kv_cache_write(&s->cache, index, h, s->position + t, k, v);
+            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, layer->q_norm, turn, p->sines);
         }
     }
     team_wait(team);
+}
+
+// What one layer's attention sees: of a window unless the layer sees all, and turned keys unless it does not turn.
+static AttentionView view_of(const Session *s, const Layer *layer) {
+    AttentionView view = s->positions.view;
+    if (layer->sees_all && !s->config.all_slide) view.window = 0;
+    if (layer->without_rope) {
+        view.near_from = NULL;
+        view.angles[NEAR].block_cosines = NULL;
+    }
+    return view;
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------

@@ -100,7 +100,8 @@ void explain_pairs(const RopePlan *plan, int length, bool plot) {
     settings_method_name(c->method, c->dynamic, name, sizeof name);
     printf("# method\t%s\n# source\t%s\n# dynamic\t%d\n", name, m->source, c->dynamic);
     printf("# factor\t%.12g\n# scale\t%.12g\n", c->factor, pairs.now.scale);
-    printf("# theta\t%.12g\n# train_ctx\t%d\n# head_dim\t%d\n", c->theta, c->train_ctx, c->head_dim);
+    printf("# theta\t%.12g\n# train_ctx\t%d\n# head_dim\t%d\n", c->theta, c->train_ctx, plan->head_dim);
+    if (c->head_dim != plan->head_dim) printf("# rotary_dim\t%d\n", c->head_dim);
     printf("# length\t%d\n# attention_factor\t%.12g\n", length, pairs.now.attention_factor);
     const char *ramp = c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims";
     if (m->flags & ROPE_USES_BETAS)
@@ -177,6 +178,8 @@ bool explain_json(const RopePlan *plan, Error *err) {
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : m->hugging_face);
     json_number(true, "rope_theta", theta);
+    // As d times the factor, cut to a whole number, is what turns.
+    json_number(d < plan->head_dim, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
     json_number(flags & ROPE_USES_FACTOR && !is_base, "factor", c->factor);
     if (flags & (ROPE_USES_BETAS | ROPE_USES_FREQ_FACTORS | ROPE_USES_LENGTH))
         printf(", \"original_max_position_embeddings\": %d", c->train_ctx);

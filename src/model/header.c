@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 0x616b3432, V0_BYTES = 28 };
+enum { MAGIC = 0x616b3432, V0_BYTES = 28, V4_BYTES = 204 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24, MAX_SEQ = 1 << 30 };
+
+const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
+                                                 "alibi", "shaw", "transformer-xl", "disentangled"};
 
 // What a field is in the file. I32X8 is a list, of which the first n_eos are in use.
 typedef enum { U32, I32, I32X8, F64 } FieldType;
@@ -33,10 +36,11 @@ typedef struct {
 
 enum { DIM = 4, VOCAB_SIZE = 10, SEQ_LEN = 11 };  // rows that version 0 has, too
 
-// Version 3. tests/test_format.py holds it against docs/format.md.
+// Versions 3 and 4, which has what begins at byte V4_BYTES: zeros there mean what version 3 means. tests/test_format.py
+// holds the table against docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, PLACE(magic)},
-    {"version", 4, U32, 1, 3, PLACE(config.version)},
+    {"version", 4, U32, 1, 4, PLACE(config.version)},
     {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, PLACE(config.weight_type)},
     {"group_size", 12, U32, 0, 1 << 16, PLACE(group_size)},
     [DIM] = {"dim", 16, U32, 1, MAX_WIDTH, PLACE(config.dim)},
@@ -68,6 +72,15 @@ static const Field fields[] = {
     {"low_freq_factor", 184, F64, 0, ANY, PLACE(rope.low_freq_factor)},
     {"high_freq_factor", 192, F64, 0, ANY, PLACE(rope.high_freq_factor)},
     {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, PLACE(n_longrope)},
+    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, PLACE(rope.head_dim)},
+    {"qkv_bias", 208, U32, 0, 1, PLACE(config.qkv_bias)},
+    {"o_bias", 212, U32, 0, 1, PLACE(config.o_bias)},
+    {"qk_norm", 216, U32, 0, 1, PLACE(config.qk_norm)},
+    {"logn", 220, U32, 0, 1, PLACE(rope.logn)},
+    {"encoding", 224, U32, 0, N_ENCODINGS - 1, PLACE(config.encoding)},
+    {"longrope_kept", 228, U32, 0, 0, PLACE(longrope_kept)},
+    {"layer_table", 232, U32, 0, 1, PLACE(has_layers)},
+    {"type_table", 236, U32, 0, 1, PLACE(has_types)},
 };
 
 static int count_of(const Field *f, const Header *h) { return f->type == I32X8 ? h->config.n_eos : 1; }
@@ -99,13 +112,16 @@ static bool read_fields(const Field *first, size_t n, const uint8_t *p, Header *
 }
 
 void header_write(Header h, uint8_t out[HEADER_BYTES]) {
+    static const uint8_t zeros[HEADER_BYTES];
     h.magic = MAGIC;
     h.config.version = 3;
+    if (h.rope.head_dim == h.config.head_dim) h.rope.head_dim = 0;
     memset(out, 0, HEADER_BYTES);
     for (const Field *f = fields; f < fields + N_FIELDS; f++) {
         size_t most = type_bytes[f->type], bytes = f->bytes < most ? f->bytes : most;
         memcpy(out + f->offset, (const uint8_t *)&h + f->place, bytes * count_of(f, &h));
     }
+    if (memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) out[4] = 4;  // the version
 }
 
 // What every version promises.
@@ -115,20 +131,52 @@ static bool check_heads(const ModelConfig *c, Error *err) {
     return fail(err, "head_dim is %d (expected an even number from 2 to %d)", (int)c->head_dim, ROPE_MAX_HEAD_DIM);
 }
 
+static int count_matrices(const ModelConfig *c) { return 1 + 7 * c->n_layers + !c->shared_classifier; }
+
 static bool read_v3(const uint8_t *p, Header *h, Error *err) {
-    if (!read_fields(fields, N_FIELDS, p, h, err)) return false;
-    WeightType type = h->config.weight_type;
-    bool quantized = type == WEIGHT_Q8 || type == WEIGHT_Q4;
-    if (quantized != (h->group_size > 0) || (type == WEIGHT_Q4 && h->group_size != Q4_GROUP))
-        return fail(err, "group_size is %d with weight type %s", h->group_size, weight_type_names[type]);
-    // Bytes that no field covers are 0, so that a later version may give them a meaning.
+    const ModelConfig *c = &h->config;
+    // Bytes that no field of the version covers are 0, so that a later one may give them a meaning.
     bool covered[HEADER_BYTES] = {false};
-    for (const Field *f = fields; f < fields + N_FIELDS; f++) memset(covered + f->offset, true, type_bytes[f->type]);
+    for (const Field *f = fields; f < fields + N_FIELDS; f++)
+        if (f->offset < V4_BYTES || c->version > 3) memset(covered + f->offset, true, type_bytes[f->type]);
     for (int i = 0; i < HEADER_BYTES; i++)
         if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
-    int n = h->n_longrope, n_pairs = h->config.head_dim / 2;
+    if (!read_fields(fields, N_FIELDS, p, h, err)) return false;
+    WeightType type = c->weight_type;
+    bool quantized = type == WEIGHT_Q8 || type == WEIGHT_Q4;
+    if (!h->has_types && (quantized != (h->group_size > 0) || (type == WEIGHT_Q4 && h->group_size != Q4_GROUP)))
+        return fail(err, "group_size is %d with weight type %s", h->group_size, weight_type_names[type]);
+    if (type > WEIGHT_Q4 && c->version == 3)
+        return fail(err, "weight type %s in version 3 (expected version 4)", weight_type_names[type]);
+    if (c->encoding != ENCODING_ROPE)
+        return fail(err, "encoding %s cannot be run (expected rope)", encoding_names[c->encoding]);
+    if (h->rope.head_dim == 0) h->rope.head_dim = (int)c->head_dim;
+    if (h->rope.head_dim % 2 || h->rope.head_dim > c->head_dim)
+        return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", h->rope.head_dim,
+                    (int)c->head_dim);
+    int n = h->n_longrope, n_pairs = h->rope.head_dim / 2;
     if (n != 0 && n != n_pairs) return fail(err, "longrope lists of %d factors (expected %d)", n, n_pairs);
-    h->bytes += 2 * n * sizeof(double);
+    h->bytes += 2 * n * sizeof(double) + (h->has_layers ? c->n_layers : 0) + (h->has_types ? count_matrices(c) : 0);
+    return true;
+}
+
+// What follows the fields: longrope's lists, a byte for each layer, a byte for each matrix.
+static bool read_tables(const uint8_t *p, Header *h, Error *err) {
+    const ModelConfig *c = &h->config;
+    const void *lists = p;
+    h->rope.short_factors = h->n_longrope ? lists : NULL;
+    h->rope.long_factors = h->n_longrope ? h->rope.short_factors + h->n_longrope : NULL;
+    p += 2 * h->n_longrope * sizeof(double);
+    h->layers = h->has_layers ? p : NULL;
+    for (int l = 0; h->layers && l < c->n_layers; l++)
+        if (p[l] > (LAYER_SEES_ALL | LAYER_WITHOUT_ROPE))
+            return fail(err, "layer_table has %d for layer %d (expected 0 to 3)", p[l], l);
+    p += h->has_layers ? c->n_layers : 0;
+    h->types = h->has_types ? p : NULL;
+    for (int i = 0; h->types && i < count_matrices(c); i++)
+        if (p[i] >= N_WEIGHT_TYPES || (p[i] == WEIGHT_Q8 && h->group_size == 0))
+            return fail(err, "type_table has %d for matrix %d (expected 0 to %d, and a group_size with q8)", p[i], i,
+                        N_WEIGHT_TYPES - 1);
     return true;
 }
 
@@ -152,7 +200,7 @@ static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
     c->n_eos = c->vocab_size > 2;
     c->bos_id = c->vocab_size > 2 ? 1 : -1;
     c->eos_ids[0] = 2;
-    h->rope = (RopeConfig){.theta = 10000, .train_ctx = c->seq_len, .truncate = true};
+    h->rope = (RopeConfig){.head_dim = (int)c->head_dim, .theta = 10000, .train_ctx = c->seq_len, .truncate = true};
     // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
     int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
@@ -168,15 +216,11 @@ bool header_read(const uint8_t *file, size_t size, Header *h, Error *err) {
     if (magic) h->bytes = HEADER_BYTES;
     if (size < h->bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
     bool good = !magic || read_fields(fields, 2, file, h, &reason);  // the version
-    if (good && h->config.version == 3) good = read_v3(file, h, &reason);
+    if (good && h->config.version >= 3) good = read_v3(file, h, &reason);
     else if (good) good = read_legacy(magic ? file + 8 : file, h, &reason);
     good = good && check_heads(&h->config, &reason);
     const char *before = magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
     if (!good) return fail(err, "%simpossible header: %s", before, reason.text);
     if (size < h->bytes) return fail(err, "truncated (%zu bytes found, the header has %zu)", size, h->bytes);
-    const void *lists = file + HEADER_BYTES;
-    h->rope.short_factors = h->n_longrope ? lists : NULL;
-    h->rope.long_factors = h->n_longrope ? h->rope.short_factors + h->n_longrope : NULL;
-    h->rope.head_dim = h->config.head_dim;
-    return true;
+    return read_tables(file + HEADER_BYTES, h, &reason) || fail(err, "impossible header: %s", reason.text);
 }

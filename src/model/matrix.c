@@ -5,8 +5,11 @@
 
 #include "../forward/kernels.h"
 #include "../forward/simd.h"
+#include "blocks.h"
 
-const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8", "q4"};
+const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",
+                                                       "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",
+                                                       "Q4_K",    "Q5_K",    "Q6_K",     "IQ4_NL", "IQ4_XS", "MXFP4"};
 
 // bfloat16: the upper half of a float32.
 static void bf16_to_f32(float *out, const uint8_t *x, int64_t n) {
@@ -43,6 +46,13 @@ static void q4_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, floa
     }
 }
 
+int64_t matrix_row_bytes(const Matrix *m) {
+    const BlockSize block = block_size(m->type);
+    if (block.values) return m->cols / block.values * block.bytes;
+    if (m->type == WEIGHT_Q4) return groups_of(m->cols) * (Q4_PACK / 2);
+    return m->type == WEIGHT_F32 ? 4 * m->cols : m->type == WEIGHT_Q8 ? m->cols : 2 * m->cols;
+}
+
 void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     const uint8_t *data = m->data;
     int64_t first = row * m->cols + col;
@@ -51,6 +61,7 @@ void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out
     case WEIGHT_F16: f16_to_f32(out, (const uint16_t *)(const void *)(data + 2 * first), n); break;
     case WEIGHT_BF16: bf16_to_f32(out, data + 2 * first, n); break;
     case WEIGHT_Q4: q4_to_f32(m, row, col, n, out); break;
-    default: q8_to_f32(m, row, col, n, out);
+    case WEIGHT_Q8: q8_to_f32(m, row, col, n, out); break;
+    default: blocks_to_f32(m->type, data + row * matrix_row_bytes(m), col, n, out);
     }
 }

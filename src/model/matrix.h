@@ -3,7 +3,28 @@
 
 #include "../util.h"
 
-typedef enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_Q8, WEIGHT_Q4, N_WEIGHT_TYPES } WeightType;
+// F32 to Q4 are ours; the others are ggml's blocks (blocks.c).
+typedef enum {
+    WEIGHT_F32,
+    WEIGHT_F16,
+    WEIGHT_BF16,
+    WEIGHT_Q8,
+    WEIGHT_Q4,
+    WEIGHT_Q4_0,
+    WEIGHT_Q4_1,
+    WEIGHT_Q5_0,
+    WEIGHT_Q5_1,
+    WEIGHT_Q8_0,
+    WEIGHT_Q2_K,
+    WEIGHT_Q3_K,
+    WEIGHT_Q4_K,
+    WEIGHT_Q5_K,
+    WEIGHT_Q6_K,
+    WEIGHT_IQ4_NL,
+    WEIGHT_IQ4_XS,
+    WEIGHT_MXFP4,
+    N_WEIGHT_TYPES
+} WeightType;
 
 extern const char *const weight_type_names[N_WEIGHT_TYPES];
 
@@ -22,6 +43,9 @@ typedef struct {
     int group_size;          // q8, q4: values per group
     bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
 } Matrix;
+
+// Bytes of a row's values, q4's and q8's scales not counted.
+int64_t matrix_row_bytes(const Matrix *matrix);
 
 // Columns [col, col + n) of a row as float32.
 void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);

@@ -7,8 +7,12 @@
 
 enum { MAX_EOS = 8 };
 
+// How a model knows positions. Only the first is built in.
+enum { ENCODING_ROPE, N_ENCODINGS = 8 };
+extern const char *const encoding_names[N_ENCODINGS];
+
 typedef struct {
-    int version;  // of the file: 0, 1, 2 (llama2.c) or 3
+    int version;  // of the file: 0, 1, 2 (llama2.c), 3 or 4
     WeightType weight_type;
     int64_t dim;         // width of the residual stream
     int64_t hidden_dim;  // width of the feed-forward layer
@@ -18,28 +22,36 @@ typedef struct {
     int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
     int seq_len;         // the context that the model is meant for
-    int sliding_window;  // positions that a query sees, itself included; 0: all
+    int sliding_window;  // positions that a query sees, itself included; 0: all. Of the layers that slide
     bool shared_classifier;
     double norm_eps;
-    int bos_id;  // -1: none
+    int bos_id;             // -1: none
+    bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
+    bool qk_norm;           // an RMS norm of each query and key head before RoPE
+    int encoding;           // of positions: a row of encoding_names
     int n_eos;
     int eos_ids[MAX_EOS];
 } ModelConfig;
 
 typedef struct {
-    const float *attention_norm;  // (dim)
-    Matrix wq;                    // (n_heads * head_dim, dim)
-    Matrix wk, wv;                // (n_kv_heads * head_dim, dim)
-    Matrix wo;                    // (dim, n_heads * head_dim)
-    const float *ffn_norm;        // (dim)
-    Matrix w1, w3;                // gate and up (hidden_dim, dim)
-    Matrix w2;                    // down (dim, hidden_dim)
+    bool sees_all;                 // of a sliding window
+    bool without_rope;             // neither queries nor keys turn
+    const float *attention_norm;   // (dim)
+    Matrix wq;                     // (n_heads * head_dim, dim)
+    Matrix wk, wv;                 // (n_kv_heads * head_dim, dim)
+    const float *bq, *bk, *bv;     // biases (rows of wq, wk, wv), NULL: none
+    const float *q_norm, *k_norm;  // (head_dim), NULL: none
+    Matrix wo;                     // (dim, n_heads * head_dim)
+    const float *bo;               // (dim), NULL: none
+    const float *ffn_norm;         // (dim)
+    Matrix w1, w3;                 // gate and up (hidden_dim, dim)
+    Matrix w2;                     // down (dim, hidden_dim)
 } Layer;
 
 typedef struct {
     MappedFile file;
     ModelConfig config;
-    RopeConfig rope;   // as the file has it, without defaults filled in
+    RopeConfig rope;   // as the file has it, without defaults filled in; its head_dim is what turns of a head
     Matrix embedding;  // (vocab_size, dim)
     Layer *layers;
     const float *final_norm;  // (dim)

@@ -1,4 +1,4 @@
-// Quantizing a model: each matrix some hundred rows at a time, on all threads, into a new file of version 3.
+// Quantizing a model: each matrix some hundred rows at a time, on all threads, into a new file.
 #define _POSIX_C_SOURCE 200809L
 #include "quantize.h"
 
@@ -143,28 +143,55 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
     free(floats);
 }
 
-static void put_model(Writer *w, const Model *m) {
-    const ModelConfig *c = &m->config;
+// Writes right behind what is there, and what there may not be.
+static void put_on(Writer *w, const void *data, size_t n) {
+    if (!w->failed && fwrite(data, 1, n, w->file) != n) give_up(w, "write");
+    w->offset += n;
+}
+
+static void put_floats(Writer *w, const float *x, int64_t n) {
+    if (x) put(w, x, n * sizeof *x);
+}
+
+static void put_header(Writer *w, const Model *m) {
     uint8_t bytes[HEADER_BYTES];
-    Header h = {.config = *c, .rope = m->rope, .group_size = w->group_size};
+    Header h = {.config = m->config, .rope = m->rope, .group_size = w->group_size};
     h.config.weight_type = w->type;
     h.n_longrope = m->rope.short_factors ? m->rope.head_dim / 2 : 0;
+    for (const Layer *l = m->layers; l < m->layers + m->config.n_layers; l++)
+        h.has_layers = h.has_layers || l->sees_all || l->without_rope;
     header_write(h, bytes);
-    put(w, bytes, sizeof bytes);
-    if (h.n_longrope) put(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double));  // the long ones follow them
+    put_on(w, bytes, sizeof bytes);
+    if (h.n_longrope) put_on(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double));  // the long ones follow
+    for (int i = 0; h.has_layers && i < m->config.n_layers; i++) {
+        const Layer *l = &m->layers[i];
+        put_on(w, &(uint8_t){l->sees_all * LAYER_SEES_ALL | l->without_rope * LAYER_WITHOUT_ROPE}, 1);
+    }
+}
+
+static void put_model(Writer *w, const Model *m) {
+    const ModelConfig *c = &m->config;
+    int64_t q_rows = c->n_heads * c->head_dim, kv_rows = c->n_kv_heads * c->head_dim;
+    put_header(w, m);
     put_matrix(w, &m->embedding, EMBEDDING);
     for (const Layer *layer = m->layers; layer < m->layers + c->n_layers && !w->failed; layer++) {
-        put(w, layer->attention_norm, c->dim * sizeof(float));
+        put_floats(w, layer->attention_norm, c->dim);
         put_matrix(w, &layer->wq, ATTENTION);
         put_matrix(w, &layer->wk, ATTENTION);
         put_matrix(w, &layer->wv, ATTENTION);
+        put_floats(w, layer->bq, q_rows);
+        put_floats(w, layer->bk, kv_rows);
+        put_floats(w, layer->bv, kv_rows);
+        put_floats(w, layer->q_norm, c->head_dim);
+        put_floats(w, layer->k_norm, c->head_dim);
         put_matrix(w, &layer->wo, ATTENTION);
-        put(w, layer->ffn_norm, c->dim * sizeof(float));
+        put_floats(w, layer->bo, c->dim);
+        put_floats(w, layer->ffn_norm, c->dim);
         put_matrix(w, &layer->w1, FEED_FORWARD);
         put_matrix(w, &layer->w3, FEED_FORWARD);
         put_matrix(w, &layer->w2, FEED_FORWARD);
     }
-    put(w, m->final_norm, c->dim * sizeof(float));
+    put_floats(w, m->final_norm, c->dim);
     if (!c->shared_classifier) put_matrix(w, &m->classifier, CLASSIFIER);
     put(w, "", 0);
 }

@@ -1,4 +1,4 @@
-// The turns of a conversation as token ids, by the templates that Llama 2 and Llama 3 were published with.
+// The turns of a conversation as token ids, by the templates that models were published with.
 #include "chat.h"
 
 #include <limits.h>
@@ -6,12 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ids that grow, and memory for the text of a message. What adds to them is false with the reason in err.
+#include "unicode.h"
+
+// A family of models and how it writes turns: {...} is a special token, & the system prompt, $ the user's message, all
+// else text. Special tokens are put in as ids and their spelling in a message is text, so no prompt can forge a turn.
+typedef struct {
+    const char *told_by;      // a special token that the tokenizers of this family have, and those below it not
+    const char *end_of_turn;  // a special token, NULL: the text's end
+    enum { NO_BOS, BOS_ONCE, BOS_EVERY_TURN } bos;
+    bool trims;           // spaces around messages are dropped
+    const char *between;  // behind the token that ended an answer
+    const char *with_system, *alone;
+} Family;
+
+// ChatML (Qwen, SmolLM), Llama 3, Phi-3, Mistral, Llama 2. SmolLM 3 has Llama 3's tokens, too, and does not use them.
+static const Family families[] = {
+    {"<|im_start|>", "<|im_end|>", NO_BOS, false, "\n",
+     "{<|im_start|>}system\n&{<|im_end|>}\n{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n",
+     "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
+    {"<|start_header_id|>", "<|eot_id|>", BOS_ONCE, true, "",
+     "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}{<|start_header_id|>}user{<|end_header_id|>}\n\n$"
+     "{<|eot_id|>}{<|start_header_id|>}assistant{<|end_header_id|>}\n\n",
+     "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}{<|start_header_id|>}assistant{<|end_header_id|>}"
+     "\n\n"},
+    {"<|assistant|>", "<|end|>", BOS_ONCE, false, "\n",
+     "{<|system|>}\n&{<|end|>}\n{<|user|>}\n${<|end|>}\n{<|assistant|>}\n",
+     "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
+    {"[INST]", NULL, BOS_ONCE, false, "", "{[INST]}&\n\n${[/INST]}", "{[INST]}${[/INST]}"},
+    {NULL, NULL, BOS_EVERY_TURN, false, "", "[INST] <<SYS>>\n&\n<</SYS>>\n\n$ [/INST]", "[INST] $ [/INST]"},
+};
+
+// Ids that grow, and the text up to the next special token. What adds to them is false with the reason in err.
 typedef struct {
     const Tokenizer *tokenizer;
     char *text;
-    size_t capacity, n;  // of text, of ids
+    size_t n_text, n;  // of text, of ids
     int32_t *ids;
+    int special;  // the special token that was added last, -1: none
     Error *err;
 } Turn;
 
@@ -25,53 +56,73 @@ static bool add(Turn *t, const int32_t *ids, size_t n) {
     return true;
 }
 
-static bool add_id(Turn *t, int id) { return id < 0 || add(t, &(int32_t){id}, 1); }
-static bool add_special(Turn *t, const char *spelling) { return add_id(t, tokenizer_special(t->tokenizer, spelling)); }
+static bool add_special(Turn *t, int id) {
+    t->special = id;
+    return id < 0 || add(t, &(int32_t){id}, 1);
+}
 
-static bool add_text(Turn *t, const char *text, size_t length) {
-    size_t n;
-    int32_t *ids = tokenizer_encode(t->tokenizer, text, length, &n, t->err);
+// Encodes the text so far, without the spaces that belong to the special token before it.
+static bool end_text(Turn *t) {
+    const char *text = t->text;
+    size_t left = t->n_text, n;
+    t->n_text = 0;
+    while (left > 0 && tokenizer_takes_spaces(t->tokenizer, t->special) &&
+           unicode_class(utf8_decode(text, left, &n)) == CLASS_SPACE) {
+        text += n;
+        left -= n;
+    }
+    if (left == 0) return true;
+    int32_t *ids = tokenizer_encode(t->tokenizer, text, left, &n, t->err);
     bool ok = ids && add(t, ids, n);
     free(ids);
     return ok;
 }
 
-int chat_end_of_turn(const Tokenizer *tokenizer) { return tokenizer_special(tokenizer, "<|eot_id|>"); }
-
-// Llama 2: <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s><s>[INST] user [/INST] ...
-static bool add_llama2(Turn *t, const char *system_prompt, const char *user) {
-    if (system_prompt[0])
-        snprintf(t->text, t->capacity, "[INST] <<SYS>>\n%s\n<</SYS>>\n\n%s [/INST]", system_prompt, user);
-    else snprintf(t->text, t->capacity, "[INST] %s [/INST]", user);
-    return add_id(t, tokenizer_bos(t->tokenizer)) && add_text(t, t->text, strlen(t->text));
-}
-
-// One message of Llama 3's, without its end: <|start_header_id|>role<|end_header_id|>\n\ntext, trimmed as in the
-// published template. The special tokens are put in as ids; their spelling is text, so no prompt can forge a turn.
-static bool add_llama3(Turn *t, const char *role, const char *text) {
+static void put(Turn *t, const char *text, bool trim) {
     static const char spaces[] = " \t\r\n\v\f";
-    snprintf(t->text, t->capacity, "\n\n%s", text + strspn(text, spaces));
-    size_t length = strlen(t->text);
-    while (length > 2 && strchr(spaces, t->text[length - 1])) length--;
-    return add_special(t, "<|start_header_id|>") && add_text(t, role, strlen(role)) &&
-           add_special(t, "<|end_header_id|>") && add_text(t, t->text, length);
+    if (trim) text += strspn(text, spaces);
+    size_t length = strlen(text);
+    while (trim && length > 0 && strchr(spaces, text[length - 1])) length--;
+    memcpy(t->text + t->n_text, text, length);
+    t->n_text += length;
 }
 
-static bool add_turn(Turn *t, bool first, const char *system_prompt, const char *user, int before) {
-    if (!add_id(t, before)) return false;
-    if (tokenizer_special(t->tokenizer, "<|start_header_id|>") < 0) return add_llama2(t, system_prompt, user);
-    int end = chat_end_of_turn(t->tokenizer);
-    return (!first || add_id(t, tokenizer_bos(t->tokenizer))) &&
-           (!system_prompt[0] || (add_llama3(t, "system", system_prompt) && add_id(t, end))) &&
-           add_llama3(t, "user", user) && add_id(t, end) && add_llama3(t, "assistant", "");
+static bool add_template(Turn *t, const Family *f, const char *template, const char *system_prompt, const char *user) {
+    for (const char *at = template; *at; at++) {
+        if (*at == '&') put(t, system_prompt, f->trims);
+        else if (*at == '$') put(t, user, f->trims);
+        else if (*at != '{') t->text[t->n_text++] = *at;
+        else {
+            char name[32];
+            int length = (int)strcspn(at, "}") - 1;
+            snprintf(name, sizeof name, "%.*s", length, at + 1);
+            at += length + 1;
+            if (!end_text(t) || !add_special(t, tokenizer_special(t->tokenizer, name))) return false;
+        }
+    }
+    return end_text(t);
+}
+
+static const Family *family_of(const Tokenizer *tokenizer) {
+    const Family *f = families;
+    while (f->told_by && tokenizer_special(tokenizer, f->told_by) < 0) f++;
+    return f;
+}
+
+int chat_end_of_turn(const Tokenizer *tokenizer) {
+    const Family *f = family_of(tokenizer);
+    return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;
 }
 
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
                    int *n, Error *err) {
-    if (!first) system_prompt = "";
-    Turn t = {.tokenizer = tokenizer, .capacity = strlen(system_prompt) + strlen(user) + 64, .err = err};
-    t.text = alloc_array(t.capacity, 1, "a turn", err);
-    bool ok = t.text && add_turn(&t, first, system_prompt, user, before);
+    const Family *f = family_of(tokenizer);
+    const char *template = first && system_prompt[0] ? f->with_system : f->alone;
+    Turn t = {.tokenizer = tokenizer, .err = err};
+    t.text = alloc_array(strlen(system_prompt) + strlen(user) + strlen(template) + 1, 1, "a turn", err);
+    bool bos = f->bos == BOS_EVERY_TURN || (f->bos == BOS_ONCE && first);
+    bool ok = t.text && add_special(&t, before) && (first || add_template(&t, f, f->between, "", "")) &&
+              (!bos || add_special(&t, tokenizer_bos(tokenizer))) && add_template(&t, f, template, system_prompt, user);
     if (ok && !t.ids) ok = fail(err, "the turn is empty");
     free(t.text);
     *n = (int)t.n;

@@ -8,6 +8,7 @@ int chat_end_of_turn(const Tokenizer *tokenizer);
 
 // The ids of one turn of the user, up to where the model answers, in memory that the caller frees. system_prompt is for
 // the first turn and may be empty; `before` is the token that ended the last answer and has not been read yet, or -1.
-// Families: Llama 3 when the tokenizer has its <|start_header_id|>, else Llama 2. NULL with the reason.
+// Families: ChatML (Qwen, SmolLM), Llama 3, Phi-3 and Mistral when the tokenizer has their special tokens, else
+// Llama 2. NULL with the reason.
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
                    int *n, Error *err);

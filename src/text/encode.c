@@ -40,7 +40,7 @@ typedef struct {
     size_t capacity, n_pairs;
     uint32_t *left_lengths;  // of each piece marked unused, seen as a pair: the length of its left half
     int32_t *ids;
-    size_t n_ids;
+    size_t n_ids, ids_capacity;
 } Encoder;
 
 // ---- Merging ----
@@ -253,8 +253,8 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
 static bool encode_text(Encoder *e, char *text, size_t at, size_t end, Error *err) {
     const Tokenizer *t = e->tokenizer;
     while (at < end) {
-        const Piece *added;
-        size_t part_end = find_user_defined(t, text, at, end, &added);
+        const Piece *added = NULL;
+        size_t part_end = t->head.flags & BY_PARTS ? end : find_user_defined(t, text, at, end, &added);
         bool prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;  // one for each part, here
         if (prefix && at < part_end && text[at] != ' ') text[--at] = ' ';
         for (size_t n; at < part_end; at += n) {
@@ -268,19 +268,48 @@ static bool encode_text(Encoder *e, char *text, size_t at, size_t end, Error *er
     return true;
 }
 
-int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
-    Encoder e = {.tokenizer = t};
-    bool bytelevel = t->head.kind == BYTELEVEL, ok = false;
-    size_t n = *n_ids = 0;
-    if (length == 0) return alloc_array(1, sizeof *e.ids, "token ids", err);
+static bool make_room(Encoder *e, size_t more, Error *err) {
+    int32_t *ids = grow(e->ids, &e->ids_capacity, e->n_ids + more, sizeof *ids, "token ids", err);
+    if (ids) e->ids = ids;
+    return ids;
+}
+
+// Adds the ids of a stretch of text that is put in order as a whole.
+static bool encode_stretch(Encoder *e, const char *text, size_t length, Error *err) {
+    const Tokenizer *t = e->tokenizer;
+    bool bytelevel = t->head.kind == BYTELEVEL;
+    size_t n;
     char *normal = normalize(t, text, length, &n, err);
+    if (normal && t->head.flags & NFC) {
+        char *composed = nfc(t, normal, &n, err);
+        free(normal);
+        normal = composed;
+    }
     // A token covers a byte or more, but a space that has none is written with three, and a byte-level tokenizer may
     // add one to every part. There is room for one more, which tokenizer_encode_prompt takes.
     size_t per_byte = bytelevel ? (t->head.flags & DUMMY_PREFIX ? 2 : 1) : find_id(t, " ", 1) < 0 ? 3 : 1;
-    if (normal) e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
-    if (e.left_lengths) e.ids = alloc_array(n + 1, per_byte * sizeof *e.ids, "token ids", err);
-    if (e.ids) ok = encode_text(&e, normal, bytelevel ? 1 : 0, n, err);
+    bool ok = normal && make_room(e, per_byte * (n + 1), err) && encode_text(e, normal, bytelevel ? 1 : 0, n, err);
     free(normal);
+    return ok;
+}
+
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
+    Encoder e = {.tokenizer = t};
+    e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
+    bool ok = e.left_lengths && make_room(&e, 1, err);
+    for (size_t at = 0, n; ok && at < length;) {
+        const Piece *added = NULL;
+        size_t end = t->head.flags & BY_PARTS ? find_user_defined(t, text, at, length, &added) : length;
+        if (end > at) ok = encode_stretch(&e, text + at, end - at, err);
+        at = end;
+        if (!ok || !added) continue;
+        ok = make_room(&e, 2, err);
+        if (ok) e.ids[e.n_ids++] = added->id;
+        at += added->length;
+        while (added->takes_spaces && at < length &&
+               unicode_class(utf8_decode(text + at, length - at, &n)) == CLASS_SPACE)
+            at += n;
+    }
     free(e.left_lengths);
     free(e.symbols);
     *n_ids = e.n_ids;

@@ -40,17 +40,32 @@ static int by_probability(const void *a, const void *b) {
     return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
 
-// Puts the nucleus of the probabilities x in their place, likeliest first: the fewest tokens that exceed p. Those below
-// (1 - p) / (n - 1) cannot be in it and are not sorted. Returns how many it has, and their sum.
-static int keep_nucleus(const Sampler *s, float *x, float *sum) {
+// Puts the likeliest of the probabilities x in their place, in order: at most top_k, of these the fewest whose share
+// exceeds top_p, of these what is min_p times as likely as the first. What is below the cutoff cannot be among them and
+// is not sorted. Returns how many are kept, and their sum.
+static int keep_likeliest(const Sampler *s, float *x, float *sum) {
     Candidate *c = s->candidates;
-    float cutoff = (1 - s->top_p) / (float)(s->vocab_size - 1);
+    const bool by_share = s->top_p > 0 && s->top_p<1, by_number = s->top_k> 0 && s->top_k < s->vocab_size;
+    const float greatest = max_of(x, s->vocab_size), least = s->min_p * greatest;
+    float cutoff = by_number ? greatest : by_share ? (1 - s->top_p) / (float)(s->vocab_size - 1) : 0, total = 1;
     int n = 0, kept = 0;
+    while (by_number && n < s->top_k && cutoff > 0) {
+        cutoff /= 8;
+        n = 0;
+        for (int i = 0; i < s->vocab_size; i++) n += x[i] >= cutoff;
+    }
+    if (!by_number) cutoff = fmaxf(cutoff, least);
+    n = 0;
     for (int i = 0; i < s->vocab_size; i++)
         if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
     qsort(c, n, sizeof *c, by_probability);
+    if (by_number) {
+        n = n < s->top_k ? n : s->top_k;
+        total = 0;
+        for (int i = 0; i < n; i++) total += c[i].probability;
+    }
     *sum = 0;
-    while (kept < n && *sum <= s->top_p) {
+    while (kept < n && c[kept].probability >= least && (!by_share || *sum <= s->top_p * total)) {
         x[kept] = c[kept].probability;
         *sum += x[kept++];
     }
@@ -65,10 +80,10 @@ int sampler_next(Sampler *s, float *x) {
     scale_by(x, sharpness, n);
     float total = exp_and_sum(x, n, max_of(x, n)), share = random_share(&s->state);
     scale_by(x, 1 / total, n);
-    bool from_nucleus = s->top_p > 0 && s->top_p < 1 && n > 1;
-    int kept = from_nucleus ? keep_nucleus(s, x, &sum) : n;
+    bool from_few = n > 1 && ((s->top_p > 0 && s->top_p < 1) || s->min_p > 0 || (s->top_k > 0 && s->top_k < n));
+    int kept = from_few ? keep_likeliest(s, x, &sum) : n;
     if (kept == 0) return likeliest(x, n);
     float reach = x[0];
     while (i < kept - 1 && share * sum >= reach) reach += x[++i];
-    return from_nucleus ? s->candidates[i].token : i;
+    return from_few ? s->candidates[i].token : i;
 }

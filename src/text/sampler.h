@@ -1,4 +1,4 @@
-// From logits to the next token: greedy, by temperature, or from the nucleus of the likeliest (top-p).
+// From logits to the next token: greedy, by temperature, or from the likeliest alone (top-k, top-p, min-p).
 #pragma once
 
 #include "../util.h"
@@ -6,9 +6,11 @@
 typedef struct {
     int vocab_size;
     float temperature;             // 0: always the likeliest token
-    float top_p;                   // sample from the smallest set whose probabilities exceed this; 0 or 1: from all
+    int top_k;                     // sample from so many of the likeliest; 0: from all. May be set after sampler_init
+    float top_p;                   // of these, from the smallest set whose share exceeds this; 0 or 1: from all
+    float min_p;                   // of these, from those so many times as likely as the likeliest; may be set, too
     uint64_t state;                // of the random numbers, not 0
-    struct Candidate *candidates;  // scratch memory of top-p: vocab_size
+    struct Candidate *candidates;  // scratch memory: vocab_size
 } Sampler;
 
 // temperature is 0 or more, top_p from 0 to 1, seed not 0. False with the reason when memory runs out; sampler_free is

@@ -10,6 +10,9 @@
 //     (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
 //     \s*[\r\n]+|\s+(?!\S)|\s+
 //
+//   Qwen 2
+//     as Llama 3, with \p{N} in place of \p{N}{1,3}
+//
 //   Digits, then GPT-2
 //     \p{N} first, and GPT-2's for what lies between
 #include "unicode.h"
@@ -84,14 +87,14 @@ static size_t gpt2_word(Text text) {
     return c.class == CLASS_SPACE || c.class == CLASS_END ? spaces(text, false) : skip_class(text, c.end, c.class);
 }
 
-static size_t llama3_word(Text text) {
+static size_t llama3_word(Text text, bool threes) {
     size_t n = contraction(text, true);
     if (n > 0) return n;
     Char first = char_at(text, 0), second = char_at(text, first.end);
     if (first.class == CLASS_LETTER) return skip_class(text, first.end, CLASS_LETTER);
     if (first.class == CLASS_NUMBER) {
         Char third = second.class == CLASS_NUMBER ? char_at(text, second.end) : first;
-        return third.class == CLASS_NUMBER ? third.end : second.end;
+        return !threes ? first.end : third.class == CLASS_NUMBER ? third.end : second.end;
     }
     if (second.class == CLASS_LETTER && !is_newline(first.code)) return skip_class(text, second.end, CLASS_LETTER);
     Char c = first.code == ' ' ? second : first;
@@ -103,7 +106,7 @@ static size_t llama3_word(Text text) {
 
 size_t split_word(int split, const char *bytes, size_t n) {
     Text text = {bytes, n, split == SPLIT_DIGITS_GPT2};
-    if (split == SPLIT_LLAMA3) return llama3_word(text);
+    if (split == SPLIT_LLAMA3 || split == SPLIT_QWEN2) return llama3_word(text, split == SPLIT_LLAMA3);
     if (split == SPLIT_GPT2) return gpt2_word(text);
     Char c = char_at((Text){bytes, n, false}, 0);
     return c.class == CLASS_NUMBER ? c.end : gpt2_word(text);

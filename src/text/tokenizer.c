@@ -73,6 +73,7 @@ void tokenizer_free(Tokenizer *t) {
     unmap_file(&t->file);
     free(t->vocabulary.pieces);
     free(t->merges.pieces);
+    free(t->rules.pieces);
     free(t);
 }
 
@@ -84,6 +85,8 @@ bool tokenizer_is_end(const Tokenizer *t, int id) {
         if (t->eos_ids[i] == id) return true;
     return false;
 }
+
+bool tokenizer_takes_spaces(const Tokenizer *t, int id) { return id >= 0 && t->vocabulary.pieces[id].takes_spaces; }
 
 int tokenizer_special(const Tokenizer *t, const char *spelling) {
     size_t length = strlen(spelling);

@@ -21,6 +21,8 @@ int tokenizer_vocab_size(const Tokenizer *tokenizer);
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 
+bool tokenizer_takes_spaces(const Tokenizer *tokenizer, int id);  // spaces behind it are not read; -1: false
+
 // The id of the control token with this spelling ("<|eot_id|>"), which no text is ever encoded to; -1: none.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 

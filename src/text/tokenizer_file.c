@@ -58,12 +58,14 @@ static bool assume_llama2(Tokenizer *t, const char *path, Error *err) {
 }
 
 static size_t head_size(const TrailerHead *head) {
-    return head->kind == BYTELEVEL ? sizeof *head : offsetof(TrailerHead, split);
+    if (head->kind != BYTELEVEL) return offsetof(TrailerHead, split);
+    return head->flags & NFC ? sizeof *head : offsetof(TrailerHead, n_rules);
 }
 
 static size_t trailer_size(const TrailerHead *head, size_t n_tokens) {
-    size_t n_eos = head->n_eos, n_merges = head->kind == BYTELEVEL ? head->n_merges : 0;
-    return head_size(head) + 4 * n_eos + n_tokens + 12 * n_merges;
+    size_t size = head_size(head), n_eos = head->n_eos;
+    size_t n_merges = head->kind == BYTELEVEL ? head->n_merges : 0, n_rules = size == sizeof *head ? head->n_rules : 0;
+    return size + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
 }
 
 // Whether the rest of the file is the trailer of n_tokens tokens. *head is what a trailer would begin with, zeros past
@@ -82,21 +84,27 @@ static bool check_range(const char *path, const char *what, long value, long low
 
 static bool check_head(const TrailerHead *head, const char *path, int last_id, Error *err) {
     bool bytelevel = head->kind == BYTELEVEL;
-    uint32_t known = DUMMY_PREFIX | (bytelevel ? IGNORE_MERGES : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED);
+    uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
+    uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
     return check_range(path, "kind of tokenizer", head->kind, 0, BYTELEVEL, err) &&
            (!(head->flags & ~known) ||
             fail(err, "%s: unknown flags (found %u, expected a sum of %u)", path, head->flags, known)) &&
            check_range(path, "bos_id", head->bos_id, -1, last_id, err) &&
            check_range(path, "unk_id", head->unk_id, -1, bytelevel ? -1 : last_id, err) &&
            check_range(path, "number of end tokens", head->n_eos, 0, MAX_EOS, err) &&
-           (!bytelevel || (check_range(path, "split pattern", head->split, 1, LAST_SPLIT, err) &&
-                           check_range(path, "number of merges", head->n_merges, 0, MAX_MERGES, err)));
+           (!bytelevel ||
+            (check_range(path, "split pattern", head->split, 1, LAST_SPLIT, err) &&
+             check_range(path, "number of merges", head->n_merges, 0, MAX_MERGES, err) &&
+             (!(head->flags & NFC) || check_range(path, "number of NFC rules", head->n_rules, 0, MAX_MERGES, err))));
 }
 
 static bool read_types(Tokenizer *t, const char *path, const uint8_t *types, Error *err) {
     for (int id = 0; id < t->vocab_size; id++) {
-        if (!check_range(path, "type of a token", types[id], NORMAL, BYTE, err)) return false;
-        t->vocabulary.pieces[id].type = types[id];
+        int type = types[id] & ~TAKES_SPACES;
+        if (type != CONTROL && type != USER_DEFINED) type = types[id];
+        if (!check_range(path, "type of a token", type, NORMAL, BYTE, err)) return false;
+        t->vocabulary.pieces[id].type = (uint8_t)type;
+        t->vocabulary.pieces[id].takes_spaces = types[id] != type;
         if (types[id] == BYTE && !make_byte(&t->vocabulary.pieces[id]))
             return fail(err, "%s: byte token %d does not spell its byte (expected <0x00> to <0xFF>)", path, id);
         if (t->head.kind == BYTELEVEL && (types[id] == BYTE || types[id] == UNKNOWN))
@@ -123,15 +131,29 @@ static bool read_merge(const Tokenizer *t, const char *path, const uint8_t *at, 
     return true;
 }
 
-static bool read_merges(Tokenizer *t, const char *path, const uint8_t *at, int n_merges, Error *err) {
-    if (!index_alloc(&t->merges, n_merges, "merges", err)) return false;
-    for (int i = 0; i < n_merges; i++, at += 12)
-        if (!read_merge(t, path, at, i, err)) return false;
-    for (int i = 0; i < n_merges; i++) {
-        const char *ids = t->merges.pieces[i].bytes;
-        int32_t found = index_add(&t->merges, hash_ids(read_i32(ids), read_i32(ids + 4)), i);
-        if (found < 0) return fail(err, "%s: merge %d collides with too many others", path, i);
-        if (found != i) return fail(err, "%s: merge %d is of the same pair as merge %d", path, i, found);
+// Reads rule number i of NFC: a character, another one or what is asked of the first, and the answer.
+static bool read_rule(const Tokenizer *t, const char *path, const uint8_t *at, int i, Error *err) {
+    int32_t values[3] = {read_i32(at), read_i32(at + 4), read_i32(at + 8)}, last = 0x10FFFF;
+    bool good = values[0] > 0 && values[1] >= RULE_CLASS && values[2] > 0;
+    for (int k = 0; k < 3; k++) good = good && values[k] <= last && (values[k] < 0xD800 || values[k] > 0xDFFF);
+    if (!good || (values[1] == RULE_CLASS && values[2] > 255))
+        return fail(err, "%s: NFC rule %d is impossible (found %d, %d, %d)", path, i, values[0], values[1], values[2]);
+    t->rules.pieces[i] = (Piece){.bytes = (const char *)at, .length = 8, .id = values[2]};
+    return true;
+}
+
+typedef bool ReadTriple(const Tokenizer *t, const char *path, const uint8_t *at, int i, Error *err);
+
+// Reads n triples of which the first two numbers are a key, into an index.
+static bool read_triples(Tokenizer *t, const char *path, const char *what, const uint8_t *at, int n, Index *index,
+                         Error *err) {
+    ReadTriple *read = index == &t->merges ? read_merge : read_rule;
+    if (!index_alloc(index, n, what, err)) return false;
+    for (int i = 0; i < n; i++, at += 12) {
+        if (!read(t, path, at, i, err)) return false;
+        int32_t found = index_add(index, hash_ids(read_i32(at), read_i32(at + 4)), i);
+        if (found < 0) return fail(err, "%s: %s %d collides with too many others", path, what, i);
+        if (found != i) return fail(err, "%s: %s %d is of the same pair as %s %d", path, what, i, what, found);
     }
     return true;
 }
@@ -150,7 +172,11 @@ static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, cons
         if (!check_range(path, "end token", t->eos_ids[i], 0, last_id, err)) return false;
     }
     if (!read_types(t, path, at, err)) return false;
-    return head->kind != BYTELEVEL || read_merges(t, path, at + t->vocab_size, head->n_merges, err);
+    at += t->vocab_size;
+    return head->kind != BYTELEVEL ||
+           (read_triples(t, path, "merge", at, head->n_merges, &t->merges, err) &&
+            (!(head->flags & NFC) ||
+             read_triples(t, path, "NFC rule", at + 12 * (size_t)head->n_merges, head->n_rules, &t->rules, err)));
 }
 
 // Reads the whole file. It does not say how many tokens it holds: they go on to its end, or to a trailer that fits

@@ -6,6 +6,8 @@
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
 enum { SENTENCEPIECE, BYTELEVEL };                                  // kinds of tokenizers
 enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, HIDE_UNUSED = 16 };  // flags
+enum { BY_PARTS = 32, NFC = 64 };                                                                            // flags
+enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
 enum { MAX_EOS = 8 };
 
 // A token with the bytes that it is found by: its spelling, or, for a merge, the ids of the two tokens that become it.
@@ -16,6 +18,7 @@ typedef struct {
     uint16_t length;
     uint8_t type;
     char byte;  // of a byte token: what it stands for
+    bool takes_spaces;
 } Piece;
 
 // A hash index from bytes to pieces.
@@ -31,6 +34,7 @@ typedef struct {
     int32_t bos_id, unk_id;  // -1: none
     uint32_t n_eos;
     uint32_t split, n_merges;  // only of a byte-level tokenizer; the pattern: see unicode.h
+    uint32_t n_rules;          // only with NFC
 } TrailerHead;
 
 struct Tokenizer {
@@ -40,9 +44,18 @@ struct Tokenizer {
     int32_t eos_ids[MAX_EOS], byte_ids[256];  // byte_ids: the token of each byte, -1: none
     Index vocabulary;                         // its pieces are all tokens, by their ids
     Index merges;                             // of a byte-level tokenizer
+    Index rules;                              // of NFC, see nfc
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
 };
+
+// A rule of NFC is found by a character and another, and gives the one that they are together; or by a character and
+// one of these.
+typedef enum { RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what the character is made of
+
+// The text of *length bytes of UTF-8 in Normalization Form C, in memory that the caller frees, and its new length. NULL
+// with the reason when memory runs out.
+char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err);
 
 // Reads the whole file into a Tokenizer with its file and vocab_size, but does not make the tokens findable.
 bool read_vocabulary(Tokenizer *t, const char *path, Error *err);

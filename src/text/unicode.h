@@ -18,7 +18,7 @@ enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
 int unicode_class(uint32_t code);
 
 // The split patterns by their numbers in tokenizer.bin: the libraries' regexes, which stand in split.c.
-enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, LAST_SPLIT = SPLIT_DIGITS_GPT2 };
+enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, LAST_SPLIT = SPLIT_QWEN2 };
 
 // The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
 size_t split_word(int split, const char *text, size_t n);

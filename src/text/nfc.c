@@ -1,0 +1,118 @@
+// Unicode's Normalization Form C, in which Qwen's tokenizers put a text before they cut it: characters are taken apart,
+// marks brought into the order of their classes, and what has a character of its own put together again (Unicode
+// Standard Annex 15). The rules are the tokenizer file's (docs/format.md); Korean syllables follow from arithmetic.
+#include <stdlib.h>
+
+#include "tokenizer_private.h"
+#include "unicode.h"
+
+// Korean syllables: 19 leading consonants, 21 vowels, 27 trailing consonants or none.
+enum {
+    SYLLABLES = 0xAC00,
+    LEADS = 0x1100,
+    VOWELS = 0x1161,
+    TRAILS = 0x11A7,
+    N_LEADS = 19,
+    N_VOWELS = 21,
+    N_TRAILS = 28
+};
+
+enum { FIRST_MARK = 0x300 };  // all characters below it stay as they are, and nothing before them joins them
+
+// A character with its class and its place, so that the order of numbers is the order of marks.
+typedef uint64_t Item;
+static Item item(uint32_t class, size_t place, uint32_t code) { return (Item) class << 53 | place << 21 | code; }
+static uint32_t code_of(Item x) { return x & 0x1FFFFF; }
+static uint32_t class_of(Item x) { return x >> 53; }
+
+// What the rules say of a character and another, or one of RuleKind; `otherwise` when they say nothing.
+static uint32_t rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
+    const int32_t pair[] = {(int32_t)code, key};
+    const Piece *found = index_find(&t->rules, hash_ids(code, key), (const char *)pair, sizeof pair);
+    return found ? (uint32_t)found->id : otherwise;
+}
+
+// Adds what a character is made of, at most 4 others. Returns the new number of items.
+static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
+    uint32_t syllable = code - SYLLABLES, parts[4] = {code};
+    int n_parts = 1;
+    if (syllable < N_LEADS * N_VOWELS * N_TRAILS) {
+        parts[0] = LEADS + syllable / (N_VOWELS * N_TRAILS);
+        parts[1] = VOWELS + syllable / N_TRAILS % N_VOWELS;
+        parts[2] = TRAILS + syllable % N_TRAILS;
+        n_parts = parts[2] == TRAILS ? 2 : 3;
+    } else {
+        for (uint32_t part, i = 0; i < 4 && (part = rule(t, code, RULE_PART - (int)i, 0)) != 0; n_parts = (int)++i)
+            parts[i] = part;
+    }
+    for (int i = 0; i < n_parts; i++, n++) items[n] = item(rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
+    return n;
+}
+
+// The character that two are together, 0: none.
+static uint32_t join(const Tokenizer *t, uint32_t a, uint32_t b) {
+    uint32_t syllable = a - SYLLABLES;
+    if (a - LEADS < N_LEADS && b - VOWELS < N_VOWELS)
+        return SYLLABLES + ((a - LEADS) * N_VOWELS + (b - VOWELS)) * N_TRAILS;
+    if (syllable < N_LEADS * N_VOWELS * N_TRAILS && syllable % N_TRAILS == 0 && b - TRAILS - 1 < N_TRAILS - 1)
+        return a + (b - TRAILS);
+    return rule(t, a, (int32_t)b, 0);
+}
+
+static int by_order(const void *a, const void *b) {
+    Item x = *(const Item *)a, y = *(const Item *)b;
+    return (x > y) - (x < y);
+}
+
+// Marks in order, each run of them by itself; then each joined to the last character that is no mark, unless a mark of
+// its own or a higher class stands between. Returns how many items are left.
+static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
+    size_t kept = 0, base = n;
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && class_of(items[end]) > 0;) end++;
+        if (end > i + 1) qsort(items + i, end - i, sizeof *items, by_order);
+        end += end == i;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool next = base < kept && (kept == base + 1 || class_of(items[kept - 1]) < class_of(items[i]));
+        uint32_t joined = next ? join(t, code_of(items[base]), code_of(items[i])) : 0;
+        if (joined) items[base] = joined;
+        if (!joined && class_of(items[i]) == 0) base = kept;
+        if (!joined) items[kept++] = items[i];
+    }
+    return kept;
+}
+
+static size_t put_utf8(char *out, uint32_t code) {
+    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(n == 1 ? code : (0xF00 >> n & 0xFF) | code);
+    return n;
+}
+
+char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
+    static const char what[] = "text to encode";
+    size_t n = *length, n_out = 0, capacity = 0, item_capacity = 0, n_bytes;
+    char *out = NULL, *grown = NULL;
+    Item *items = NULL, *more = NULL;
+    for (size_t at = 0, end; at < n; at = end) {  // a character, and all behind it that may belong to it
+        size_t n_codes = 1, n_items = 0;
+        utf8_decode(text + at, n - at, &n_bytes);
+        for (end = at + n_bytes; end < n && utf8_decode(text + end, n - end, &n_bytes) >= FIRST_MARK; n_codes++)
+            end += n_bytes;
+        more = grow(items, &item_capacity, 4 * n_codes, sizeof *items, what, err);
+        if (more) items = more;
+        grown = more ? grow(out, &capacity, n_out + 16 * n_codes, 1, what, err) : NULL;
+        if (grown) out = grown;
+        else break;
+        for (; at < end; at += n_bytes)
+            n_items = take_apart(t, utf8_decode(text + at, end - at, &n_bytes), items, n_items);
+        n_items = put_together(t, items, n_items);
+        for (size_t i = 0; i < n_items; i++) n_out += put_utf8(out + n_out, code_of(items[i]));
+    }
+    free(items);
+    *length = n_out;
+    if (grown) return out;
+    free(out);
+    return NULL;
+}

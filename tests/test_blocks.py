@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""ggml's blocks: every value against blocks.py, a second derivation, and against what ggml's own quantizer and
+dequantizer made (tests/golden/blocks.json); models of them against the plain transformer; GGUF files of every type,
+whole and in parts; ../shared/golden_gguf where it is there."""
+
+import array
+import json
+import math
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+
+import blocks
+import reference
+import source_writers as w
+from common import (BLOCK_MODELS, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config, good, in_work,
+                    main, perplexity, random_ids, random_weights, read, run, shapes, skip, write, write_model)
+from source_writers import STRING, U32, Place
+
+SCALES = {'typical': None, 'zero': 0.0, 'negative zero': -0.0, 'subnormal': 6e-8, 'subnormals': -1.7e-5,
+          'one': 1.0, 'largest': -65504.0, 'infinity': math.inf, 'NaN': math.nan}
+FLOAT_MAX = 3.4028234663852886e38
+
+
+def widened(kind, data, what):
+    """The floats that the program has for a row of blocks, by both of its builds."""
+    values, size, _ = blocks.HALVES[kind]
+    answers = []
+    for build in ('same', 'sanitized'):
+        program = compiled('tests/test_blocks.c', build)
+        if program:
+            result = run(kind, len(data) // size * values, stdin=data, program=program)
+            check(result.status == 0, '%s, %s' % (what, build), result)
+            answers.append(result.raw)
+    check(answers[0] == answers[-1], what + ': the sanitized build has the same bits')
+    return array.array('f', answers[0])
+
+
+def compare(kind, data, what):
+    """Within rounding: the product and the sum are made in float32."""
+    found, wrong, at = widened(kind, data, what), [], 0
+    size = blocks.HALVES[kind][1]
+    for block in range(0, len(data), size):
+        for scale, q, offset in blocks.values_of(kind, data[block:block + size]):
+            expected, x = scale * q + offset, found[at]
+            finite = math.isfinite(scale) and math.isfinite(offset) and abs(expected) <= FLOAT_MAX
+            near = abs(x - expected) <= 1.3e-7 * (abs(scale * q) + abs(offset)) + 1.5e-45 if finite else True
+            if math.isfinite(x) != finite or not near:
+                wrong.append((at, x, expected))
+            at += 1
+    check(at == len(found) and not wrong, what, (len(wrong), wrong[:3]))
+
+
+def test_values():
+    """Random bytes, with scales of every kind; a row of blocks that are zeros or ones throughout."""
+    for kind, (values, size, places) in blocks.HALVES.items():
+        rng = random.Random(kind)
+        count = 512 // values
+        for name, scale in SCALES.items():
+            if places or name in ('typical', 'one'):  # MXFP4's scales have no float16: all 256 are tried below
+                compare(kind, blocks.random_blocks(kind, count, rng, scale), '%s, scales %s' % (kind, name))
+        for byte in (0, 0x0f, 0x80, 0xff):
+            compare(kind, bytes([byte]) * size * 2, '%s of bytes %d' % (kind, byte))
+    rng = random.Random(5)
+    compare('MXFP4', b''.join(bytes([e]) + bytes(rng.getrandbits(8) for _ in range(16)) for e in range(256)),
+            'MXFP4 at every scale')
+
+
+def test_ggml():
+    """256 values of each type, quantized and widened by ggml (commit d99724f2): the same to the last bit."""
+    with open(os.path.join(GOLDEN, 'blocks.json')) as file:
+        golden = json.load(file)
+    check(list(golden) == list(blocks.HALVES), 'ggml has every type', list(golden))
+    for kind, made in golden.items():
+        found, expected = widened(kind, bytes.fromhex(made['blocks']), kind), array.array('f', made['values'])
+        check(found == expected, "%s as ggml's dequantizer has it" % kind,
+              [(i, a, b) for i, (a, b) in enumerate(zip(found, expected)) if a != b][:3])
+
+
+def test_documented():
+    """docs/format.md's table has the numbers, names and sizes of blocks.py, which were compared with the program's."""
+    with open(os.path.join(ROOT, 'docs', 'format.md'), encoding='utf-8') as file:
+        rows = re.findall(r'^\| (\d+) \| (\w+) \| (\d+) \| (\d+): ', file.read(), re.M)
+    expected = [(blocks.NUMBERS[kind], kind, values, size) for kind, (values, size, _) in blocks.HALVES.items()]
+    check([(int(number), kind, int(values), int(size)) for number, kind, values, size in rows] == expected,
+          "docs/format.md's table of blocks", rows)
+
+
+# ---- models ---------------------------------------------------------------------------------------------------------
+
+def test_models():
+    """Of blocks in every mixture: against the plain transformer; on two threads; as q8 and q4."""
+    types = list(blocks.NUMBERS.values())
+    wide = dict(dim=256, hidden_dim=256, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=40)
+    models = {**BLOCK_MODELS, 'all types': config(**wide, types=[types[5 * i % 13] for i in range(16)]),
+              'one type': config(**dict(wide, n_layers=1), weight_type=blocks.NUMBERS['Q5_K'], version=4)}
+    for name, c in models.items():
+        path = in_work(name + '.bin')
+        stored = write_model(path, c, block_weights(c, random_weights(c, 4), 4))
+        ids = random_ids(40, c['vocab_size'], 8)
+        expected = reference.nll(c, stored, ids)
+        close(perplexity(path, ids, '--kv', 'f32'), expected, 1e-4, 'the naive reference, ' + name)
+        check(perplexity(path, ids, '--threads', 2) == perplexity(path, ids), name + ' on two threads')
+        plain = in_work('plain.bin')
+        write_model(plain, dict(c, weight_type=0, types=(), type_table=0, group_size=0, version=3), stored)
+        for kind in ('q8', 'q4'):
+            made = [in_work(kind + '-1.bin'), in_work(kind + '-2.bin')]
+            for source, out in zip((path, plain), made):
+                good(source, '--quantize', kind, out)
+            check(len(read(made[0])) == len(read(made[1])), '%s as %s is as long as from float32' % (name, kind))
+            a, b = (perplexity(out, ids, '--kv', 'f32') for out in made)
+            close([sum(a) / len(a)], [sum(b) / len(b)], 0.02, '%s as %s, and from float32' % (name, kind))
+
+
+def test_no_numbers():
+    """A scale that is infinite or NaN ends the run with the usual line."""
+    for kind, (values, size, places) in blocks.HALVES.items():
+        c = config(dim=256, hidden_dim=8, n_layers=2, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=8,
+                   types=[0] * 8 + [blocks.NUMBERS[kind]] + [0] * 7)  # wq of layer 1
+        weights = block_weights(c, random_weights(c, 6), 6)
+        ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(12, 8, 3))))
+        for number in (math.inf, -math.inf, math.nan):
+            data = bytearray(weights['wq.1'])
+            for block in range(len(data) // size):
+                if places:
+                    struct.pack_into('<e', data, block * size + places[0], number)
+                else:
+                    data[block * size] = 255
+            result = run(spoiled(c, weights, bytes(data)), '--ppl', ids, '--ids', '-n', 12)
+            check(result.status == 1 and 'NaN or infinity came out of layer 1' in result.err.splitlines()[-1],
+                  '%s with a scale of %s' % (kind, number), result)
+
+
+def spoiled(c, weights, data):
+    """The model with these blocks in place of layer 1's wq."""
+    write_model(in_work('whole.bin'), c, weights)
+    return write(in_work('spoiled.bin'), read(in_work('whole.bin')).replace(weights['wq.1'], data))
+
+
+# ---- GGUF -----------------------------------------------------------------------------------------------------------
+
+C = config(dim=256, hidden_dim=256, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=52)
+ALL = list(blocks.HALVES) + ['F32', 'F16', 'BF16']
+
+
+def mixture(c, first=0, seed=3):
+    """{name: (ggml's number, shape, bytes)} with a type of its own for each matrix; and the weights, and the types."""
+    tensors, stored, kinds, rng = {}, {}, [], random.Random(seed)
+    weights = w.exact_weights(c, seed)
+    for (name, shape, values), ours in zip(w.named(c, weights, w.GGUF, 'blk.%d.'), weights):
+        kind = ALL[(first + len(kinds)) % len(ALL)] if len(shape) == 2 else 'F32'
+        if kind in blocks.HALVES:
+            data = blocks.random_blocks(kind, len(values) // blocks.HALVES[kind][0], rng)
+            tensors[name] = blocks.GGML_NUMBERS[kind], shape, data
+            stored[ours] = array.array('f', blocks.decode(kind, data))
+        else:
+            tensors[name], stored[ours] = (w.TYPE_IDS[kind], shape, w.encoded(values, kind)), values
+        if len(shape) == 2:
+            kinds.append(kind)
+    return tensors, stored, kinds
+
+
+def same_as(what, place, c, tensors, stored):
+    """The bytes of every tensor are in model.bin, and it scores as the same model in float32."""
+    data, ids = read(place.out), random_ids(30, c['vocab_size'], 9)
+    check(all(values in data for _, _, values in tensors.values()), what + ': every tensor is moved as it is')
+    write_model(in_work('expected.bin'), c, stored)
+    close(perplexity(place.out, ids, '--kv', 'f32'), perplexity(in_work('expected.bin'), ids, '--kv', 'f32'), 1e-4,
+          'scores of ' + what)
+
+
+def test_gguf_types():
+    for first in (0, 9):
+        tensors, stored, kinds = mixture(C, first)
+        place, what = Place(), 'GGUF of types from %s on' % kinds[0]
+        if place.exported(what, place.put('a.gguf', w.gguf(w.gguf_settings(C), tensors))):
+            same_as(what, place, C, tensors, stored)
+            check(place.header()['version'] == 4 and all(kind in place.lines or kind in ('F32', 'F16', 'BF16')
+                                                         for kind in kinds), what + ' is said', place.lines)
+    small, stored = w.C, dict(w.WEIGHTS)
+    tensors = w.gguf_tensors(small, w.WEIGHTS, 'Q8_0', stored)
+    place = Place()
+    if place.exported('GGUF of Q8_0', place.put('a.gguf', w.gguf(w.gguf_settings(small), tensors))):
+        same_as('GGUF of Q8_0', place, small, tensors, stored)
+        header = place.header()
+        check((header['version'], header['weight_type']) == (4, blocks.NUMBERS['Q8_0']), 'Q8_0 stays Q8_0', header)
+
+
+def parts_of(place, settings, tensors, count, **changes):
+    """The paths of a GGUF file in parts: the settings in the first, with none of the tensors when there are many."""
+    names = list(tensors)
+    deals = [names[i::count] for i in range(count)] if count < 4 else [[]] + [names[i::count - 1]
+                                                                              for i in range(count - 1)]
+    paths = []
+    for i, mine in enumerate(deals):
+        split = {'split.no': (2, i), 'split.count': (2, count), 'split.tensors.count': (5, len(tensors))}
+        split.update(changes.get('part%d' % i, {}))
+        keys = {**(settings if i == 0 else {}), **{key: value for key, value in split.items() if value is not ...}}
+        paths.append(place.put('model-%05d-of-%05d.gguf' % (i + 1, count),
+                               w.gguf(keys, {name: tensors[name] for name in mine})))
+    return paths
+
+
+def test_parts():
+    settings = w.gguf_settings(C)
+    tensors, stored, _ = mixture(C, 4)
+    for count in (2, 3, 5):
+        place = Place()
+        for path in parts_of(place, settings, tensors, count):
+            what = 'GGUF in %d parts, given %s' % (count, os.path.basename(path))
+            if place.exported(what, path):
+                same_as(what, place, C, tensors, stored)
+    place = Place()
+    paths = parts_of(place, settings, tensors, 3)
+    os.rename(paths[0], os.path.join(place.source, 'other.gguf'))
+    place.refused('GGUF: a part under another name', '-00001-of-00003', os.path.join(place.source, 'other.gguf'))
+    place.refused('GGUF: the first part is missing', 'model-00001-of-00003.gguf', paths[1])
+    os.rename(os.path.join(place.source, 'other.gguf'), paths[0])
+    os.unlink(paths[2])
+    for path in paths[:2]:
+        place.refused('GGUF: the last part is missing', 'model-00003-of-00003.gguf', path)
+    for what, key, changes in (
+            ('a number twice', 'split.no', {'part1': {'split.no': (2, 0)}}),
+            ('no number', 'split.no', {'part1': {'split.no': ...}}),
+            ('another count', 'split.count', {'part2': {'split.count': (2, 4)}}),
+            ('no count', 'split.count', {'part1': {'split.count': ...}}),
+            ('another number of tensors', 'split.tensors.count', {'part1': {'split.tensors.count': (5, 7)}}),
+            ('a count in text', 'split.count', {'part0': {'split.count': (STRING, '3')}}),
+            ('no number of tensors', 'split.tensors.count', {'part0': {'split.tensors.count': ...}}),
+            ('fewer tensors', 'split.tensors.count', {'part%d' % i: {'split.tensors.count': (5, 99)}
+                                                      for i in range(3)})):
+        paths = parts_of(place, settings, tensors, 3, **changes)
+        place.refused('GGUF in parts: ' + what, key, paths[0])
+    paths = parts_of(place, settings, tensors, 3)
+    twice = dict(list(tensors.items())[:3])
+    place.put('model-00002-of-00003.gguf', w.gguf({'split.no': (2, 1), 'split.count': (2, 3), 'split.tensors.count':
+                                                   (5, len(tensors))}, twice))
+    place.refused('GGUF in parts: a tensor twice', 'another part', paths[0])
+    write(paths[1], read(paths[0])[:100])
+    place.refused('GGUF in parts: one cut short', 'model-00002-of-00003.gguf', paths[0])
+
+
+def test_golden_gguf():
+    folder = os.path.join(SHARED, 'golden_gguf')
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    if not names:
+        return skip('files of llama.cpp\'s quantizer (no ../shared/golden_gguf)')
+    for name in names:
+        with open(os.path.join(folder, name, 'golden.json')) as file:
+            golden = json.load(file)
+        out = in_work('golden.bin')
+        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
+                               os.path.join(folder, name, 'model.gguf'), out], stderr=subprocess.PIPE)
+        if check(done.returncode == 0, 'exports %s of golden_gguf' % name, done.stderr):
+            found = perplexity(out, golden['ids'], '--kv', 'f32')
+            close(found, golden['nll'], 1e-4, name + ' of golden_gguf')
+            close([sum(found) / len(found)], [sum(golden['nll']) / len(golden['nll'])], 1e-5, name + ', mean')
+
+
+if __name__ == '__main__':
+    main(globals())
