@@ -72,7 +72,7 @@ static const Option table[] = {
      1e9},
     {"--group", "G", "self-extend: far positions in groups of G [likewise]", COUNT, IN(rope.group), 1, MOST},
     {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", COUNT, IN(rope.chunk), 1, MOST},
-    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", FLAG, IN(rope.logn)},
+    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", COUNT, IN(rope.logn), 0, 1},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path),
      .asks_for = JOB_PPL},
@@ -158,14 +158,6 @@ static bool set(const Option *option, void *place, const char *name, const char 
     }
 }
 
-// A flag among the settings of a method: 0 or 1.
-static bool read_flag(const char *name, const char *value, bool *place, Error *err) {
-    int on;
-    if (!parse_int(name, value, 0, 1, &on, err)) return false;
-    *place = on;
-    return true;
-}
-
 static void add_name(char *list, size_t capacity, const char *between, const char *name) {
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
@@ -176,7 +168,6 @@ bool options_set_rope(RopeSettings *settings, const char *key, const char *value
         if (table[i].place < PLACE(rope) || table[i].place >= PLACE(rope) + sizeof *settings) continue;
         const char *name = table[i].name + 2;  // without the dashes
         void *place = (char *)settings + (table[i].place - PLACE(rope));
-        if (strcmp(key, name) == 0 && table[i].type == FLAG) return read_flag(name, value, place, err);
         if (strcmp(key, name) == 0) return set(&table[i], place, name, value, err);
         add_name(names, sizeof names, ", ", name);
     }
@@ -191,7 +182,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const Option *option = find(name);
     if (!option) return fail(err, "there is no option '%.100s' (see --help)", word);
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
-    const char *value = equals ? equals + 1 : option->argument ? argv[++*at] : "";
+    const char *value = equals ? equals + 1 : option->argument ? argv[++*at] : "1";
     if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
     if (option->asks_for) o->job = option->asks_for;
     o->jobs |= 1u << option->asks_for;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1};
+const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1, .logn = -1};
 
 // Reads the name of a map at the end of `name`: what stands before it and a + is its length.
 static const RopeMap *read_map(const char *name, size_t *before) {
@@ -92,19 +92,15 @@ const char *settings_check(const RopeConfig *c) {
     return m->flags & ROPE_USES_LISTS ? check_lists(c) : NULL;
 }
 
-static bool check_number(const RopePlan *plan, const char *what, int found, Error *err) {
-    const int trained = plan->rope.train_ctx;
-    return (found >= 1 && found < trained) ||
-           fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name, what, found,
-                trained - 1, trained);
-}
-
 // The settings of the map, and what goes with any.
 static bool check_map(const RopePlan *plan, Error *err) {
     const RopeConfig *c = &plan->rope;
-    unsigned flags = c->map ? c->map->flags : 0;
-    if (flags & ROPE_MAP_NEAR && !check_number(plan, "near", c->near, err)) return false;
-    if (flags & ROPE_MAP_CHUNK && !check_number(plan, "chunk", c->chunk, err)) return false;
+    const unsigned flags = c->map ? c->map->flags : 0;
+    const bool has_chunk = flags & ROPE_MAP_CHUNK;
+    const int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
+    if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
+        return fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name,
+                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
     if (flags & ROPE_MAP_WINDOW && plan->window < 1)
         return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
                     plan->window, plan->sinks, c->train_ctx);
@@ -154,7 +150,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     r.group = s->group;
     r.chunk = s->chunk;
     r.k = s->k;
-    r.logn = r.logn || s->logn;
+    if (s->logn >= 0) r.logn = s->logn;
     settings_fill_defaults(&r, context);
     *plan = (RopePlan){.rope = r, .head_dim = r.head_dim};
     resolve_window(s, window, plan);

@@ -16,8 +16,7 @@ typedef struct {
     bool of_all;         // from the list `all`: left out where the model lacks what the method needs
     double factor, theta, beta_fast, beta_slow, attention_factor, low_freq_factor, high_freq_factor, k;
     int train_ctx, near, group, chunk;
-    bool logn;
-    int ramp, window, sinks;  // a RopeRamp; -1: not said
+    int ramp, window, sinks, logn;  // a RopeRamp; logn is 0 or 1; -1: not said
 } RopeSettings;
 
 extern const RopeSettings settings_nothing_said;

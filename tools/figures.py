@@ -139,7 +139,7 @@ def tables(options, text, trained, near, far):
         'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
         'passkey': [passkey(far, ['none', 'yarn'] if options.quick else METHODS)],
         'explain-maps': [[model, '--explain', '-n', str(far), '--rope', m] for m in MAPS],
-        'maps-16x': [ppl(far, MAPS + ['window:sinks=4'])],
+        'maps-16x': [ppl(far, MAPS + ['window:sinks=4', 'llama3'])],
         'passkey-maps': [passkey(far, ['dca'] if options.quick else MAPS)],
     }
     if options.siblings:  # each with its own method

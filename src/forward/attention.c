@@ -77,8 +77,8 @@ static void rotate_back(float *out, const float *q, int64_t d, int64_t pairs, co
 
 // Rotates a block of widened keys by the sum of two angles: the block's, one per pair, and the step's, one per pair and
 // position. cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
-static void rotate_keys(float *keys, const KeyAngles *a, int64_t block) {
-    const int64_t pairs = a->n_pairs, steps = steps_of(a->period, block) * pairs;
+static void rotate_keys(float *keys, int64_t pairs, const KeyAngles *a, int64_t block) {
+    const int64_t steps = steps_of(a->period, block) * pairs;
     for (int64_t i = 0; i < pairs; i++) {
         float cosine[KV_BLOCK], sine[KV_BLOCK];
         float block_cosine = a->block_cosines[block * pairs + i], block_sine = a->block_sines[block * pairs + i];
@@ -98,7 +98,7 @@ static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zo
                           const TaskScratch *t, float *scores) {
     const KeyAngles *angles = &c->view->angles[zone];
     const float *q = t->q[zone];
-    int64_t d = c->cache->head_dim, pairs = angles->n_pairs;
+    int64_t d = c->cache->head_dim, pairs = c->view->n_pairs;
     bool rotate = angles->block_cosines != NULL, in_place = rows <= IN_PLACE_ROWS;
     Gemm product = {.m = rows, .n = KV_BLOCK, .k = d, .a = q, .a_stride = d};
     product.b = block->keys;
@@ -122,7 +122,7 @@ static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zo
     }
     if (rotate || (!in_place && c->cache->type != KV_F32)) {
         widen(c->cache->type, t->keys, block->keys, d * KV_BLOCK);
-        if (rotate) rotate_keys(t->keys, angles, index);
+        if (rotate) rotate_keys(t->keys, pairs, angles, index);
         product.b = t->keys;
         product.b_type = NUMBER_F32;
     }

@@ -12,7 +12,7 @@ typedef enum { NEAR, FAR } Zone;
 // its step's. Steps repeat from block to block, but where the map's rule begins anew every `period` positions: there is
 // a variant of them for each place in a block where that can happen first (see steps_of). NULL: they lack nothing.
 typedef struct {
-    int n_pairs, period;
+    int period;
     float *block_cosines, *block_sines;  // (blocks, n_pairs)
     float *step_cosines, *step_sines;    // (variants, n_pairs, KV_BLOCK), the attention factor in them if keys lack it
 } KeyAngles;

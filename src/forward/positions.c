@@ -16,7 +16,6 @@ static double lacking(const Positions *p, Zone zone, int64_t j) {
 
 static void lay_out_angles(KeyAngles *a, Arena *arena, int n_pairs, int period, int64_t n_blocks) {
     int64_t steps = (int64_t)step_variants(period) * n_pairs * KV_BLOCK;
-    a->n_pairs = n_pairs;
     a->period = period;
     a->block_cosines = arena_take(arena, n_blocks * n_pairs, sizeof(float));
     a->block_sines = arena_take(arena, n_blocks * n_pairs, sizeof(float));
@@ -58,14 +57,15 @@ static void set_frequencies(Positions *p, int length) {
 // One pair's angles of blocks [p->n_blocks, n_blocks), and the variants of steps that show up in them first.
 static void fill_angles(const Positions *p, Zone zone, int pair, int n_blocks) {
     const KeyAngles *a = &p->view.angles[zone];
+    const int n_pairs = p->view.n_pairs;
     const double factor = p->follows_length ? p->freqs.attention_factor : 1;
     bool filled[KV_BLOCK + 1] = {false};
     for (int64_t b = 0; b < p->n_blocks && b < a->period; b++) filled[steps_of(a->period, b)] = true;
     for (int64_t b = p->n_blocks; a->block_cosines && b < n_blocks; b++) {
         const double start = lacking(p, zone, b * KV_BLOCK);
-        int64_t at = b * a->n_pairs + pair, variant = steps_of(a->period, b);
+        int64_t at = b * n_pairs + pair, variant = steps_of(a->period, b);
         rope_turn(&p->freqs, pair, start, 1, a->block_cosines + at, a->block_sines + at);
-        at = (variant * a->n_pairs + pair) * KV_BLOCK;
+        at = (variant * n_pairs + pair) * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK && !filled[variant]; j++) {
             double step = lacking(p, zone, b * KV_BLOCK + j) - start;
             rope_turn(&p->freqs, pair, step, factor, a->step_cosines + at + j, a->step_sines + at + j);
