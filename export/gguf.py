@@ -274,7 +274,8 @@ def read_file(path):
             shape = tuple(reader.number('<Q') for _ in range(n_axes))[::-1]  # ggml counts from the innermost
             places[name] = shape, reader.number('<I'), reader.number('<Q')
     align = Keys(path, settings).integer('general.alignment', 1 << 20, 32)
-    return settings, place(path, places, reader.at + -reader.at % align, align, total)
+    base = reader.at + -reader.at % align
+    return settings, place(path, places, base if places else min(base, total), align, total)
 
 
 def place(path, places, base, align, total):

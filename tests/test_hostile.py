@@ -8,8 +8,9 @@ import random
 import struct
 import subprocess
 
-from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header, in_work, main, one_line,
-                    random_weights, read, run, shapes, skip, write, write_model, write_tokenizer)
+from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header,
+                    in_work, main, one_line, random_weights, read, run, shapes, skip, write, write_model,
+                    write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
              train_ctx=32)
@@ -154,6 +155,24 @@ def test_impossible_models():
     check(total == 1 << 64, 'the tensors of the wrapping header', total)
     for label, reason in opened([('whole', header(wrapping))], 'a header whose sizes wrap around').items():
         check(reason != 'ok', 'a header whose sizes wrap around', reason)
+
+
+def test_blocks_that_do_not_fit():
+    """Rows that are not whole blocks, numbers of no type, blocks in version 3; each named."""
+    fits = BLOCK_MODELS['blocks']
+    files = [('fits', data_of(fits))]
+    for number in (*range(5, 18), 18, 255):
+        wide = data_of(dict(fits, dim=32))
+        files.append(('%s %d' % ('a number of no type,' if number > 17 else 'type in rows of 48,', number),
+                      wide[:256] + bytes([number]) + wide[257:] if number > 17 else
+                      data_of(config(dim=48, hidden_dim=32, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=32,
+                                     vocab_size=8, types=[number] + 8 * [0]))))
+    files.append(('version 3', data_of(config(dim=32, hidden_dim=32, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=32,
+                                              vocab_size=8, weight_type=9, version=3))))
+    words = {'a number': 'type_table has', 'type': 'whole blocks of', 'version': 'Q8_0 in version 3'}
+    for label, reason in opened(files, 'blocks that do not fit').items():
+        word = next((word for start, word in words.items() if label.startswith(start)), 'ok')
+        check(word in reason, 'a model of blocks, %s' % label, reason)
 
 
 def test_random_headers():

@@ -33,8 +33,10 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
-    SessionConfig config = {plan->rope, plan->window, plan->sinks,          plan->all_slide,
-                            o->kv,      context,      .threads = o->threads};
+    SessionConfig config = {
+        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
+    config.context = context;
+    config.threads = o->threads;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)

@@ -18,6 +18,7 @@ from test_legacy import write_legacy
 REGRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'regressions')
 TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ',
          "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
+         '[u]  e\u0301a\u0323\u0301 \xe9\u0301 \uac00\u11a8[u]',
          b'\xff\xc3 \xe2\x96 \xf0\x9f\x98 \0 a\xc3[\xc3\xa9', 'the the ' * 20]
 COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin --ppl f -n 1024 --rope none,yarn:factor=4,8,16:ramp=turns,dynamic --samples 3 --ids',
@@ -54,10 +55,12 @@ def tokenizers():
     merges = struct.pack('<6i', 2 + 97, 2 + 97, 258, 258, 2 + 97, 259)
     vocabulary = struct.pack('<i', len(tokens)) + b''.join(struct.pack('<fi', 0, len(token)) + token
                                                            for token in tokens)
-    for split, flags in (1, 8), (2, 1), (3, 0):
-        trailer = struct.pack('<3I2i3Ii', 0x31544b54, 1, flags, 0, -1, 1, split, 2,
-                              0) + bytes([3, 3] + [1] * 258 + [4]) + merges
-        yield 'bytelevel-%d' % split, vocabulary + trailer
+    rules = struct.pack('<15i', 0xe9, -1, 0x65, 0xe9, -2, 0x301, 0x301, -5, 230, 0x65, 0x301, 0xe9, 0x323, -5, 220)
+    for split, flags in (1, 8), (2, 1), (3, 0), (4, 96), (1, 32):
+        trailer = struct.pack('<3I2i2I', 0x31544b54, 1, flags, 0, -1, 1, split) + struct.pack('<I', 2)
+        trailer += struct.pack('<I', 5) * (flags >= 64) + struct.pack('<i', 0) + bytes([3, 3 + 16] + [1] * 258 + [20])
+        trailer += merges + rules * (flags >= 64)
+        yield 'bytelevel-%d-%d' % (split, flags), vocabulary + trailer
 
 
 def seeds():
@@ -72,9 +75,9 @@ def seeds():
     for name, data in tokenizers():
         yield 'tokenizer', name, data
     for i, text in enumerate(TEXTS):
-        for kind in range(4):  # either kind, with different flags and patterns
+        for kind in range(7):  # either kind, with different flags and patterns
             said = text if isinstance(text, bytes) else text.encode()
-            yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17)[kind], 5 * i + kind & 255]) + said
+            yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17, 70, 193, 211)[kind], 5 * i + kind & 255]) + said
     for i, command in enumerate(COMMANDS):
         yield 'options', str(i), command.replace(' ', '\n').encode()
     for name in sorted(os.listdir(REGRESSIONS)):
