@@ -23,6 +23,7 @@ extern const RopeSettings settings_nothing_said;
 typedef struct {
     RopeConfig rope;             // complete, and checked
     int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
+    bool stale_keys;             // see SessionConfig
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
 

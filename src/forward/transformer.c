@@ -46,6 +46,9 @@ struct Session {
     AttentionView view;            // its tables for all keys, if frequencies can change
     int table_blocks;              // blocks of them that are filled in
 
+    int watched_layer, watched_head;  // whose scores somebody wants
+    float *watched;                   // NULL: nobody
+
     KvCache cache;
     size_t cache_bytes;
     AttentionScratch *attention;
@@ -56,6 +59,7 @@ struct Session {
 static void prepare_rope_by_team(const Team *team, Session *s, int n, int length);
 static void rotate_and_store_by_team(const Team *team, Session *s, int layer, int n, int first);
 static void check_finite_by_team(const Team *team, Session *s, int first, int n);
+static void watch_by_team(const Team *team, Session *s, int n);
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
@@ -77,6 +81,7 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
     // rotate and store: q and k by their positions' angles; k and v into the cache
     rotate_and_store_by_team(team, s, index, n, first);
     if (first >= n) return;
+    if (s->watched && index == s->watched_layer) watch_by_team(team, s, n);
 
     // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
     const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
@@ -250,6 +255,21 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int layer, in
     team_wait(team);
 }
 
+// The scores that somebody wants, of the chunk's last query.
+static void watch_by_team(const Team *team, Session *s, int n) {
+    const ModelConfig *m = &s->model->config;
+    const Queries last = {s->q + (n - 1) * m->n_heads * m->head_dim, s->position + n - 1, 1, s->mixed};
+    if (team->number == 0)
+        attention_scores(&s->cache, s->watched_layer, s->watched_head, &s->view, &last, s->attention, s->watched);
+    team_wait(team);
+}
+
+void session_watch(Session *s, int layer, int head, float *scores) {
+    s->watched_layer = layer;
+    s->watched_head = head;
+    s->watched = scores;
+}
+
 // ---- sessions -------------------------------------------------------------------------------------------------------
 
 // All arrays of a session, counted or handed out (see Arena).
@@ -287,7 +307,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     if (!s) return NULL;
     s->model = model;
     s->config = *config;
-    s->follows_length = rope_follows_length(&config->rope, config->context);
+    s->follows_length = rope_follows_length(&config->rope, config->context) && !config->stale_keys;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
     s->decoding.size = s->reading.size = config->threads ? config->threads : thread_count();
@@ -328,3 +348,5 @@ void session_rewind(Session *s, int position) {
 }
 
 int session_position(const Session *s) { return s->position; }
+
+int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }

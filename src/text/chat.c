@@ -38,6 +38,13 @@ static bool add_text(Turn *t, const char *text, size_t length) {
 
 int chat_end_of_turn(const Tokenizer *tokenizer) { return tokenizer_special(tokenizer, "<|eot_id|>"); }
 
+bool chat_is_taught(const Tokenizer *tokenizer) {
+    static const char *const marks[] = {"<|start_header_id|>", "<|im_start|>", "<|user|>", "[INST]"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (tokenizer_special(tokenizer, marks[i]) >= 0) return true;
+    return false;
+}
+
 // Llama 2: <s>[INST] <<SYS>>\nsystem\n<</SYS>>\n\nuser [/INST] answer </s><s>[INST] user [/INST] ...
 static bool add_llama2(Turn *t, const char *system_prompt, const char *user) {
     if (system_prompt[0])
