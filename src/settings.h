@@ -27,6 +27,7 @@ typedef struct {
     int head_dim;                // of the model, of which rope.head_dim turn
     int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
     bool all_slide;              // in every layer, not only in those that the model says
+    bool stale_keys;             // see SessionConfig
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
 

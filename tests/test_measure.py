@@ -14,7 +14,7 @@ import sys
 from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, run, table, tiny_model, write, write_model, write_tokenizer)
 
-PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl']
+PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se']
 PER_TOKEN = ['method', 'position', 'token', 'nll']
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 

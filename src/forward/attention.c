@@ -288,6 +288,23 @@ void attention_by_team(const Team *team, const KvCache *cache, int layer, const 
     team_wait(team);
 }
 
+void attention_scores(const KvCache *cache, int layer, int head, const AttentionView *view, const Queries *query,
+                      AttentionScratch *s, float *scores) {
+    const int heads = view->n_heads / cache->n_kv_heads, end = query->first + 1;
+    const Call c = {cache, layer, view, query, s, .heads = heads};
+    const TaskScratch *t = &s->threads[0];
+    float *row = t->scores + head % heads * KV_BLOCK;
+    load_queries(&c, head / heads, 0, 1, t);
+    for (int b = 0; b * KV_BLOCK < end; b++) {
+        int start = b * KV_BLOCK, n = end - start < KV_BLOCK ? end - start : KV_BLOCK;
+        KvBlock block = kv_cache_block(cache, layer, head / heads, b);
+        multiply_zones(&c, &block, b, 0, 1, t);
+        multiply_each(row, block.key_scales);
+        mask(row, start, query->first, view);
+        memcpy(scores + start, row, (size_t)n * sizeof *scores);
+    }
+}
+
 // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
 static int64_t most_tasks(const Call *c, const KvCache *cache) {
     int64_t groups = (int64_t)cache->n_kv_heads * c->groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;

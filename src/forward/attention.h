@@ -57,3 +57,8 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
 // the work, everything is done when it returns; the result does not depend on how many there are.
 void attention_by_team(const Team *team, const KvCache *cache, int layer, const AttentionView *view,
                        const Queries *queries, AttentionScratch *scratch);
+
+// The scores q k / sqrt(head_dim) of one head for a single query, one per position up to its own; -infinity where it
+// does not see. By one thread.
+void attention_scores(const KvCache *cache, int layer, int head, const AttentionView *view, const Queries *query,
+                      AttentionScratch *scratch, float *scores);

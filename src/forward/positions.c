@@ -23,10 +23,11 @@ static void lay_out_angles(KeyAngles *a, Arena *arena, int n_pairs, int period, 
     a->step_sines = arena_take(arena, steps, sizeof(float));
 }
 
-void positions_lay_out(Positions *p, Arena *arena, const RopeConfig *rope, int context, int max_n, int64_t n_blocks) {
+void positions_lay_out(Positions *p, Arena *arena, const RopeConfig *rope, bool follows_length, int max_n,
+                       int64_t n_blocks) {
     int pairs = rope->head_dim / 2, period = rope_key_period(rope);
     int64_t table = (int64_t)max_n * pairs;
-    *p = (Positions){.rope = rope, .follows_length = rope_follows_length(rope, context), .view.n_pairs = pairs};
+    *p = (Positions){.rope = rope, .follows_length = follows_length, .view.n_pairs = pairs};
     p->cosines = p->key_cosines = arena_take(arena, table, sizeof(float));
     p->sines = p->key_sines = arena_take(arena, table, sizeof(float));
     if (rope->map) {

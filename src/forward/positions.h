@@ -16,7 +16,7 @@ typedef struct {
 
 // Takes the tables' memory from an arena, for reads of up to max_n positions and a cache of n_blocks. The view's
 // n_heads, window and sinks are the caller's to set.
-void positions_lay_out(Positions *positions, Arena *arena, const RopeConfig *rope, int context, int max_n,
+void positions_lay_out(Positions *positions, Arena *arena, const RopeConfig *rope, bool follows_length, int max_n,
                        int64_t n_blocks);
 
 // Makes all tables for a read of the n positions from `first` on, at a current length of `length`. The threads of a

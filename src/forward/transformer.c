@@ -42,6 +42,10 @@ struct Session {
     float *logits;  // (LOGIT_ROWS, vocab_size)
 
     Positions positions;  // what turns queries and keys
+
+    int watched_layer, watched_head;  // whose scores somebody wants
+    float *watched;                   // NULL: nobody
+
     KvCache cache;
     size_t cache_bytes;
     AttentionScratch *attention;
@@ -52,6 +56,7 @@ struct Session {
 static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first);
 static AttentionView view_of(const Session *s, const Layer *layer);
 static void check_finite_by_team(const Team *team, Session *s, int first, int n);
+static void watch_by_team(const Team *team, Session *s, int n);
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
@@ -73,6 +78,7 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
     // rotate and store: q and k, each head normed first, by their positions' angles; k and v into the cache
     rotate_and_store_by_team(team, s, index, n, first);
     if (first >= n) return;
+    if (s->watched && index == s->watched_layer) watch_by_team(team, s, n);
 
     // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
     const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
@@ -235,6 +241,22 @@ static AttentionView view_of(const Session *s, const Layer *layer) {
     return view;
 }
 
+// The scores that somebody wants, of the chunk's last query.
+static void watch_by_team(const Team *team, Session *s, int n) {
+    const ModelConfig *m = &s->model->config;
+    const Queries last = {s->q + (n - 1) * m->n_heads * m->head_dim, s->position + n - 1, 1, s->mixed};
+    const AttentionView view = view_of(s, &s->model->layers[s->watched_layer]);
+    if (team->number == 0)
+        attention_scores(&s->cache, s->watched_layer, s->watched_head, &view, &last, s->attention, s->watched);
+    team_wait(team);
+}
+
+void session_watch(Session *s, int layer, int head, float *scores) {
+    s->watched_layer = layer;
+    s->watched_head = head;
+    s->watched = scores;
+}
+
 // ---- sessions -------------------------------------------------------------------------------------------------------
 
 // All arrays of a session, counted or handed out (see Arena).
@@ -254,7 +276,8 @@ static void lay_out(Session *s, Arena *arena) {
     s->mixed = arena_take(arena, chunk * heads, sizeof(float));
     s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
     s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
-    positions_lay_out(&s->positions, arena, &c->rope, c->context, c->chunk, s->cache.n_blocks);
+    bool follows_length = rope_follows_length(&c->rope, c->context) && !c->stale_keys;
+    positions_lay_out(&s->positions, arena, &c->rope, follows_length, c->chunk, s->cache.n_blocks);
     s->positions.view.n_heads = m->n_heads;
     s->positions.view.window = c->window;
     s->positions.view.sinks = c->sinks;
@@ -307,3 +330,5 @@ void session_rewind(Session *s, int position) {
 }
 
 int session_position(const Session *s) { return s->position; }
+
+int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }

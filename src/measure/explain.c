@@ -32,15 +32,15 @@ static void find_pairs(const RopeConfig *c, int length, Pairs *pairs) {
 }
 
 // One bar per pair.
-static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs) {
-    enum { WIDTH = 40 };
+static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs, int width) {
+    enum { MOST = 40 };
     int train_ctx = plan->rope.train_ctx;
     fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, pairs->now.scale, train_ctx);
-    fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, WIDTH - 18, "");
+    fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
     for (int i = 0; i < pairs->now.n_pairs; i++) {
-        char bar[WIDTH + 1] = "";
+        char bar[MOST + 1] = "";
         double plain = pairs->plain.inv_freq[i], times = pairs->now.inv_freq[i] / plain;
-        for (int j = 0; j < WIDTH; j++) bar[j] = j < pairs->kept[i] * WIDTH ? '#' : '.';
+        for (int j = 0; j < width; j++) bar[j] = j < pairs->kept[i] * width ? '#' : '.';
         fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
     }
 }
@@ -70,53 +70,69 @@ static double unseen_share(const RopePlan *plan, int length) {
 }
 
 // What the map makes of distances; '-' where the last query does not see so far.
-static void print_map(const RopePlan *plan, int length) {
+static void note_map(Table *t, const RopePlan *plan, int length) {
     const RopeConfig *c = &plan->rope;
     const RopeMap *map = c->map;
+    char distances[1024];
     if (map) {
-        printf("# map\t%s\n# map_source\t%s\n", map->name, map->source);
-        if (map->flags & ROPE_MAP_NEAR) printf("# near\t%d\n", c->near);
-        if (map->flags & ROPE_MAP_K) printf("# k\t%.12g\n", c->k);
-        if (map->flags & ROPE_MAP_GROUP) printf("# group\t%d\n", c->group);
-        if (map->flags & ROPE_MAP_CHUNK) printf("# chunk\t%d\n", c->chunk);
-        printf("# distances");
+        table_note(t, "map", "%s", map->name);
+        table_note(t, "map_source", "%s", map->source);
+        if (map->flags & ROPE_MAP_NEAR) table_note(t, "near", "%d", c->near);
+        if (map->flags & ROPE_MAP_K) table_note(t, "k", "%.12g", c->k);
+        if (map->flags & ROPE_MAP_GROUP) table_note(t, "group", "%d", c->group);
+        if (map->flags & ROPE_MAP_CHUNK) table_note(t, "chunk", "%d", c->chunk);
+        int used = 0;
         for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
             int far = (int)(d < i ? d : i), j = (int)i - far;
-            printf("%s%d:", d == 1 ? "\t" : " ", far);
-            printf(sees(plan, (int)i, j) ? "%.6g" : "-", rope_distance(c, (int)i, j));
+            used += snprintf(distances + used, sizeof distances - (size_t)used, "%s%d:", d == 1 ? "" : " ", far);
+            used += snprintf(distances + used, sizeof distances - (size_t)used, sees(plan, (int)i, j) ? "%.6g" : "-",
+                             rope_distance(c, (int)i, j));
         }
-        printf("\n");
+        if (used) table_note(t, "distances", "%s", distances);
     }
-    printf("# unseen_share\t%.6g\n", unseen_share(plan, length));
-    if (c->logn) printf("# logn\t%.6g\n", rope_logn(c, length - 1));
+    table_note(t, "unseen_share", "%.6g", unseen_share(plan, length));
+    if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
-void explain_pairs(const RopePlan *plan, int length, bool plot) {
+void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
     Pairs pairs;
     char name[64];
+    Table table = table_open(SHAPE_LIST, c->train_ctx, tsv), *t = &table;
     find_pairs(c, length, &pairs);
     settings_method_name(c->method, c->dynamic, name, sizeof name);
-    printf("# method\t%s\n# source\t%s\n# dynamic\t%d\n", name, m->source, c->dynamic);
-    printf("# factor\t%.12g\n# scale\t%.12g\n", c->factor, pairs.now.scale);
-    printf("# theta\t%.12g\n# train_ctx\t%d\n# head_dim\t%d\n", c->theta, c->train_ctx, plan->head_dim);
-    if (c->head_dim != plan->head_dim) printf("# rotary_dim\t%d\n", c->head_dim);
-    printf("# length\t%d\n# attention_factor\t%.12g\n", length, pairs.now.attention_factor);
-    const char *ramp = c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims";
-    if (m->flags & ROPE_USES_BETAS)
-        printf("# ramp\t%s\n# beta_fast\t%.12g\n# beta_slow\t%.12g\n", ramp, c->beta_fast, c->beta_slow);
-    if (m->flags & ROPE_USES_FREQ_FACTORS)
-        printf("# low_freq_factor\t%.12g\n# high_freq_factor\t%.12g\n", c->low_freq_factor, c->high_freq_factor);
-    if (plan->window > 0) printf("# window\t%d\n# sinks\t%d\n", plan->window, plan->sinks);
-    print_map(plan, length);
-    printf("pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength\n");
+    table_note(t, "method", "%s", name);
+    table_note(t, "source", "%s", m->source);
+    table_note(t, "dynamic", "%d", c->dynamic);
+    table_note(t, "factor", "%.12g", c->factor);
+    table_note(t, "scale", "%.12g", pairs.now.scale);
+    table_note(t, "theta", "%.12g", c->theta);
+    table_note(t, "train_ctx", "%d", c->train_ctx);
+    table_note(t, "head_dim", "%d", plan->head_dim);
+    if (c->head_dim != plan->head_dim) table_note(t, "rotary_dim", "%d", c->head_dim);
+    table_note(t, "length", "%d", length);
+    table_note(t, "attention_factor", "%.12g", pairs.now.attention_factor);
+    if (m->flags & ROPE_USES_BETAS) {
+        table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
+        table_note(t, "beta_fast", "%.12g", c->beta_fast);
+        table_note(t, "beta_slow", "%.12g", c->beta_slow);
+    }
+    if (m->flags & ROPE_USES_FREQ_FACTORS) {
+        table_note(t, "low_freq_factor", "%.12g", c->low_freq_factor);
+        table_note(t, "high_freq_factor", "%.12g", c->high_freq_factor);
+    }
+    if (plan->window > 0) table_note(t, "window", "%d", plan->window);
+    if (plan->window > 0) table_note(t, "sinks", "%d", plan->sinks);
+    note_map(t, plan, length);
+    table_columns(t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     for (int i = 0; i < pairs.now.n_pairs; i++) {
         double plain = pairs.plain.inv_freq[i], scaled = pairs.now.inv_freq[i];
-        printf("%d\t%.12g\t%.12g\t%.12g\t", i, plain, 2 * PI / plain, c->train_ctx * plain / (2 * PI));
-        printf("%.12g\t%.12g\t%.12g\n", pairs.kept[i], scaled, 2 * PI / scaled);
+        table_row(t, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
+                  c->train_ctx * plain / (2 * PI), pairs.kept[i], scaled, 2 * PI / scaled);
     }
-    if (plot) plot_pairs(plan, length, &pairs);
+    table_end(t);
+    if (plot) plot_pairs(plan, length, &pairs, t->width < 76 ? 24 : 40);
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <math.h>
 
-
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
 static size_t input_size;
