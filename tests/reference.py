@@ -168,9 +168,11 @@ def attend(queries, keys, values, c, positions, window, sinks, turned):
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False,
+           stale=False):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L."""
+    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale: every position
+    turns at the scale of a text that ends with it."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
@@ -184,6 +186,10 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         return [x * max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) for x in q] if logn or c['logn'] else q
 
     def turned(q, i, j):
+        if stale:
+            (now, own), (then, others) = rope(c, i + 1), rope(c, j + 1)
+            apart = [i * x - j * y for x, y in zip(now, then)]
+            return turn(q, [(own * others * math.cos(x), own * others * math.sin(x)) for x in apart])
         d = distance(map, i, j) if map else i - j
         if d not in angles:
             angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]

@@ -187,7 +187,7 @@ def test_refusals():
         one_line(run(m, '--explain', '--rope', rope), 1, rope, 'rope ' + rope, *words)
     for rope in ('self-extend:group=0', 'rerope:near=0', 'dca:chunk=0', 'leaky-rerope:k=0.5', 'dca+yarn', 'yarn+',
                  '+dca', 'window+dca', 'yarn+dca+dca', 'dynamic-dca', 'yarn+window', 'all+dca', 'dynamic-none+dca',
-                 'Dca'):
+                 'dcb'):
         one_line(run(m, '--rope', rope), 2, rope, '--rope')
     one_line(run(m, '--explain', '--sinks', 4), 1, '--sinks without --window', 'sinks', '--window')
     for rope in MAPS + ['yarn+dca']:

@@ -179,12 +179,7 @@ def test_stepwise_and_stale_keys():
         row = reference.logits(c, weights, ids[:p])[-1]
         top = max(row)
         steps.append(math.log(sum(math.exp(v - top) for v in row)) + top - row[ids[p]])
-    turn = reference.turn
-    try:
-        reference.turn = lambda x, position, f, a: turn(x, position, *reference.rope(c, position + 1))
-        stale = reference.nll(c, weights, ids)
-    finally:
-        reference.turn = turn
+    stale = reference.nll(c, weights, ids, stale=True)
     close(scores(), reference.nll(c, weights, ids), 1e-4, 'one prompt')
     close(scores('--stepwise'), steps, 1e-4, '--stepwise of one layer is a fresh pass at each length')
     close(scores('--stepwise', '--stale-keys'), stale, 1e-4, '--stale-keys')
@@ -215,8 +210,9 @@ def test_attention():
         x = [reference.norm(embedding[t], weights['attention_norm.0'], c['norm_eps']) for t in ids]
         q, k = (reference.rows_of(weights, name + '.0', dim) for name in ('wq', 'wk'))
         for head in (0, 3):
-            query = reference.turn(reference.product(q[head * d:head * d + d], x[-1]), n - 1, f, a)
-            keys = [reference.turn(reference.product(k[head // 2 * d:head // 2 * d + d], row), m, f, a)
+            angles = [[(a * math.cos(m * v), a * math.sin(m * v)) for v in f] for m in range(n)]
+            query = reference.turn(reference.product(q[head * d:head * d + d], x[-1]), angles[-1])
+            keys = [reference.turn(reference.product(k[head // 2 * d:head // 2 * d + d], row), angles[m])
                     for m, row in enumerate(x)]
             scores = [reference.dot(query, key) / math.sqrt(d) for key in keys]
             total = sum(map(math.exp, scores))
