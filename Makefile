@@ -7,6 +7,7 @@
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make lint     holds the house style (tools/house.py), then what is there of gcc's analyzer, clang-tidy and cppcheck
 # make format   writes all C the way clang-format has it (.clang-format)
+# make install  puts run and its man page below PREFIX (/usr/local), or below DESTDIR/PREFIX
 # make clean    removes what was built
 
 CC ?= cc
@@ -53,6 +54,16 @@ test: run
 
 figures: run
 	$(PYTHON) tools/figures.py
+
+PREFIX ?= /usr/local
+
+install: run build/run.1
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 run $(DESTDIR)$(PREFIX)/bin/run
+	install -m 644 build/run.1 $(DESTDIR)$(PREFIX)/share/man/man1/run.1
+
+build/run.1: run tools/manpage.sh
+	sh tools/manpage.sh ./run > $@
 
 clean:
 	rm -rf build run
@@ -107,7 +118,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: debug check-portable valgrind test figures fuzz lint format clean help FORCE
+.PHONY: install debug check-portable valgrind test figures fuzz lint format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -6,7 +6,8 @@
 //
 // A model trained on L positions has seen its slow hands on a part of their first turn only. Past L they stand at
 // angles that it never saw, and it breaks. Each method below changes the speed of the hands so that a longer text stays
-// within seen angles; they differ in which hands they slow down. s is how many times longer the text may be.
+// within seen angles; they differ in which hands they slow down. s is how many times longer the text may be. A distance
+// map leaves the hands alone and changes how far apart two positions are taken to be.
 #include "rope.h"
 
 #include <math.h>
@@ -110,6 +111,86 @@ const RopeMethod rope_methods[] = {
 };
 const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
+// ---- distance maps --------------------------------------------------------------------------------------------------
+
+// A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
+// map keeps the distances below `near` as they are, so that neighbours stay sharp, and has another rule for what is
+// further: the query's part minus the key's part. Each line below says {near, query, key}. L is the trained context,
+// and N the length asked for, from which what is not said follows (settings_fill_defaults).
+
+// ReRoPE: D = min(d, w). What is far is all equally far. Su, kexue.fm 9708.
+static RopeDistance rerope(const RopeMeeting *m) {
+    int w = m->config->near;
+    return (RopeDistance){w, w, 0};
+}
+
+// Leaky ReRoPE: D = w + (d - w) / k past w. Far distances still differ, k times less. Su, kexue.fm 9708.
+static RopeDistance leaky_rerope(const RopeMeeting *m) {
+    double w = m->config->near, k = m->config->k;
+    return (RopeDistance){m->config->near, w + (m->i - w) / k, m->j / k};
+}
+
+// Self-Extend: D = floor(i/G) - floor(j/G) + w - floor(w/G) past w. Far positions are counted in groups of G, so that
+// all distances are whole numbers, as in training. arXiv 2401.01325.
+static RopeDistance self_extend(const RopeMeeting *m) {
+    int w = m->config->near, g = m->config->group;
+    return (RopeDistance){w, m->i / g + w - w / g, m->j / g};
+}
+
+// Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk; min(i mod c + c, L-1) - j
+// mod c in the next one, which is d again as long as i mod c + c < L; L-1 - j mod c further on. arXiv 2402.17463.
+static RopeDistance dca(const RopeMeeting *m) {
+    int c = m->config->chunk, last = m->config->train_ctx - 1, i = m->i % c, j = m->j % c;
+    return (RopeDistance){i + 1 + (i + c <= last ? c : 0), last, j};
+}
+
+// StreamingLLM: D = min(i, W+K-1) - j for the K first keys, as if they stood right before the window of the W last
+// ones; nothing else is seen. The model rests what it has no use for on the first keys, so they must stay.
+// arXiv 2309.17453.
+static RopeDistance streaming(const RopeMeeting *m) {
+    int w = m->config->window, last = w + m->config->sinks - 1;
+    return (RopeDistance){w, m->i < last ? m->i : last, m->j};
+}
+
+// LM-Infinite: D = min(d, W), for a window and the K first keys likewise: these stand at W for ever. arXiv 2308.16137.
+static RopeDistance lm_infinite(const RopeMeeting *m) {
+    int w = m->config->window;
+    return (RopeDistance){w, w, 0};
+}
+
+// To add a map, write its formula above and give it a row here.
+const RopeMap rope_maps[] = {
+    {"rerope", rerope, ROPE_MAP_NEAR, 0, "distances from w = --near on are w", "kexue.fm 9708"},
+    {"leaky-rerope", leaky_rerope, ROPE_MAP_NEAR | ROPE_MAP_K, 0, "distances past w grow k = --k times slower",
+     "kexue.fm 9708"},
+    {"self-extend", self_extend, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0, "past w, positions in groups of --group",
+     "arXiv 2401.01325"},
+    {"dca", dca, ROPE_MAP_CHUNK, 0, "dual chunk attention: positions within chunks of --chunk", "arXiv 2402.17463"},
+    {"streaming", streaming, ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE, 4,
+     "StreamingLLM: a window, and the first keys as if right before it", "arXiv 2309.17453"},
+    {"lm-infinite", lm_infinite, ROPE_MAP_WINDOW, 10, "LM-Infinite: a window, and the first keys at its far end",
+     "arXiv 2308.16137"},
+};
+const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
+
+RopeDistance rope_meet(const RopeConfig *c, int i, int j) {
+    return c->map ? c->map->formula(&(RopeMeeting){c, i, j}) : (RopeDistance){i + 1, i, j};
+}
+
+double rope_distance(const RopeConfig *c, int i, int j) {
+    RopeDistance d = rope_meet(c, i, j);
+    return i - j < d.near ? i - j : d.query - d.key;
+}
+
+int rope_key_period(const RopeConfig *c) {
+    unsigned flags = c->map ? c->map->flags : 0;
+    return flags & ROPE_MAP_GROUP ? c->group : flags & ROPE_MAP_CHUNK ? c->chunk : 1;
+}
+
+double rope_logn(const RopeConfig *c, int position) {
+    return c->logn && position >= c->train_ctx ? log(position + 1.0) / log(c->train_ctx) : 1;
+}
+
 // ---- methods at work ------------------------------------------------------------------------------------------------
 
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing from there.
@@ -161,6 +242,12 @@ void rope_table(const RopeFreqs *f, int pair, int position, int count, float *co
             *sines = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
         }
     }
+}
+
+void rope_turn(const RopeFreqs *f, int pair, double distance, double factor, float *cosine, float *sine) {
+    double angle = distance * f->inv_freq[pair];
+    *cosine = (float)(factor * cos(angle));
+    *sine = (float)(factor * sin(angle));
 }
 
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines) {

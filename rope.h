@@ -1,4 +1,5 @@
-// The RoPE stage: what every scaling method makes of the inverse frequencies, and the rotation itself.
+// The RoPE stage: what every scaling method makes of the inverse frequencies, what every distance map makes of the
+// distances, and the rotation itself.
 // Knows no file format, no model, no command line and no threads.
 #pragma once
 
@@ -10,8 +11,10 @@ enum { ROPE_NONE = 0 };  // the row of plain RoPE
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
-// All that a method can ask. Lengths are in positions, theta and factors are plain numbers. What is 0 for "not said"
-// must have been replaced before the functions below are called (settings_fill_defaults).
+typedef struct RopeMap RopeMap;
+
+// All that a method or a map can ask. Lengths are in positions, theta and factors are plain numbers. What is 0 for "not
+// said" must have been replaced before the functions below are called (settings_fill_defaults).
 typedef struct {
     int method;               // row of rope_methods
     bool dynamic;             // the scale follows the current length
@@ -30,6 +33,13 @@ typedef struct {
     double high_freq_factor;      // llama3; 0: not said
     const double *short_factors;  // longrope's divisors, one per pair, up to L; NULL: none
     const double *long_factors;   // and past L
+    const RopeMap *map;           // row of rope_maps; NULL: distances as they are
+    int near;                     // rerope, leaky-rerope, self-extend: distances below w are kept; 0: not said
+    int group;                    // self-extend: positions that share an angle far off; 0: not said
+    int chunk;                    // dca; 0: not said
+    double k;                     // leaky-rerope: far distances count k times less; 0: not said
+    int window, sinks;            // streaming, lm-infinite: W and K
+    bool logn;                    // scores of late queries grow, see rope_logn
 } RopeConfig;
 
 // What is known of one pair when a method is asked for its frequency.
@@ -73,6 +83,60 @@ typedef struct {
 extern const RopeMethod rope_methods[];
 extern const int rope_n_methods;
 
+// ---- distance maps --------------------------------------------------------------------------------------------------
+
+// A query at position i that meets a key at position j <= i.
+typedef struct {
+    const RopeConfig *config;
+    int i, j;
+} RopeMeeting;
+
+// What a map makes of their distance d = i - j: D(i, j) is d below `near`, and query - key from there on. `near` and
+// `query` depend on i alone, and i - near does not fall when i grows; `key` depends on j alone. So attention turns a
+// query once for near keys and once for far ones, and a block of keys likewise, but never a key for each query.
+typedef struct {
+    int near;
+    double query, key;
+} RopeDistance;
+
+typedef RopeDistance RopeMapFormula(const RopeMeeting *meeting);
+
+// What a map looks at.
+enum {
+    ROPE_MAP_NEAR = 1,
+    ROPE_MAP_GROUP = 2,
+    ROPE_MAP_CHUNK = 4,
+    ROPE_MAP_K = 8,
+    ROPE_MAP_WINDOW = 16,        // a query sees keys with d < window or j < sinks, and no others
+    ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks fill the trained context together
+};
+
+struct RopeMap {
+    const char *name;  // as --rope spells it, alone or behind a method and +
+    RopeMapFormula *formula;
+    unsigned flags;       // of the above
+    int sinks;            // K, when not said
+    const char *summary;  // one line for --help
+    const char *source;
+};
+
+extern const RopeMap rope_maps[];
+extern const int rope_n_maps;
+
+// What the map says about i and j; without a map every distance is near, and key is j.
+RopeDistance rope_meet(const RopeConfig *config, int i, int j);
+// D(i, j) for j <= i.
+double rope_distance(const RopeConfig *config, int i, int j);
+
+// Smallest p > 0 for which the map's key(j + p) - key(j) is the same for all j: what repeats along the keys.
+int rope_key_period(const RopeConfig *config);
+
+// What the scores of a query at `position` are multiplied by: 1, or with logn max(1, ln(position + 1) / ln L), so that
+// attention over more keys than in training stays as sharp as in training. kexue.fm 8823.
+double rope_logn(const RopeConfig *config, int position);
+
+// ---- methods and maps at work ---------------------------------------------------------------------------------------
+
 // What a method makes of a RopeConfig at one length.
 typedef struct {
     int n_pairs;
@@ -93,6 +157,10 @@ void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 // Cosines and sines of one pair's angle at `count` positions from `position` on, attention factor included, each
 // `stride` elements behind the one before. Right to 1e-6 up to position 2^20 and beyond.
 void rope_table(const RopeFreqs *freqs, int pair, int position, int count, float *cosines, float *sines, size_t stride);
+
+// factor * cosine and sine of one pair's angle for a distance, which may be a fraction and of either sign. Without the
+// attention factor.
+void rope_turn(const RopeFreqs *freqs, int pair, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines);

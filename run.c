@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
         if (o->help) options_help();
         return finish(true, &err);
     }
-    if (!ok || !options_check(o, &err) || !read_methods(&p, &err)) {
+    if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
         finish(false, &err);
         return EXIT_USAGE;
     }
@@ -89,15 +89,38 @@ int main(int argc, char **argv) {
 
 // ---- load -----------------------------------------------------------------------------------------------------------
 
-// The files that the job needs: the model, its tokenizer, a text to measure.
+// The prompt of -i or -f, BOS before it.
+static int32_t *prompt_ids(Program *p, Error *err) {
+    const Options *o = &p->options;
+    size_t length = o->prompt ? strlen(o->prompt) : 0;
+    char *file = o->prompt_file ? read_file(o->prompt_file, &length, err) : NULL;
+    if (o->prompt_file && !file) return NULL;
+    int n = 0;
+    const char *prompt = file ? file : o->prompt ? o->prompt : "";
+    int32_t *ids = tokenizer_encode_prompt(p->tokenizer, prompt, length, &n, err);
+    free(file);
+    p->n_ids = (size_t)n;
+    if (ids && n == 0) {
+        fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+        free(ids);
+        return NULL;
+    }
+    return ids;
+}
+
+// The files that the job needs: the model, its tokenizer, a prompt or a text to measure.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    bool has_text = o->job == JOB_TEXT || o->job == JOB_PASSKEY || (o->job == JOB_PPL && !o->ids);
+    bool has_text = o->job == JOB_TEXT || (o->job == JOB_PPL && !o->ids) || o->job == JOB_TASKS ||
+                    o->job == JOB_CHECK || o->job == JOB_ATTN;
+    const char *measured = o->job == JOB_PPL ? o->text_path : o->job == JOB_CHECK ? o->check_path : NULL;
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
     if (has_text) p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
     if (has_text && !p->tokenizer) return false;
-    if (o->job == JOB_PPL) p->ids = measured_text(o->text_path, &p->model, p->tokenizer, &p->n_ids, err);
-    return o->job != JOB_PPL || p->ids;
+    if (measured) p->ids = measured_text(measured, &p->model, p->tokenizer, &p->n_ids, err);
+    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
+    if (prompted) p->ids = prompt_ids(p, err);
+    return (!measured && !prompted) || p->ids;
 }
 
 // ---- plan -----------------------------------------------------------------------------------------------------------
@@ -105,12 +128,12 @@ static bool load(Program *p, Error *err) {
 // The method or methods of --rope.
 static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
-    bool takes_a_list = o->job == JOB_PPL || o->job == JOB_PASSKEY;
+    bool takes_a_list = o->job == JOB_PPL || o->job == JOB_TASKS;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
     if (!p->methods) return false;
     return p->n_methods == 1 || takes_a_list ||
-           fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl and --passkey)", o->methods,
-                p->n_methods);
+           fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+                o->methods, p->n_methods);
 }
 
 // How many positions the job is about: -n, or what suits it.
@@ -119,9 +142,11 @@ static int context_of(const Program *p) {
     if (o->steps > 0) return o->steps;
     if (!o->model_path) return o->rope.train_ctx;
     if (o->steps == 0) return p->model.config.seq_len;
-    if (o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON) return p->model.config.seq_len;
+    if (o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_CHECK) return p->model.config.seq_len;
+    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return p->model.config.seq_len;
+    if (o->job == JOB_ATTN) return (int)p->n_ids;
     size_t with_bos = p->n_ids + (p->tokenizer && tokenizer_bos(p->tokenizer) >= 0);
-    if (o->job == JOB_PPL || o->job == JOB_PASSKEY) return measured_length(&p->model, p->ids ? with_bos : SIZE_MAX);
+    if (o->job == JOB_PPL || o->job == JOB_TASKS) return measured_length(&p->model, p->ids ? with_bos : SIZE_MAX);
     return o->job == JOB_BENCH ? BENCH_DEPTH : 256;
 }
 
@@ -138,6 +163,7 @@ static bool make_plans(Program *p, Error *err) {
         RopePlan *plan = &p->plans[p->n_plans++];
         if (!settings_resolve(s, &start, window, p->context, plan, err)) return false;
         if (o->model_path) plan->head_dim = (int)p->model.config.head_dim;
+        plan->stale_keys = o->stale_keys;
     }
     if (p->n_plans == 1) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
     return p->plans != NULL;
@@ -149,15 +175,23 @@ static void print_advice(const Program *p) {
 
 // ---- session --------------------------------------------------------------------------------------------------------
 
-// The model's memory of one text, and the choice of tokens.
+// The model's memory of one text, and the choice of tokens. A chat whose length nobody said, and for which the model's
+// whole context is too much memory, gets a half of it, or a quarter, and so on.
 static bool open_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const RopePlan *plan = p->plans;
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
+    char factor[40] = "";
     p->session = open_session(o, &p->model, plan, p->context, true, err);
+    while (!p->session && o->mode == MODE_CHAT && o->steps < 0 && p->context > PREFILL_CHUNK) {
+        p->context /= 2;
+        p->session = open_session(o, &p->model, plan, p->context, true, err);
+    }
     if (!p->session) return false;
-    fprintf(stderr, "run: rope %s, factor %.6g, trained on %d; seed %llu\n", plan->name, plan->rope.factor,
-            plan->rope.train_ctx, (unsigned long long)seed);
+    if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
+        snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
+    fprintf(stderr, "run: rope %s%s, trained on %d; seed %llu\n", plan->name, factor, plan->rope.train_ctx,
+            (unsigned long long)seed);
     print_advice(p);
     p->out = text_out(p->tokenizer);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
@@ -212,22 +246,10 @@ static bool answer(Program *p, int *last, Error *err) {
 }
 
 static bool generate(Program *p, Error *err) {
-    const Options *o = &p->options;
-    size_t length = o->prompt ? strlen(o->prompt) : 0;
-    char *file = o->prompt_file ? read_file(o->prompt_file, &length, err) : NULL;
-    if (o->prompt_file && !file) return false;
-    int n = 0, last;
-    const char *prompt = file ? file : o->prompt ? o->prompt : "";
-    int32_t *ids = tokenizer_encode_prompt(p->tokenizer, prompt, length, &n, err);
-    free(file);
-    bool ok = ids != NULL;
-    if (ok && n == 0) ok = fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    if (ok && n > p->context)
-        ok = fail(err, "the prompt has %d tokens, and -n %d is all that it and the answer may have", n, p->context);
-    ok = ok && read_prompt(p, ids, n, err);
-    for (int i = 0; ok && !interrupted && i < n; i++) text_out_token(&p->out, ids[i]);
-    free(ids);
-    if (!ok || !answer(p, &last, err)) return false;
+    int n = (int)p->n_ids, last;
+    if (!open_text(p, err) || !read_prompt(p, p->ids, n, err)) return false;
+    for (int i = 0; !interrupted && i < n; i++) text_out_token(&p->out, p->ids[i]);
+    if (!answer(p, &last, err)) return false;
     text_out_end();
     return true;
 }
@@ -243,6 +265,7 @@ static char *ask_line(const char *label) {
     catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
     if (n < 0) {
+        if (isatty(STDIN_FILENO)) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
         free(line);
         return NULL;
     }
@@ -253,7 +276,11 @@ static char *ask_line(const char *label) {
 static bool chat(Program *p, Error *err) {
     const Options *o = &p->options;
     int last = -1;
-    bool ok = true, full = false;
+    bool full = false, ok = open_text(p, err);
+    if (!ok) return false;
+    if (!chat_is_taught(p->tokenizer))
+        fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
+                        "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
     char *typed = o->system_prompt ? NULL : ask_line("Enter system prompt (optional): ");
     const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
@@ -283,7 +310,6 @@ static bool chat(Program *p, Error *err) {
 // ---- the jobs -------------------------------------------------------------------------------------------------------
 
 static bool run_text(Program *p, Error *err) {
-    if (!open_text(p, err)) return false;
     if (!(p->options.mode == MODE_CHAT ? chat(p, err) : generate(p, err))) return false;
     double prefill = (double)p->prefill_tokens / fmax(p->prefill_seconds, 1e-9);
     double decode = (double)p->decode_tokens / fmax(p->decode_seconds, 1e-9);
@@ -299,9 +325,12 @@ static bool quantize(const Program *p, Error *err) {
     QuantizeError errors[N_TENSOR_CLASSES];
     catch_termination();
     if (!model_quantize(&p->model, type, p->options.quantize_path, &interrupted, errors, err)) return false;
-    printf("# errors as shares of the mean absolute weight of the class\ntensors\tworst\tmean\n");
+    Table table = table_open(SHAPE_LIST, 0, p->options.tsv);
+    table_note(&table, "errors as shares of the mean absolute weight", "of the class");
+    table_columns(&table, "tensors\tworst\tmean");
     for (int i = 0; i < N_TENSOR_CLASSES; i++)
-        if (errors[i].mean > 0) printf("%s\t%.6f\t%.6f\n", errors[i].name, errors[i].worst, errors[i].mean);
+        if (errors[i].mean > 0) table_row(&table, "%s\t%.6f\t%.6f", errors[i].name, errors[i].worst, errors[i].mean);
+    table_end(&table);
     return true;
 }
 
@@ -312,14 +341,20 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     if (o->job == JOB_QUANTIZE) return quantize(p, err);
     p->context = context_of(p);
     if (!make_plans(p, err)) return false;
+    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && p->ids);
+    if (prompted && p->n_ids > (size_t)p->context)
+        return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
+                    p->context);
     const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_plans, p->context, p->ids, p->n_ids};
     switch (o->job) {
     case JOB_PPL: return measure_perplexity(&m, err);
-    case JOB_PASSKEY: return measure_passkey(&m, passed, err);
+    case JOB_TASKS: return measure_tasks(&m, passed, err);
+    case JOB_CHECK: return check_model(&m, passed, err);
+    case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
     case JOB_EXPLAIN:
         print_advice(p);
-        explain_pairs(p->plans, p->context, o->plot || isatty(STDERR_FILENO));
+        explain_pairs(p->plans, p->context, o->plot || isatty(STDERR_FILENO), o->tsv);
         return true;
     case JOB_ROPE_JSON: return explain_json(p->plans, err);
     default: return run_text(p, err);

@@ -1,6 +1,7 @@
 // Lists of methods. A reader goes through the text once; every part of it moves `at` behind what it has read.
 #include "methods.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,11 @@ typedef struct {
     Error *err;
 } List;
 
-// Reads a word, which ends before one of `ends`. False when it is cut because there is no room for it.
+// Reads a word, which ends before one of `ends`, in small letters. False when it is cut as there is no room for it.
 static bool read_word(List *list, const char *ends, char *word, size_t capacity) {
     size_t length = strcspn(list->at, ends);
     snprintf(word, capacity, "%.*s", (int)length, list->at);
+    for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
     list->at += length;
     return length < capacity;
 }
@@ -33,16 +35,25 @@ static bool append(List *list, const RopeSettings *item) {
 
 static bool append_method(List *list, const char *name, bool of_all) {
     RopeSettings s = *list->base;
-    char names[200] = "";
+    char names[300] = "";
     if (settings_read_method(&s, name)) {
         s.of_all = of_all;
         snprintf(s.name, sizeof s.name, "%s", name);
         return append(list, &s);
     }
-    for (int i = 0; i < rope_n_methods; i++)
+    const char *plain = strncmp(name, "dynamic-", 8) == 0 ? name + 8 : name;
+    const char *nearest = nearer_name(plain, "dynamic", nearer_name(plain, "window", ""));
+    for (int i = 0; i < rope_n_methods; i++) {
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ", rope_methods[i].name);
-    return fail(list->err, "--rope: there is no method '%.60s' (expected %sdynamic, dynamic-NAME, window)", name,
-                names);
+        nearest = nearer_name(plain, rope_methods[i].name, nearest);
+    }
+    snprintf(names + strlen(names), sizeof names - strlen(names), "dynamic, dynamic-NAME, window");
+    for (int i = 0; i < rope_n_maps; i++) {
+        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", rope_maps[i].name);
+        nearest = nearer_name(plain, rope_maps[i].name, nearest);
+    }
+    return fail(list->err, "--rope: there is no method '%.60s' (%s%s%sexpected %s, METHOD+MAP)", name,
+                nearest[0] ? "did you mean " : "", nearest, nearest[0] ? "? " : "", names);
 }
 
 // The method `s`, with the setting key=value.
@@ -88,6 +99,8 @@ static bool append_all(List *list) {
         settings_method_name(method, dynamic, name, sizeof name);
         if (!append_method(list, name, true)) return false;
     }
+    for (int i = 0; i < rope_n_maps; i++)
+        if (!append_method(list, rope_maps[i].name, true)) return false;
     return append_method(list, "window", true);
 }
 

@@ -4,13 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 // What a value is, and so the type of its place: nothing (bool), const char *, int and double within the limits,
-// uint64_t, and which of the words (int or an enum, within the limits).
-typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD } ValueType;
+// uint64_t, which of the words (int or an enum, within the limits), and two whole numbers with a point between
+// (int[2]).
+typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD, PAIR } ValueType;
 
 typedef struct {
-    const char *name, *argument, *help;  // without a name: a line above those that follow, in --help
+    // Without a name: a line above those that follow, in --help. An argument in brackets may be left out.
+    const char *name, *argument, *help;
     ValueType type;
     size_t place;  // of the value, in Options
     double low, high;
@@ -65,7 +68,14 @@ static const Option table[] = {
     {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(rope.low_freq_factor), 1e-6, 1e9},
     {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(rope.high_freq_factor), 1e-6, 1e9},
     {"--window", "W", "attend to the last W positions only; 0: to all", COUNT, IN(rope.window), 0, MOST},
-    {"--sinks", "K", "and to the first K positions always", COUNT, IN(rope.sinks), 0, MOST},
+    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", COUNT, IN(rope.sinks), 0,
+     MOST},
+    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", COUNT, IN(rope.near), 1, MOST},
+    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NUMBER, IN(rope.k), 1,
+     1e9},
+    {"--group", "G", "self-extend: far positions in groups of G [likewise]", COUNT, IN(rope.group), 1, MOST},
+    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", COUNT, IN(rope.chunk), 1, MOST},
+    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", COUNT, IN(rope.logn), 0, 1},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path),
      .asks_for = JOB_PPL},
@@ -73,11 +83,24 @@ static const Option table[] = {
     {"--per-token", NULL, "--ppl prints every position", FLAG, IN(per_token), .goes_with = JOB_PPL},
     {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", COUNT, IN(samples), 1, MANY,
      .goes_with = JOB_PPL},
-    {"--passkey", NULL, "needle retrieval by length and depth", FLAG, .asks_for = JOB_PASSKEY},
-    {"--trials", "K", "--passkey asks K times at each length and depth [10]", COUNT, IN(trials), 1, MANY,
-     .goes_with = JOB_PASSKEY},
-    {"--min-accuracy", "A", "--passkey's exit status is 1 when a method's accuracy is below A [0]", NUMBER,
-     IN(min_accuracy), 0, 1, .goes_with = JOB_PASSKEY},
+    {"--stepwise", NULL, "--ppl reads token by token, as generation does (slow)", FLAG, IN(stepwise),
+     .goes_with = JOB_PPL},
+    {"--stale-keys", NULL,
+     "keys stay as the step that cached them turned them: a known flaw, with --stepwise or --check", FLAG,
+     IN(stale_keys)},
+    {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or on one that is made up", TEXT,
+     IN(check_path), .asks_for = JOB_CHECK},
+    {"--budget", "SECONDS", "--check takes about so long at most, and says what it left out [60]", NUMBER, IN(budget),
+     1, 1e6, .goes_with = JOB_CHECK},
+    {"--passkey", NULL, "needle retrieval by length and depth", FLAG, .asks_for = JOB_TASKS},
+    {"--tasks", "LIST",
+     "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text", TEXT,
+     IN(tasks), .asks_for = JOB_TASKS},
+    {"--trials", "K", "asks K times at each length and depth [10]", COUNT, IN(trials), 1, MANY, .goes_with = JOB_TASKS},
+    {"--min-accuracy", "A", "exit status 1 when a method's accuracy is below A [0]", NUMBER, IN(min_accuracy), 0, 1,
+     .goes_with = JOB_TASKS},
+    {"--attn", "LAYER.HEAD", "what the prompt's last query thinks of each key: scores and weights by distance", PAIR,
+     IN(attn), 0, MANY, .asks_for = JOB_ATTN},
     {"--explain", NULL, "what the method does to every pair at length N", FLAG, .asks_for = JOB_EXPLAIN},
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
      .goes_with = JOB_EXPLAIN},
@@ -90,15 +113,22 @@ static const Option table[] = {
     {"--quantize", "TYPE OUT", "write a copy of the model with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
      IN(quantize_type), 0, 3, quantized_types, "a type that can be written (expected q8, q4, f16 or f32)",
      .asks_for = JOB_QUANTIZE},
-    {"--help", NULL, "this text", FLAG, IN(help)},
+    {"--tsv", NULL, "tables between tabs at a terminal, too, as in a pipe", FLAG, IN(tsv)},
+    {"--help", NULL, "this text, as does -h", FLAG, IN(help)},
     {"--version", NULL, "the version", FLAG, IN(version)},
 };
 enum { N_OPTIONS = sizeof table / sizeof table[0] };
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
-static const Option *find(const char *name) {
-    for (int i = 0; i < N_OPTIONS; i++)
-        if (table[i].name && strcmp(name, table[i].name) == 0) return &table[i];
+// Short names in their own case, long ones in any; or NULL, and *nearest is one that was perhaps meant, or "".
+static const Option *find(const char *name, const char **nearest) {
+    *nearest = "";
+    if (strcmp(name, "-h") == 0) name = "--help";
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const char *known = table[i].name;
+        if (known && (known[1] == '-' ? strcasecmp(name, known) : strcmp(name, known)) == 0) return &table[i];
+        if (known) *nearest = nearer_name(name, known, *nearest);
+    }
     return NULL;
 }
 
@@ -119,6 +149,9 @@ void options_help(void) {
         printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
     print_line("dynamic-NAME", "", "the method with a scale that follows the length; dynamic is dynamic-ntk");
     print_line("window", "", "none, with a --window of the trained context");
+    printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
+    for (int i = 0; i < rope_n_maps; i++)
+        printf("  %-22s %s (%s)\n", rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
 }
 
 static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
@@ -127,6 +160,16 @@ static bool read_seed(const char *name, const char *text, uint64_t *seed, Error 
     snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
     return strcmp(back, text) == 0 ||
            fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
+}
+
+static bool read_pair(const Option *option, int *place, const char *name, const char *value, Error *err) {
+    char first[16];
+    size_t length = strcspn(value, ".");
+    if (value[length] != '.' || length >= sizeof first)
+        return fail(err, "%s: '%.60s' is not %s (two whole numbers from 0, as 3.5)", name, value, option->argument);
+    snprintf(first, sizeof first, "%.*s", (int)length, value);
+    return parse_int(name, first, 0, (long)option->high, place, err) &&
+           parse_int(name, value + length + 1, 0, (long)option->high, place + 1, err);
 }
 
 // Reads a value and puts it in its place. `name` is what the reason calls the option.
@@ -139,9 +182,10 @@ static bool set(const Option *option, void *place, const char *name, const char 
     case WORD:
         for (int i = 0; i <= option->high; i++) {
             *(int *)place = i;
-            if (strcmp(value, option->words[i]) == 0) return true;
+            if (strcasecmp(value, option->words[i]) == 0) return true;
         }
         return fail(err, "%s: '%.60s' is not %s", name, value, option->refusal);
+    case PAIR: return read_pair(option, place, name, value, err);
     default:
         if (!option->asks_for) *(bool *)place = true;
         return true;
@@ -169,10 +213,16 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     char name[32];
     const char *word = argv[*at], *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)sizeof name - 1, word);
-    const Option *option = find(name);
-    if (!option) return fail(err, "there is no option '%.100s' (see --help)", word);
+    const char *nearest;
+    const Option *option = find(name, &nearest);
+    if (!option)
+        return fail(err, "there is no option '%.100s' (%s%s%ssee --help)", word, nearest[0] ? "did you mean " : "",
+                    nearest, nearest[0] ? "? " : "");
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
-    const char *value = equals ? equals + 1 : option->argument ? argv[++*at] : "";
+    const char *next = argv[*at + 1];
+    bool optional = option->argument && option->argument[0] == '[';
+    bool left_out = optional && !equals && (!o->model_path || !next || (next[0] == '-' && next[1]));
+    const char *value = equals ? equals + 1 : option->argument && !left_out ? argv[++*at] : "1";
     if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
     if (option->asks_for) o->job = option->asks_for;
     o->jobs |= 1u << option->asks_for;
@@ -181,11 +231,11 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
         if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
     }
-    return set(option, (char *)o + option->place, name, value, err);
+    return left_out || set(option, (char *)o + option->place, name, value, err);
 }
 
 bool options_parse(int argc, char **argv, Options *o, Error *err) {
-    *o = (Options){.temperature = 1, .top_p = 0.9, .steps = -1, .samples = 1, .trials = 10};
+    *o = (Options){.temperature = 1, .top_p = 0.9, .steps = -1, .samples = 1, .trials = 10, .budget = 60};
     o->rope = settings_nothing_said;
     bool ok = true;
     for (int i = 1; ok && i < argc; i++) {
@@ -200,21 +250,22 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
 static bool check_company(const Options *o, Error *err) {
     Job job = JOB_TEXT + 1;
     while (job < N_JOBS && !((o->company & ~o->jobs) >> job & 1)) job++;
-    char names[200] = "";
-    const char *job_name = "";
+    char names[200] = "", jobs[100] = "";
     for (int i = 0; i < N_OPTIONS; i++) {
         bool last = i == N_OPTIONS - 1 || table[i + 1].goes_with != job;
         if (table[i].goes_with == job) add_name(names, sizeof names, last ? " and " : ", ", table[i].name);
-        if (table[i].asks_for == job) job_name = table[i].name;
+        if (table[i].asks_for == job && job < N_JOBS) add_name(jobs, sizeof jobs, " or ", table[i].name);
     }
-    return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", job_name);
+    return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", jobs);
 }
 
 bool options_check(const Options *o, Error *err) {
     const RopeSettings *r = &o->rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(err, "--ppl, --passkey, --explain, --bench, --rope-json and --quantize exclude one another");
+        return fail(err,
+                    "--ppl, --passkey (or --tasks), --check, --attn, --explain, --bench, --rope-json and --quantize "
+                    "exclude one another");
     if (!o->model_path && !(without_model && o->head_dim))
         return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
@@ -223,6 +274,8 @@ bool options_check(const Options *o, Error *err) {
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
     if (!check_company(o, err)) return false;
+    if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
+        return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (r->beta_fast != 0 && r->beta_slow != 0 && r->beta_fast < r->beta_slow)
         return fail(err, "--beta-fast must not be below --beta-slow");
     if (r->low_freq_factor != 0 && r->high_freq_factor != 0 && r->low_freq_factor >= r->high_freq_factor)

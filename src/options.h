@@ -6,7 +6,18 @@
 #include "util.h"
 
 // What the program is asked to do.
-typedef enum { JOB_TEXT, JOB_PPL, JOB_PASSKEY, JOB_EXPLAIN, JOB_BENCH, JOB_ROPE_JSON, JOB_QUANTIZE, N_JOBS } Job;
+typedef enum {
+    JOB_TEXT,
+    JOB_PPL,
+    JOB_TASKS,
+    JOB_CHECK,
+    JOB_ATTN,
+    JOB_EXPLAIN,
+    JOB_BENCH,
+    JOB_ROPE_JSON,
+    JOB_QUANTIZE,
+    N_JOBS
+} Job;
 
 enum { MODE_GENERATE, MODE_CHAT };
 
@@ -30,9 +41,11 @@ typedef struct {
     int head_dim;         // 0: not said
     // Measurements.
     const char *text_path, *quantize_path;
-    bool ids, per_token, plot;
+    const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
+    bool ids, per_token, plot, stepwise, stale_keys, tsv;
     int samples, trials;
-    double min_accuracy;
+    int attn[2];  // layer and head, from 0
+    double min_accuracy, budget;
     int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
     bool help, version;
 } Options;

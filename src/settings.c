@@ -5,11 +5,29 @@
 #include <stdio.h>
 #include <string.h>
 
-const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1};
+const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1, .logn = -1};
 
-// "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face.
-bool settings_read_method(RopeSettings *s, const char *name) {
+// Reads the name of a map at the end of `name`: what stands before it and a + is its length.
+static const RopeMap *read_map(const char *name, size_t *before) {
+    const char *plus = strrchr(name, '+'), *last = plus ? plus + 1 : name;
+    *before = plus ? (size_t)(plus - name) : 0;
+    for (int i = 0; i < rope_n_maps; i++)
+        if (strcmp(last, rope_maps[i].name) == 0) return &rope_maps[i];
+    *before = strlen(name);
+    return NULL;
+}
+
+// "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
+// alone stands behind none.
+bool settings_read_method(RopeSettings *s, const char *text) {
     static const char prefix[] = "dynamic-";
+    char method[MAX_METHOD_NAME];
+    const char *name = method;
+    size_t length;
+    s->map = read_map(text, &length);
+    snprintf(method, sizeof method, "%.*s", (int)length, text);
+    if (s->map && text[length] != '+') name = rope_methods[ROPE_NONE].name;
+    if (s->map && strcmp(name, "window") == 0) return false;
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
     s->is_window = strcmp(name, "window") == 0;
     if (s->is_window) name = rope_methods[ROPE_NONE].name;
@@ -34,6 +52,12 @@ void settings_fill_defaults(RopeConfig *c, int context) {
     c->beta_slow = either(c->beta_slow, 1);
     c->low_freq_factor = either(c->low_freq_factor, 1);
     c->high_freq_factor = either(c->high_freq_factor, 4);
+    if (c->near == 0) c->near = c->train_ctx / 2;
+    if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
+    // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
+    double left = c->train_ctx - 1 - c->near, stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
+    c->k = either(c->k, stretch);
+    if (c->group == 0) c->group = (int)ceil(stretch);
 }
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
@@ -68,11 +92,49 @@ const char *settings_check(const RopeConfig *c) {
     return m->flags & ROPE_USES_LISTS ? check_lists(c) : NULL;
 }
 
+// The settings of the map, and what goes with any.
+static bool check_map(const RopePlan *plan, Error *err) {
+    const RopeConfig *c = &plan->rope;
+    const unsigned flags = c->map ? c->map->flags : 0;
+    const bool has_chunk = flags & ROPE_MAP_CHUNK;
+    const int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
+    if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
+        return fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name,
+                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
+    if (flags & ROPE_MAP_WINDOW && plan->window < 1)
+        return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
+                    plan->window, plan->sinks, c->train_ctx);
+    if (plan->sinks > 0 && plan->window == 0)
+        return fail(err, "rope %s: %d sinks without a window (--window says how many of the last positions are seen)",
+                    plan->name, plan->sinks);
+    if (c->logn && c->train_ctx < 2) return fail(err, "rope %s: logn needs a train_ctx of at least 2", plan->name);
+    return true;
+}
+
+// Window and sinks, which streaming and lm-infinite choose themselves when they are not said; but a model that was
+// trained with a window never sees more.
+static void resolve_window(const RopeSettings *s, int window, RopePlan *plan) {
+    const RopeMap *map = plan->rope.map;
+    int trained = plan->rope.train_ctx;
+    if (s->is_window) window = trained;
+    plan->sinks = s->sinks > 0 ? s->sinks : 0;
+    if (map && map->flags & ROPE_MAP_WINDOW) {
+        if (s->sinks < 0) plan->sinks = map->sinks;
+        int own = map->flags & ROPE_MAP_SINKS_INSIDE ? trained - plan->sinks : trained;
+        if (window == 0 || window > own) window = own;
+    }
+    plan->window = s->window >= 0 ? s->window : window;
+    plan->all_slide = s->is_window || s->window >= 0 || (map && map->flags & ROPE_MAP_WINDOW);
+    plan->rope.window = plan->window;
+    plan->rope.sinks = plan->sinks;
+}
+
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err) {
     RopeConfig r = *start;
     if (s->method >= 0) r.dynamic = s->dynamic;
     if (s->method >= 0) r.method = s->method;
+    if (s->method >= 0) r.map = s->map;
     // A temperature in the model is meant for methods that have one; put on another it would only do harm.
     if (!rope_methods[r.method].attention) r.attention_factor = 0;
     r.factor = either(s->factor, r.factor);
@@ -84,36 +146,42 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     r.high_freq_factor = either(s->high_freq_factor, r.high_freq_factor);
     if (s->train_ctx) r.train_ctx = s->train_ctx;
     if (s->ramp >= 0) r.ramp = (RopeRamp)s->ramp;
+    r.near = s->near;
+    r.group = s->group;
+    r.chunk = s->chunk;
+    r.k = s->k;
+    if (s->logn >= 0) r.logn = s->logn;
     settings_fill_defaults(&r, context);
-    if (s->is_window) window = r.train_ctx;
-    if (s->window >= 0) window = s->window;
-    *plan = (RopePlan){r, r.head_dim, window, .sinks = s->sinks > 0 ? s->sinks : 0};
-    plan->all_slide = s->is_window || s->window >= 0;
+    *plan = (RopePlan){.rope = r, .head_dim = r.head_dim};
+    resolve_window(s, window, plan);
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
     const char *reason = settings_check(&r);
-    return !reason || fail(err, "rope %s: %s", plan->name, reason);
+    return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
 }
 
-// The option that was said and that the method does not look at, or NULL.
-static const char *unused_option(const RopeSettings *s, unsigned flags) {
+// The option that was said and that neither the method nor the map looks at, or NULL.
+static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
     if (s->factor != 0 && !(flags & ROPE_USES_FACTOR)) return "--factor";
     if ((s->beta_fast != 0 || s->beta_slow != 0) && !(flags & ROPE_USES_BETAS)) return "--beta-fast or --beta-slow";
     if (s->ramp >= 0 && !(flags & ROPE_USES_BETAS)) return "--ramp";
     if ((s->low_freq_factor != 0 || s->high_freq_factor != 0) && !(flags & ROPE_USES_FREQ_FACTORS))
         return "--low-freq-factor or --high-freq-factor";
+    if (s->near != 0 && !(map & ROPE_MAP_NEAR)) return "--near";
+    if (s->group != 0 && !(map & ROPE_MAP_GROUP)) return "--group";
+    if (s->chunk != 0 && !(map & ROPE_MAP_CHUNK)) return "--chunk";
+    if (s->k != 0 && !(map & ROPE_MAP_K)) return "--k";
     return NULL;
 }
 
 void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
     const RopeConfig *r = &plan->rope;
     unsigned flags = rope_methods[r->method].flags;
-    const char *unused = unused_option(s, flags);
+    const char *unused = unused_option(s, flags, r->map ? r->map->flags : 0);
     double times = (double)context / r->train_ctx;
-    bool reaches = r->dynamic || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
+    bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
-    else if (plan->sinks > 0 && plan->window == 0) snprintf(out, capacity, "--sinks has no effect without --window");
     else if (!reaches && !(flags & ROPE_USES_FACTOR))
         snprintf(out, capacity,
                  "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "

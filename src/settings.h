@@ -11,10 +11,12 @@ typedef struct {
     char name[MAX_METHOD_NAME];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
     int method;                  // row of rope_methods, -1: not said
     bool dynamic;
-    bool is_window;  // the pseudo-method `window`: none, with a window of the trained context
-    bool of_all;     // from the list `all`: left out where the model lacks what the method needs
-    double factor, theta, beta_fast, beta_slow, attention_factor, low_freq_factor, high_freq_factor;
-    int train_ctx, ramp, window, sinks;  // a RopeRamp; -1: not said, but for train_ctx
+    const RopeMap *map;  // behind the method, NULL: none; or, without a method, the model's
+    bool is_window;      // the pseudo-method `window`: none, with a window of the trained context
+    bool of_all;         // from the list `all`: left out where the model lacks what the method needs
+    double factor, theta, beta_fast, beta_slow, attention_factor, low_freq_factor, high_freq_factor, k;
+    int train_ctx, near, group, chunk;
+    int ramp, window, sinks, logn;  // a RopeRamp; logn is 0 or 1; -1: not said
 } RopeSettings;
 
 extern const RopeSettings settings_nothing_said;
@@ -25,16 +27,18 @@ typedef struct {
     int head_dim;                // of the model, of which rope.head_dim turn
     int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
     bool all_slide;              // in every layer, not only in those that the model says
+    bool stale_keys;             // see SessionConfig
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
 
-// Reads a method's name ("yarn", "dynamic-ntk", "window") into `settings`. False when there is none of that name.
+// Reads a method's name ("yarn", "dynamic-ntk", "window", "yarn+dca", "dca") into `settings`. False when there is none
+// of that name.
 bool settings_read_method(RopeSettings *settings, const char *name);
 // Writes the full name ("dynamic-ntk") to `out`.
 void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
 
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
-// that s = l / L) and max(1, context / L) for a static one.
+// that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
 void settings_fill_defaults(RopeConfig *config, int context);
 // NULL when a complete configuration makes sense, else the reason why not.
 const char *settings_check(const RopeConfig *config);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "util.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -136,6 +137,31 @@ bool parse_int(const char *name, const char *text, long low, long high, int *out
         return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
     *out = (int)x;
     return true;
+}
+
+// Letters to put in, take out, change or swap with the next (optimal string alignment), in any case; long words differ.
+static int edit_distance(const char *a, const char *b) {
+    enum { LONGEST = 32 };
+    int m = (int)strlen(a), n = (int)strlen(b), d[LONGEST + 1][LONGEST + 1];
+    if (m > LONGEST || n > LONGEST) return LONGEST;
+    for (int i = 0; i <= m; i++) {
+        for (int j = 0; j <= n; j++) {
+            d[i][j] = i + j;
+            if (i == 0 || j == 0) continue;
+            int change = d[i - 1][j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            int in_or_out = (d[i - 1][j] < d[i][j - 1] ? d[i - 1][j] : d[i][j - 1]) + 1;
+            d[i][j] = change < in_or_out ? change : in_or_out;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped && d[i - 2][j - 2] + 1 < d[i][j]) d[i][j] = d[i - 2][j - 2] + 1;
+        }
+    }
+    return d[m][n];
+}
+
+const char *nearer_name(const char *word, const char *known, const char *best) {
+    int distance = edit_distance(word, known), letters = (int)strlen(word);
+    if (letters < 3 || distance > (letters < 6 ? 2 : letters / 3)) return best;
+    return !best[0] || distance < edit_distance(word, best) ? known : best;
 }
 
 bool map_file(const char *path, MappedFile *file, Error *err) {

@@ -56,6 +56,10 @@ void unmap_file(MappedFile *file);
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
 bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
 
+// The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
+// than a third of the word's letters is none.
+const char *nearer_name(const char *word, const char *known, const char *best);
+
 // The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
 char *read_file(const char *path, size_t *length, Error *err);
 

@@ -1,7 +1,8 @@
-"""The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method, then a
-Llama with what its kin have besides, in doubles, as slow and as literal as can be. It is made from the papers, not from
-the C code, which is held against it. Settings c are the fields of a header (docs/format.md; common.config), where 0
-means "not said", and `layers`, a byte for each; weights are {name: all of its numbers, row by row}.
+"""The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method and of
+every distance map, then a Llama with what its kin have besides, in doubles, as slow and as literal as can be. It is
+made from the papers, not from the C code, which is held against it. Settings c are the fields of a header
+(docs/format.md; common.config), where 0 means "not said", and `layers`, a byte for each; weights are {name: all of its
+numbers, row by row}.
 """
 
 import math
@@ -75,6 +76,41 @@ def rope(c, length):
     return f, c['attention_factor'] or a
 
 
+# ---- distance maps --------------------------------------------------------------------------------------------------
+
+MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
+
+
+def distance_map(name, L, length, **said):
+    """A map with its settings, those said and the others as they follow from L and the length asked for."""
+    m = dict(name=name, L=L, near=L // 2, chunk=3 * L // 4, sinks=4 if name == 'streaming' else 10)
+    m.update(said)
+    far, room = length - 1 - m['near'], L - 1 - m['near']
+    stretch = max(1, far / room) if room else length
+    m.setdefault('k', stretch)
+    m.setdefault('group', math.ceil(stretch))
+    m.setdefault('window', L - m['sinks'] if name == 'streaming' else L)
+    return m
+
+
+def distance(m, i, j):
+    """D(i, j): by how many positions a query at i and a key at j <= i are turned apart."""
+    d, w, c, G, L = i - j, m['near'], m['chunk'], m['group'], m['L']
+    W, K = m['window'], m['sinks']
+    if m['name'] == 'rerope':
+        return min(d, w)
+    if m['name'] == 'leaky-rerope':
+        return d if d < w else w + (d - w) / m['k']
+    if m['name'] == 'self-extend':
+        return d if d < w else i // G - j // G + w - w // G
+    if m['name'] == 'dca':
+        chunks = i // c - j // c
+        return d if chunks == 0 else min(i % c + c, L - 1) - j % c if chunks == 1 else L - 1 - j % c
+    if m['name'] == 'streaming':
+        return d if d < W else min(i, W + K - 1) - j
+    return min(d, W)
+
+
 # ---- Llama ----------------------------------------------------------------------------------------------------------
 
 def dot(a, b):
@@ -104,26 +140,26 @@ def norm(x, weight, eps):
     return [v * scale * w for v, w in zip(x, weight)]
 
 
-def turn(x, position, f, a):
+def turn(x, angles):
     out = []
-    for i, frequency in enumerate(f):
-        c, s = a * math.cos(position * frequency), a * math.sin(position * frequency)
+    for i, (c, s) in enumerate(angles):
         out += [x[2 * i] * c - x[2 * i + 1] * s, x[2 * i] * s + x[2 * i + 1] * c]
-    return out + x[2 * len(f):]
+    return out + x[2 * len(angles):]
 
 
 def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
-def attend(queries, keys, values, c, positions, window, sinks):
+def attend(queries, keys, values, c, positions, window, sinks, turned):
+    """turned(head, i, j) is a query at i, ready to meet an unturned key at j."""
     d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
     out = []
     for position, heads in zip(positions, queries):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         for h in range(c['n_heads']):
-            scores = [dot(heads[h], keys[k][h // share]) / math.sqrt(d) for k in seen]
+            scores = [dot(turned(heads[h], position, positions[k]), keys[k][h // share]) / math.sqrt(d) for k in seen]
             top = max(scores)
             weights = [math.exp(score - top) for score in scores]
             total = sum(weights)
@@ -132,34 +168,52 @@ def attend(queries, keys, values, c, positions, window, sinks):
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False,
+           stale=False):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer."""
+    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale: every position
+    turns at the scale of a text that ends with it."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
+    if map and map['name'] in ('streaming', 'lm-infinite'):
+        window, sinks = map['window'], map['sinks']
     f, a = rope(c, positions[-1] + 1)
     SEES_ALL, WITHOUT_ROPE = 1, 2
+    angles = {}  # {distance: cosines and sines of all pairs, with the attention factor of the query and of the key}
+
+    def grown(q, i):
+        return [x * max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) for x in q] if logn or c['logn'] else q
+
+    def turned(q, i, j):
+        if stale:
+            (now, own), (then, others) = rope(c, i + 1), rope(c, j + 1)
+            apart = [i * x - j * y for x, y in zip(now, then)]
+            return turn(q, [(own * others * math.cos(x), own * others * math.sin(x)) for x in apart])
+        d = distance(map, i, j) if map else i - j
+        if d not in angles:
+            angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]
+        return grown(turn(q, angles[d]), i)
+
+    def unturned(q, i, j):
+        return grown(q, i)
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedding[token] for token in ids]
 
-    def heads(name, layer, normed, count, turned):
+    def heads(name, layer, normed, count):
         matrix = rows_of(weights, 'w%s.%d' % (name, layer), dim)
         bias = weights.get('b%s.%d' % (name, layer), [0] * len(matrix))
         own_norm = weights.get('%s_norm.%d' % (name, layer))
         rows = [[y + b for y, b in zip(product(matrix, seen(x)), bias)] for x in normed]
         split = [[y[h * d:h * d + d] for h in range(count)] for y in rows]
-        if own_norm:
-            split = [[norm(head, own_norm, eps) for head in row] for row in split]
-        return [[turn(head, m, f, a) for head in row] for m, row in zip(positions, split)] if turned else split
+        return [[norm(head, own_norm, eps) for head in row] for row in split] if own_norm else split
     for layer in range(c['n_layers']):
         flags = c['layers'][layer] if c['layer_table'] else 0
-        turned, slides = not flags & WITHOUT_ROPE, not flags & SEES_ALL
+        meet, slides = unturned if flags & WITHOUT_ROPE else turned, not flags & SEES_ALL
         width = window if window is not None else c['sliding_window'] if slides else 0
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        mixed = attend(heads('q', layer, normed, c['n_heads'], turned),
-                       heads('k', layer, normed, c['n_kv_heads'], turned),
-                       heads('v', layer, normed, c['n_kv_heads'], False), c, positions, width, sinks)
+        mixed = attend(heads('q', layer, normed, c['n_heads']), heads('k', layer, normed, c['n_kv_heads']),
+                       heads('v', layer, normed, c['n_kv_heads']), c, positions, width, sinks, meet)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)

@@ -54,44 +54,48 @@ NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e',
 def test_usage_errors():
     m = tiny_model('tiny.bin')
     takes_value = ('-t -p -s -n -i -f -z -m -y --kv --threads --rope --factor --theta --train-ctx --beta-fast '
-                   '--beta-slow --ramp --attn-factor --low-freq-factor --high-freq-factor --window --sinks --ppl '
-                   '--samples --trials --min-accuracy --head-dim --quantize').split()
+                   '--beta-slow --ramp --attn-factor --low-freq-factor --high-freq-factor --window --sinks --near --k '
+                   '--group --chunk --ppl '
+                   '--samples --trials --min-accuracy --head-dim --quantize --tasks --budget --attn').split()
     for option in takes_value:
         one_line(run(m, option), 2, '%s without a value' % option, option)
     for option in ('--explain', '--passkey', '--ids', '--per-token', '--help', '--version', '--ignore-eos',
-                   '--rope-json', '--plot'):
+                   '--rope-json', '--plot', '--logn', '--tsv', '--stepwise', '--stale-keys'):
         one_line(run(m, option + '=1'), 2, '%s with a value' % option, option)
     for option in ('--nope', '-x', '-nn', '--', '--rope-', '--Rope', '-', '--factor4', '-t1', '--' + 'x' * 500):
         result = run(m, option)
         one_line(result, 2, 'an option %s' % option[:20], option[:20])
     numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor '
-               '--low-freq-factor --high-freq-factor --window --sinks --samples --trials --min-accuracy '
-               '--head-dim').split()
+               '--low-freq-factor --high-freq-factor --window --sinks --near --k --group --chunk --samples --trials '
+               '--min-accuracy '
+               '--head-dim --budget').split()
     for option in numbers:
         for value in NO_NUMBERS:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
             if option.startswith('--'):
                 one_line(run(m, option + '=' + value), 2, '%s=%r' % (option, value), option)
     for key in ('factor', 'theta', 'train-ctx', 'beta-fast', 'beta-slow', 'attn-factor', 'low-freq-factor',
-                'high-freq-factor', 'window', 'sinks'):
+                'high-freq-factor', 'window', 'sinks', 'near', 'k', 'group', 'chunk', 'logn'):
         for value in NO_NUMBERS:
             one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
     for option, *values in (('-p', '1.5'), ('-k', '-1', '1.5'), ('--min-p', '1.1', '-1'), ('-t', '-0.1'),
                             ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'),
                             ('--factor', '0.5', '0'), ('--theta', '1', '0'), ('--train-ctx', '0'),
                             ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'), ('--trials', '0'),
-                            ('--min-accuracy', '1.1'), ('--kv', 'f64', 'F16', ''), ('-m', 'talk', ''),
-                            ('--ramp', 'dim', ''), ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5')):
+                            ('--min-accuracy', '1.1'), ('--kv', 'f64', ''), ('-m', 'talk', ''),
+                            ('--ramp', 'dim', ''), ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5'),
+                            ('--near', '0', '1.5'), ('--k', '0.99'), ('--group', '0'), ('--chunk', '0')):
         for value in values:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
     for value in ('nope', '', ',', 'none,', ',none', 'none,,yarn', 'yarn:', 'yarn:factor', 'yarn:factor=',
                   'yarn:factor=x', 'yarn:nope=3', 'yarn:factor=0', 'yarn:factor=2,', 'dynamic-none', 'dynamic-longrope',
-                  'dynamic-dynamic', 'dynamic-', 'YARN', 'yarn ', 'all:factor=2', 'yarn:ramp=x', 'yarn:=', 'y' * 1000,
+                  'dynamic-dynamic', 'dynamic-', 'yarn ', 'all:factor=2', 'yarn:ramp=x', 'yarn:=', 'y' * 1000,
                   'yarn' + ':factor=2' * 60, ','.join(['none'] * 2000)):
         one_line(run(m, '--ppl', '/dev/null', '--ids', '--rope', value), 2, '--rope %.40r' % value, '--rope')
     for options in (('-i', 'x', '-f', 'y'), ('--ids',), ('--per-token',), ('--samples', 2), ('--trials', 3),
                     ('--min-accuracy', 0.5), ('--plot',), ('--explain', '--passkey'), ('--ppl', 'x', '--rope-json'),
-                    ('--quantize', 'q9', 'x'), ('--quantize', 'q8'), ('--head-dim', 64, '--explain'), (m,)):
+                    ('--quantize', 'q9', 'x'), ('--quantize', 'q8'), ('--stepwise',), ('--stale-keys',),
+                    ('--budget', 5), ('--check', '--attn', '0.0'), ('--head-dim', 64, '--explain'), (m,)):
         one_line(run(m, *options), 2, ' '.join(map(str, options[:1] + options[2:])))
     for options in ((), ('--explain',),
                     ('--explain', '--head-dim', 64), ('--explain', '--head-dim', 64, '--theta', 1e4),

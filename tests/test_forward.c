@@ -1,9 +1,9 @@
 // Sessions against sessions: the same text read in other pieces, on other threads, or afresh, must give the same logits.
-// Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE
+// Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE LABEL [ROPE]
 #include "tests/test_units.h"
 
 #include "src/forward/transformer.h"
-#include "src/settings.h"
+#include "src/methods.h"
 
 static Model model;
 static RopePlan plan;
@@ -162,7 +162,7 @@ static void test_threads(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 9) return 2;
+    if (argc < 9 || argc > 10) return 2;
     Error err;
     label = argv[8];
     n = atoi(argv[6]);
@@ -171,8 +171,12 @@ int main(int argc, char **argv) {
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
     settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
+    if (argc == 10) settings.window = settings.sinks = -1;  // ROPE says them, or nobody
+    int n_methods;
+    RopeSettings *methods = methods_parse(argc == 10 ? argv[9] : NULL, &settings, &n_methods, &err);
+    if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;
     if (!model_open(argv[2], &model, &err) ||
-        !settings_resolve(&settings, &model.rope, model.config.sliding_window, n, &plan, &err))
+        !settings_resolve(methods, &model.rope, model.config.sliding_window, n, &plan, &err))
         return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
@@ -181,6 +185,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "dynamic") == 0) test_dynamic();
     if (strcmp(argv[1], "threads") == 0) test_threads();
     free(ids);
+    free(methods);
     model_close(&model);
     return finish();
 }

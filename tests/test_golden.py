@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The program against Hugging Face: tests/golden holds what LlamaForCausalLM gives for five checkpoints. And against
-itself: the text at -t 0, in texts.json, is the same on every processor."""
+"""The program against Hugging Face: tests/golden holds what LlamaForCausalLM gives for five checkpoints,
+tests/positions what distance maps make of one of them (computed apart, by the definition). And against itself: the text
+at -t 0, in texts.json, is the same on every processor."""
 
 import json
 import os
@@ -9,7 +10,8 @@ import struct
 import subprocess
 import sys
 
-from common import GOLDEN, ROOT, check, close, good, in_work, main, perplexity, table, write
+from common import (GOLDEN, ROOT, add_counts, check, close, compiled, good, in_work, main, perplexity, run, table,
+                    write)
 
 NAMES = ('default', 'linear4', 'dynamic2', 'yarn4', 'llama3')
 
@@ -41,6 +43,22 @@ def test_golden():
         close(ratios, [1.0] * len(ratios), 1e-6, '%s: scaled inverse frequencies' % name)
         close([float(settings['attention_factor'])], [expected['attention_factor']], 1e-6,
               '%s: attention factor' % name)
+
+
+def test_positions():
+    """Distance maps, read as one prompt and token by token."""
+    folder = os.path.join(ROOT, 'tests', 'positions')
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name)) as file:
+            expected = json.load(file)
+        model, rope = exported(expected['case']), expected['rope'] + ':train-ctx=%d' % expected['train_ctx']
+        rope += ':factor=%g' % expected['factor'] if 'factor' in expected else ''
+        close(perplexity(model, expected['ids'], '--kv', 'f32', '--rope', rope), expected['nll'], 1e-4, name)
+        for kv, tolerance in (('f16', 2e-2), ('q8', 0.3)):
+            close(perplexity(model, expected['ids'], '--kv', kv, '--rope', rope), expected['nll'], tolerance,
+                  '%s with the %s cache' % (name, kv))
+        add_counts(run('chunks', model, 'f32', 0, 0, 200, 1e-4, name, rope,
+                       program=compiled('tests/test_forward.c', 'same')), name)
 
 
 def letters():

@@ -14,7 +14,7 @@ import sys
 from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, run, table, tiny_model, write, write_model, write_tokenizer)
 
-PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl']
+PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se']
 PER_TOKEN = ['method', 'position', 'token', 'nll']
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 
@@ -99,7 +99,8 @@ def test_several_methods():
         return [line for line in good(model, '--ppl', path, '--ids', '-n', 300, *options).out.splitlines()
                 if not line.startswith('#')][1:]
     names = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic', 'dynamic-yarn', 'window',
-             'yarn:factor=8:ramp=turns', 'linear:factor=3', 'none:window=20:sinks=2']
+             'yarn:factor=8:ramp=turns', 'linear:factor=3', 'none:window=20:sinks=2', 'rerope', 'leaky-rerope',
+             'self-extend', 'dca', 'streaming', 'lm-infinite', 'yarn+dca', 'dynamic-yarn+self-extend:group=3']
     single = {name: body('--rope', name) for name in names}
     check(body('--rope', ','.join(names)) == sum(single.values(), []),
           'a list of methods is the single runs one after the other')
@@ -121,6 +122,8 @@ def test_several_methods():
                             ('window', ('--rope', 'none', '--window', 128)),
                             ('window:sinks=4', ('--rope', 'none', '--window', 128, '--sinks', 4)),
                             ('window:window=9', ('--rope', 'none', '--window', 9)),
+                            ('dca', ('--rope', 'none+dca', '--chunk', 96)),
+                            ('streaming', ('--rope', 'streaming', '--sinks', 4, '--window', 124)),
                             ('linear', ('--rope', 'linear', '--factor', 300 / 128))):
         check(scores('--rope', colons) == scores(*options), '--rope %s is %s' % (colons, options))
     sweep = body('--rope', 'yarn:factor=2,4,8:ramp=dims,turns,none')
@@ -133,7 +136,8 @@ def test_several_methods():
           'settings after colons go before the global ones')
     every = [line.split('\t')[0] for line in body('--rope', 'all')]
     check({'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-ntk', 'dynamic-yarn', 'dynamic-linear',
-           'dynamic-ntk-by-parts', 'window'} <= set(every) and 'longrope' not in every, '--rope all', set(every))
+           'dynamic-ntk-by-parts', 'window', 'rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming',
+           'lm-infinite'} <= set(every) and 'longrope' not in every, '--rope all', set(every))
     lists = tiny_model('lists.bin', short_factors=[1.0, 1.5, 2.0, 3.0], long_factors=[1.0, 2.0, 4.0, 8.0], **SHAPE)
     check('longrope\t' in good(lists, '--ppl', path, '--ids', '-n', 20, '--rope', 'all').out,
           '--rope all has longrope when the model has its lists')

@@ -1,9 +1,9 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
-#include "rope.h"
 #include "src/forward/kernels.h"
 #include "src/forward/matmul.h"
+#include "src/methods.h"
 #include "src/model/blocks.h"
 #include "src/text/sampler.h"
 
@@ -54,6 +54,75 @@ static void test_positions(void) {
         }
     check_table(1e4, 2, 12345, 77, 1);
     check_table(5e6, 1024, 1 << 20, 65, 1);
+}
+
+// D(i, j) as published, from a map's complete settings.
+static double published(const RopeConfig *c, int i, int j) {
+    int d = i - j, w = c->near, g = c->group, m = c->chunk, last = c->train_ctx - 1, kept = c->window + c->sinks - 1;
+    int chunks = i / m - j / m, next = i % m + m < last ? i % m + m : last;
+    if (strcmp(c->map->name, "rerope") == 0) return d < w ? d : w;
+    if (strcmp(c->map->name, "leaky-rerope") == 0) return d < w ? d : w + (d - w) / c->k;
+    if (strcmp(c->map->name, "self-extend") == 0) return d < w ? d : i / g - j / g + w - w / g;
+    if (strcmp(c->map->name, "dca") == 0) return chunks == 0 ? d : (chunks == 1 ? next : last) - j % m;
+    if (strcmp(c->map->name, "streaming") == 0) return d < c->window ? d : (i < kept ? i : kept) - j;
+    return d < c->window ? d : c->window;
+}
+
+// All pairs below n of one map: D is what was published, what is seen stays below L (or, for lm-infinite, at L), and
+// the formula keeps its promises to attention.
+static void check_map(const RopeConfig *c, int n, bool defaults) {
+    bool windowed = c->map->flags & ROPE_MAP_WINDOW, kept = true, repeats = true;
+    double worst = 0, furthest = 0;
+    int period = rope_key_period(c);
+    for (int i = 0; i < n; i++) {
+        RopeDistance own = rope_meet(c, i, i), before = rope_meet(c, i > 0 ? i - 1 : 0, 0);
+        kept = kept && own.near >= 1 && (i == 0 || i - own.near >= i - 1 - before.near);
+        double step = rope_meet(c, i, i + period).key - rope_meet(c, i, i).key - rope_meet(c, 0, period).key +
+                      rope_meet(c, 0, 0).key;
+        repeats = repeats && fabs(step) < 1e-9;
+        for (int j = 0; j <= i; j++) {
+            double d = rope_distance(c, i, j);
+            worst = fmax(worst, fabs(d - published(c, i, j)));
+            RopeDistance other = rope_meet(c, i, j);
+            kept = kept && other.near == own.near && other.query == own.query;
+            if (!windowed || i - j < c->window || j < c->sinks) furthest = fmax(furthest, d);
+        }
+    }
+    const char *name = c->map->name;
+    bool at_most = furthest < c->train_ctx || (furthest == c->train_ctx && strcmp(name, "lm-infinite") == 0);
+    check(worst < 1e-9, "%s, L %d, n %d: D is off by %g", name, c->train_ctx, n, worst);
+    check(kept && repeats, "%s, L %d, n %d: what attention relies on", name, c->train_ctx, n);
+    check(!defaults || at_most, "%s, L %d, n %d: a distance of %g", name, c->train_ctx, n, furthest);
+}
+
+static void test_maps(int longest) {
+    static const int contexts[] = {5, 16, 48, 64, 511, 512}, lengths[] = {1, 2, 15, 64, 65, 200, 1000, 4000};
+    static const char *const said[] = {"rerope:near=7",
+                                       "leaky-rerope:near=7:k=2.5",
+                                       "self-extend:near=7:group=5",
+                                       "self-extend:near=9",
+                                       "dca:chunk=7",
+                                       "dca:chunk=11",
+                                       "dca:chunk=1",
+                                       "streaming:sinks=3:window=9",
+                                       "streaming:sinks=0",
+                                       "lm-infinite:window=6:sinks=9"};
+    enum { N_SAID = sizeof said / sizeof *said };
+    for (size_t l = 0; l < sizeof contexts / sizeof *contexts; l++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+            for (int i = 0; i < rope_n_maps + N_SAID; i++) {
+                const RopeConfig start = {.head_dim = 8, .theta = 1e4, .train_ctx = contexts[l], .truncate = true};
+                bool defaults = i < rope_n_maps;
+                RopePlan plan;
+                int n;
+                if (lengths[k] > longest || lengths[k] > 8 * contexts[l] + 200) continue;
+                if (!defaults && (contexts[l] < 16 || lengths[k] > 200)) continue;
+                RopeSettings *list = methods_parse(defaults ? rope_maps[i].name : said[i - rope_n_maps],
+                                                   &settings_nothing_said, &n, &err);
+                check(list && settings_resolve(list, &start, 0, lengths[k], &plan, &err), "a map: %s", err.text);
+                check_map(&plan.rope, lengths[k], defaults);
+                free(list);
+            }
 }
 
 static void test_rotate(void) {
@@ -670,7 +739,9 @@ static void test_nucleus(void) {
 }
 
 int main(int argc, char **argv) {
+    int quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     test_positions();
+    test_maps(quick ? 200 : 4000);
     test_rotate();
     test_f16();
     test_i8();
@@ -678,6 +749,6 @@ int main(int argc, char **argv) {
     test_gemm();
     test_rotated();
     test_nucleus();
-    test_products(argc > 1 && strcmp(argv[1], "quick") == 0);
+    test_products(quick);
     return finish();
 }

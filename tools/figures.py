@@ -20,6 +20,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
+MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
 STATIC = METHODS[:5]  # a dynamic method has its static one's frequencies at a given length
 
 
@@ -137,6 +138,9 @@ def tables(options, text, trained, near, far):
         'sweep': [ppl(far, ['yarn:factor=2,4,8,16,32'])],
         'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
         'passkey': [passkey(far, ['none', 'yarn'] if options.quick else METHODS)],
+        'explain-maps': [[model, '--explain', '-n', str(far), '--rope', m] for m in MAPS],
+        'maps-16x': [ppl(far, MAPS + ['window:sinks=4', 'llama3'])],
+        'passkey-maps': [passkey(far, ['dca'] if options.quick else MAPS)],
     }
     if options.siblings:  # each with its own method
         own = {sibling: [settings_of(sibling)['method']] for sibling in options.siblings}
@@ -146,6 +150,7 @@ def tables(options, text, trained, near, far):
 
 
 SOME = ['--methods', ','.join(STATIC)]
+BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS), '--title']
 PICTURES = {  # their tables and the other arguments of plot.py
     'pairs-16x': (['explain-16x'], SOME),
     'decay-16x': (['explain-16x'], SOME + ['--decay']),
@@ -156,6 +161,9 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,linear,yarn,window', '--title',
                                                 'Perplexity by position, before and after tuning on long texts']),
     'passkey': (['passkey'], []),
+    'distances': (['explain-maps'], ['--distances']),
+    'maps-16x': (['perplexity-16x', 'maps-16x'], BESIDE + ['Perplexity by position: distance maps']),
+    'passkey-maps': (['passkey', 'passkey-maps'], BESIDE + ['Passkeys found with distance maps, %']),
     'passkey-sibling': (['passkey-sibling'], ['--title', 'Passkeys found after tuning on long texts, %']),
 }
 

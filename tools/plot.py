@@ -8,6 +8,7 @@ The header row of the tables says which picture it is:
     ./run --passkey    the share of keys found by length and depth, one panel per method
     ./run --explain    inverse frequencies before and after, by pair, with the ramp;
                        with --decay: what a distance leaves of the attention score
+                       with --distances: what a distance map makes of every distance
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
 Needs matplotlib, which nothing else here does. OUT may end in .png or .svg.
@@ -18,93 +19,19 @@ import math
 import os
 import sys
 
-# The header rows of ./run, by which a table is recognised.
-KINDS = {
-    'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl'],
-    'passkey': ['method', 'length', 'depth', 'trials', 'correct', 'accuracy'],
-    'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
-}
-EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'
+from plot_tables import fail, method_of, read_tables, trained_length
 
 # One colour and marker per method in every picture. The colours are Okabe and Ito's, which colour-blind people can tell
 # apart, darker where they are too pale on white. A dynamic method looks like its static one, dashed.
 STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc', 's'),
           'ntk-by-parts': ('#009e73', 'D'), 'yarn': ('#0060a8', 'o'), 'window': ('#b8558f', 'v'),
-          'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*')}
+          'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*'), 'rerope': ('#8c2d04', '<'),
+          'leaky-rerope': ('#e6550d', '>'), 'self-extend': ('#54278f', 'p'), 'dca': ('#00796b', 'd'),
+          'streaming': ('#827717', 'h'), 'lm-infinite': ('#c2a300', '8')}
 SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
 INK, GREY, PALE = '#222222', '#707070', '#dddddd'
 DOTS = (0, (1, 2))
 WIDTH, DPI = 8.3, 200  # 1660 pixels, twice what GitHub shows
-
-
-def fail(path, what):
-    sys.exit('plot.py: %s: %s' % (path, what))
-
-
-# ---- tables ---------------------------------------------------------------------------------------------------------
-
-class Table:
-    """kind, settings (the # lines, as text) and rows (dicts; all but the method's name are numbers)."""
-
-    def __init__(self, path, kind, settings):
-        self.path, self.kind, self.settings, self.rows = path, kind, settings, []
-        self.model = os.path.basename(settings.get({'ppl': 'perplexity'}.get(kind, kind), '?'))
-
-    def methods(self):
-        """{method: its rows}, in the table's order."""
-        return {name: [r for r in self.rows if r['method'] == name]
-                for name in dict.fromkeys(r['method'] for r in self.rows)}
-
-    def number(self, key, default):
-        return float(self.settings.get(key, default))
-
-
-def read_tables(path):
-    try:
-        with sys.stdin if path == '-' else open(path, encoding='utf-8', errors='replace') as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        fail(path, error.strerror)
-    tables, settings, table = [], {}, None
-    for number, line in enumerate(lines, 1):
-        cells = line.split('\t')
-        kind = next((kind for kind, columns in KINDS.items() if cells == columns), None)
-        if line.startswith('#'):
-            if table:  # a line about the next one
-                table, settings = None, {}
-            key, _, value = line[1:].strip().partition('\t')
-            settings[key] = value
-        elif kind:
-            table = Table(path, kind, settings)
-            tables.append(table)
-        elif line and not table:
-            fail(path, 'line %d: %.60r is no header row that is known here (%s)' % (number, line, EXPECTED))
-        elif line:
-            columns = KINDS[table.kind]
-            if len(cells) != len(columns):
-                fail(path,
-                     'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
-            try:
-                table.rows.append({c: cell if c == 'method' else float(cell) for c, cell in zip(columns, cells)})
-            except ValueError as error:
-                fail(path, 'line %d: %s' % (number, error))
-    if not tables:
-        fail(path, 'there is no table in it (%s)' % EXPECTED)
-    for table in tables:
-        if not table.rows:
-            fail(path, 'the table has no rows')
-    return tables
-
-
-def trained_length(tables, options):
-    """As told, as the tables' # lines say, or as --passkey's lengths do, which begin at half of it. 0: unknown."""
-    said = [t.number(key, 0) for t in tables for key in ('trained', 'train_ctx') if key in t.settings]
-    guessed = 2 * tables[0].rows[0]['length'] if tables[0].kind == 'passkey' else 0
-    return options.train_ctx or (said[0] if said else guessed)
-
-
-def method_of(table):
-    return table.settings.get('method', '?')
 
 
 # ---- drawing --------------------------------------------------------------------------------------------------------
@@ -364,6 +291,43 @@ def draw_decay(tables, options):
     return fig
 
 
+def draw_distances(tables, options):
+    """D of the last query, against the distance that it stands for, by the definition in tests/reference.py."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'tests'))
+    import common
+    import reference
+    os.rmdir(common.WORK)  # which the tests would have used
+    trained, length = int(trained_length(tables, options)), int(max(t.number('length', 2) for t in tables))
+    columns, far = min(3, len(tables)), min(length, 6 * trained)
+    height = 0.85 + 1.85 * -(-len(tables) // columns)
+    fig, axes = new_figure(height, options.title or 'What a distance map makes of a distance',
+                           'of the query at position %s, when %s are asked for; trained on %s; a gap is not seen' % (
+                               format(far - 1, ','), format(length, ','), plain(trained)),
+                           nrows=-(-len(tables) // columns), ncols=columns, sharex=True, sharey=True)
+    fig.subplots_adjust(left=0.07, right=0.985, top=1 - 0.85 / height, bottom=0.5 / height, wspace=0.08, hspace=0.28)
+    for ax, table in zip(axes.flat, tables):
+        said = {key: float(value) if key == 'k' else int(value) for key, value in table.settings.items()
+                if key in ('near', 'k', 'group', 'chunk', 'window', 'sinks')}
+        m, i = reference.distance_map(table.settings['map'], trained, length, **said), far - 1
+        window, sinks = (said['window'], said['sinks']) if 'window' in said else (0, 0)
+        y = [reference.distance(m, i, i - d) if reference.sees(i, i - d, window, sinks) else math.nan
+             for d in range(far)]
+        name = method_of(table)
+        ax.plot(range(far), y, color=style_of(name, [name])['color'])
+        if window:
+            ax.plot(far - 1, y[-1], color=style_of(name, [name])['color'], marker='.', markersize=8)
+        ax.plot([0, trained * 1.15], [0, trained * 1.15], color=GREY, linewidth=0.8, linestyle=DOTS, zorder=1)
+        ax.axhline(trained, color=GREY, linewidth=0.8, linestyle=DOTS, zorder=1)
+        ax.set_title(name, fontsize=10, loc='left', color=style_of(name, [name])['color'])
+        ax.set_xticks(range(0, far + 1, 2 * trained), [format(x, ',') for x in range(0, far + 1, 2 * trained)])
+        ax.set_ylim(0, trained * 1.15)
+    for ax in list(axes.flat)[len(tables):]:
+        ax.set_axis_off()
+    fig.text(0.5, 0.09 / height, 'distance from query to key, tokens', va='bottom', ha='center')
+    fig.text(0.008, 0.5, 'distance they turn by', rotation=90, va='center')
+    return fig
+
+
 def save(fig, path):
     """A PNG gets a palette: flat colours lose nothing by it and the file is a third of the size."""
     from PIL import Image
@@ -383,6 +347,8 @@ def main():
     parser.add_argument('-o', '--out', required=True, metavar='OUT')
     parser.add_argument('--decay', action='store_true',
                         help='of --explain tables: what a distance leaves of the attention score')
+    parser.add_argument('--distances', action='store_true',
+                        help='of --explain tables of distance maps: D against distance')
     parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
     parser.add_argument('--train-ctx', type=float, default=0, metavar='L',
                         help='trained length to mark, where no table says it')
@@ -394,6 +360,8 @@ def main():
         fail(tables[-1].path, 'one picture takes tables of one kind (found --%s)' % ' and --'.join(kinds))
     if options.decay and kinds != ['explain']:
         fail(tables[0].path, '--decay is drawn from tables of --explain (found --%s)' % kinds[0])
+    if options.distances and (kinds != ['explain'] or not all('map' in table.settings for table in tables)):
+        fail(tables[0].path, '--distances is drawn from tables of --explain with distance maps')
     if options.methods:
         wanted = options.methods.split(',')
         for table in tables:
@@ -406,9 +374,9 @@ def main():
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
     picture = {'ppl': draw_perplexity, 'passkey': draw_passkey,
-               'explain': draw_decay if options.decay else draw_pairs}[kinds[0]]
+               'explain': draw_distances if options.distances else draw_decay if options.decay else draw_pairs}
     try:
-        fig = picture(tables, options)
+        fig = picture[kinds[0]](tables, options)
     except (ValueError, ArithmeticError, IndexError) as error:
         fail(tables[0].path, 'its numbers make no picture (%s)' % str(error).split('\n')[0])
     save(fig, options.out)

@@ -2,6 +2,12 @@
 // values are kept and rescaled when the maximum grows (online softmax, arXiv 1805.02867; FlashAttention, 2205.14135).
 // Memory is per block, never n x n.
 //
+// Zones. A distance map has one rule for near keys and another one for far keys, each a part of the query minus a part
+// of the key. So every query comes in two rotations, and a block of keys, all near or all far to the queries of a task,
+// is multiplied with the one that it needs; keys that were cached with another angle than the zone's are rotated on the
+// way. A block on the border is multiplied with both, and each score is taken from its side. No key is ever rotated for
+// one query.
+//
 // All query heads that share a kv head, and several positions of a prompt, go through a block together, while it is in
 // the first-level cache: those (query, head) pairs are the rows of a task. Work is cut into tasks by kv head, by groups
 // of positions and, when those are few, by stretches of the past, whose results are merged in a fixed order.
@@ -19,10 +25,11 @@ enum {
 
 // What one thread needs for a task. `width` is head_dim rounded up to whole vectors of the widest kind.
 typedef struct {
-    float *q;       // (rows, head_dim), already divided by sqrt(head_dim)
-    float *scores;  // (rows, KV_BLOCK)
-    float *keys;    // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
-    float *values;  // (KV_BLOCK, width) widened
+    float *q[2];          // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
+    float *scores;        // (rows, KV_BLOCK)
+    float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for its other side
+    float *keys;          // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
+    float *values;        // (KV_BLOCK, width) widened
 } TaskScratch;
 
 struct AttentionScratch {
@@ -70,11 +77,13 @@ static void rotate_back(float *out, const float *q, int64_t d, int64_t pairs, co
 
 // Rotates a block of widened keys by the sum of two angles: the block's, one per pair, and the step's, one per pair and
 // position. cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
-static void rotate_keys(float *keys, int64_t pairs, const AttentionView *view, int64_t block) {
+static void rotate_keys(float *keys, int64_t pairs, const KeyAngles *a, int64_t block) {
+    const int64_t steps = steps_of(a->period, block) * pairs;
     for (int64_t i = 0; i < pairs; i++) {
         float cosine[KV_BLOCK], sine[KV_BLOCK];
-        float block_cosine = view->block_cosines[block * pairs + i], block_sine = view->block_sines[block * pairs + i];
-        const float *step_cosine = view->step_cosines + i * KV_BLOCK, *step_sine = view->step_sines + i * KV_BLOCK;
+        float block_cosine = a->block_cosines[block * pairs + i], block_sine = a->block_sines[block * pairs + i];
+        const float *step_cosine = a->step_cosines + (steps + i) * KV_BLOCK;
+        const float *step_sine = a->step_sines + (steps + i) * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK; j++) {
             cosine[j] = block_cosine * step_cosine[j] - block_sine * step_sine[j];
             sine[j] = block_sine * step_cosine[j] + block_cosine * step_sine[j];
@@ -83,24 +92,27 @@ static void rotate_keys(float *keys, int64_t pairs, const AttentionView *view, i
     }
 }
 
-// scores (rows, KV_BLOCK) = q . the keys of a block, in units of their scales when the cache is q8. Few rows multiply
-// keys where they lie; for many they are widened, and rotated, once.
-static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, int64_t rows, const TaskScratch *t) {
-    const AttentionView *view = c->view;
-    int64_t d = c->cache->head_dim, pairs = view->n_pairs;
-    bool rotate = view->block_cosines != NULL, in_place = rows <= IN_PLACE_ROWS;
-    Gemm product = {.m = rows, .n = KV_BLOCK, .k = d, .a = t->q, .a_stride = d};
+// scores (rows, KV_BLOCK) = q . the keys of a block with the angles that they lack, in units of their scales when the
+// cache is q8. Few rows multiply keys where they lie; for many they are widened, and rotated, once.
+static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zone zone, int64_t rows,
+                          const TaskScratch *t, float *scores) {
+    const KeyAngles *angles = &c->view->angles[zone];
+    const float *q = t->q[zone];
+    int64_t d = c->cache->head_dim, pairs = c->view->n_pairs;
+    bool rotate = angles->block_cosines != NULL, in_place = rows <= IN_PLACE_ROWS;
+    Gemm product = {.m = rows, .n = KV_BLOCK, .k = d, .a = q, .a_stride = d};
     product.b = block->keys;
     product.b_type = (Number)c->cache->type;
-    product.c = t->scores;
+    product.c = scores;
     product.b_stride = product.c_stride = KV_BLOCK;
-    memset(t->scores, 0, (size_t)(rows * KV_BLOCK) * sizeof *t->scores);
+    memset(scores, 0, (size_t)(rows * KV_BLOCK) * sizeof *scores);
     if (rotate && in_place) {
-        const float *cosines = view->block_cosines + index * pairs, *sines = view->block_sines + index * pairs;
-        for (int64_t r = 0; r < rows; r++) rotate_back(t->keys + r * d, t->q + r * d, d, pairs, cosines, sines);
+        const float *cosines = angles->block_cosines + index * pairs, *sines = angles->block_sines + index * pairs;
+        const int64_t steps = steps_of(angles->period, index) * pairs * KV_BLOCK;
+        for (int64_t r = 0; r < rows; r++) rotate_back(t->keys + r * d, q + r * d, d, pairs, cosines, sines);
         product.a = t->keys;
         product.k = 2 * pairs;
-        gemm_rotated(&product, view->step_cosines, view->step_sines);
+        gemm_rotated(&product, angles->step_cosines + steps, angles->step_sines + steps);
         if (product.k == d) return;
         product.a += product.k;  // the elements that do not turn
         product.b = (const uint8_t *)block->keys + product.k * KV_BLOCK * number_bytes(c->cache->type);
@@ -110,11 +122,27 @@ static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, in
     }
     if (rotate || (!in_place && c->cache->type != KV_F32)) {
         widen(c->cache->type, t->keys, block->keys, d * KV_BLOCK);
-        if (rotate) rotate_keys(t->keys, pairs, view, index);
+        if (rotate) rotate_keys(t->keys, pairs, angles, index);
         product.b = t->keys;
         product.b_type = NUMBER_F32;
     }
     gemm_accumulate(&product);
+}
+
+// t->scores of block number `index` for the queries [t0, t1): of one zone, or on the border of both.
+static void multiply_zones(const Call *c, const KvBlock *block, int index, int t0, int t1, const TaskScratch *t) {
+    const int64_t rows = (int64_t)(t1 - t0) * c->heads;
+    const int start = index * KV_BLOCK, offset = c->queries->first - c->view->first;
+    const int *near_from = c->view->near_from ? c->view->near_from + offset : NULL;
+    bool all_near = !near_from || near_from[t1 - 1] <= start;
+    multiply_keys(c, block, index, all_near ? NEAR : FAR, rows, t, t->scores);
+    if (all_near || near_from[t0] >= start + KV_BLOCK) return;
+    multiply_keys(c, block, index, NEAR, rows, t, t->other_scores);
+    for (int64_t r = 0; r < rows; r++) {
+        int border = near_from[t0 + r / c->heads] - start;
+        for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
+            t->scores[r * KV_BLOCK + j] = t->other_scores[r * KV_BLOCK + j];
+    }
 }
 
 // sums (rows, width) += scores . the first `count` values of a block. Values are widened for many rows, and when
@@ -171,6 +199,22 @@ static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
+// The rows of the queries [t0, t1) with the heads of one kv head, for each zone.
+static void load_queries(const Call *c, int kv_head, int t0, int t1, const TaskScratch *t) {
+    const AttentionView *v = c->view;
+    const int64_t d = c->cache->head_dim, pairs = v->n_pairs;
+    const float scale = 1 / sqrtf((float)d);
+    for (int64_t r = 0; r < (int64_t)(t1 - t0) * c->heads; r++) {
+        int64_t query = t0 + r / c->heads, at = query + c->queries->first - v->first;
+        const float *q = c->queries->q + (query * v->n_heads + kv_head * c->heads + r % c->heads) * d;
+        const float factor = v->factors ? scale * v->factors[at] : scale;
+        for (int64_t i = 0; i < d; i++) t->q[NEAR][r * d + i] = q[i] * factor;
+        if (!v->near_from) continue;
+        memcpy(t->q[FAR] + r * d, t->q[NEAR] + r * d, (size_t)d * sizeof *q);
+        rope_rotate(t->q[FAR] + r * d, (int)pairs, v->far_cosines + at * pairs, v->far_sines + at * pairs);
+    }
+}
+
 // Task number `slot`: the queries [t0, t1) with the heads of one kv head, over one stretch of the past.
 static void run_task(const Call *c, int slot, const TaskScratch *t) {
     const AttentionScratch *s = c->scratch;
@@ -178,22 +222,18 @@ static void run_task(const Call *c, int slot, const TaskScratch *t) {
     const int t0 = slot / c->stretches % c->groups * c->per_group;
     const int t1 = t0 + c->per_group < c->queries->n ? t0 + c->per_group : c->queries->n;
     const int first = c->queries->first + t0, end = c->queries->first + t1;  // positions of the queries
-    const int64_t d = c->cache->head_dim, rows = (t1 - t0) * heads, at = slot * s->rows;
-    const float scale = 1 / sqrtf((float)d);
+    const int64_t rows = (t1 - t0) * heads, at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
-    for (int64_t r = 0; r < rows; r++) {
-        const float *q = c->queries->q + ((t0 + r / heads) * c->view->n_heads + kv_head * heads + r % heads) * d;
-        for (int64_t i = 0; i < d; i++) t->q[r * d + i] = q[i] * scale;
-        maxima[r] = -INFINITY;
-        totals[r] = 0;
-    }
+    load_queries(c, kv_head, t0, t1, t);
+    for (int64_t r = 0; r < rows; r++) maxima[r] = -INFINITY;
+    memset(totals, 0, (size_t)rows * sizeof *totals);
     memset(sums, 0, (size_t)(rows * s->width) * sizeof *sums);
     const int block0 = slot % c->stretches * c->per_stretch;
     for (int b = block0; b < block0 + c->per_stretch && b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK, stop = start + KV_BLOCK < end ? start + KV_BLOCK : end;
         if (stop <= window_start(c->view, first) && start >= c->view->sinks) continue;
         KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
-        multiply_keys(c, &block, b, rows, t);
+        multiply_zones(c, &block, b, t0, t1, t);
         for (int64_t r = 0; r < rows; r++) {
             float *scores = t->scores + r * KV_BLOCK;
             multiply_each(scores, block.key_scales);
@@ -248,6 +288,23 @@ void attention_by_team(const Team *team, const KvCache *cache, int layer, const 
     team_wait(team);
 }
 
+void attention_scores(const KvCache *cache, int layer, int head, const AttentionView *view, const Queries *query,
+                      AttentionScratch *s, float *scores) {
+    const int heads = view->n_heads / cache->n_kv_heads, end = query->first + 1;
+    const Call c = {cache, layer, view, query, s, .heads = heads};
+    const TaskScratch *t = &s->threads[0];
+    float *row = t->scores + head % heads * KV_BLOCK;
+    load_queries(&c, head / heads, 0, 1, t);
+    for (int b = 0; b * KV_BLOCK < end; b++) {
+        int start = b * KV_BLOCK, n = end - start < KV_BLOCK ? end - start : KV_BLOCK;
+        KvBlock block = kv_cache_block(cache, layer, head / heads, b);
+        multiply_zones(&c, &block, b, 0, 1, t);
+        multiply_each(row, block.key_scales);
+        mask(row, start, query->first, view);
+        memcpy(scores + start, row, (size_t)n * sizeof *scores);
+    }
+}
+
 // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
 static int64_t most_tasks(const Call *c, const KvCache *cache) {
     int64_t groups = (int64_t)cache->n_kv_heads * c->groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
@@ -264,8 +321,10 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {
         TaskScratch t;
-        t.q = arena_take(arena, rows * d, sizeof(float));
+        t.q[NEAR] = arena_take(arena, rows * d, sizeof(float));
+        t.q[FAR] = arena_take(arena, rows * d, sizeof(float));
         t.scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
+        t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.keys = arena_take(arena, d * KV_BLOCK, sizeof(float));
         t.values = arena_take(arena, width * KV_BLOCK, sizeof(float));
         if (s.threads) s.threads[i] = t;

@@ -19,6 +19,7 @@
 #include "kernels.h"
 #include "matmul.h"
 #include "pace.h"
+#include "positions.h"
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
 
@@ -40,13 +41,10 @@ struct Session {
     float *hidden;  // (chunk, hidden_dim) the feed-forward layer
     float *logits;  // (LOGIT_ROWS, vocab_size)
 
-    // Rotation. Keys are cached rotated, unless the frequencies can change: then un-rotated, with tables for the past.
-    bool follows_length;
-    RopeFreqs freqs, block_freqs;  // per position, and per block of the cache
-    int n_pairs;                   // of a head that turn: its first 2 n_pairs elements
-    float *cosines, *sines;        // (chunk, n_pairs)
-    AttentionView view;            // its tables for all keys, if frequencies can change
-    int table_blocks;              // blocks of them that are filled in
+    Positions positions;  // what turns queries and keys
+
+    int watched_layer, watched_head;  // whose scores somebody wants
+    float *watched;                   // NULL: nobody
 
     KvCache cache;
     size_t cache_bytes;
@@ -55,10 +53,10 @@ struct Session {
     Arena arena;  // where all these arrays lie
 };
 
-static void prepare_rope_by_team(const Team *team, Session *s, int n, int length);
 static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first);
 static AttentionView view_of(const Session *s, const Layer *layer);
 static void check_finite_by_team(const Team *team, Session *s, int first, int n);
+static void watch_by_team(const Team *team, Session *s, int n);
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
@@ -80,6 +78,7 @@ static void run_layer_by_team(const Team *team, Session *s, int index, int n, in
     // rotate and store: q and k, each head normed first, by their positions' angles; k and v into the cache
     rotate_and_store_by_team(team, s, index, n, first);
     if (first >= n) return;
+    if (s->watched && index == s->watched_layer) watch_by_team(team, s, n);
 
     // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
     const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
@@ -126,7 +125,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
         {
             Team team = team_join(&s->team);
             if (l == 0) check_finite_by_team(&team, s, 0, n);
-            if (l == 0) prepare_rope_by_team(&team, s, n, length);
+            if (l == 0) positions_prepare_by_team(&team, &s->positions, s->position, n, length);
             run_layers_by_team(&team, s, l, l + stretch, n, n_kept);
         }
         if (is_worth_it) pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
@@ -195,45 +194,15 @@ static void check_finite_by_team(const Team *team, Session *s, int first, int n)
 
 // ---- rope -----------------------------------------------------------------------------------------------------------
 
-// The frequencies of a text of `length` positions. Tables for the past that were made with others are void.
-static void set_frequencies(Session *s, int length) {
-    RopeFreqs freqs;
-    rope_frequencies(&s->config.rope, length, &freqs);
-    bool same = freqs.attention_factor == s->freqs.attention_factor;
-    for (int i = 0; i < freqs.n_pairs; i++) same = same && freqs.inv_freq[i] == s->freqs.inv_freq[i];
-    if (same) return;
-    s->freqs = s->block_freqs = freqs;
-    s->block_freqs.attention_factor = 1;
-    for (int i = 0; i < freqs.n_pairs; i++) s->block_freqs.inv_freq[i] *= KV_BLOCK;
-    s->table_blocks = 0;
-}
-
-// Makes the tables of this read: for the chunk's own positions, and when the frequencies can change for all keys so
-// far.
-static void prepare_rope_by_team(const Team *team, Session *s, int n, int length) {
-    int pairs = s->n_pairs, blocks = (s->position + n - 1) / KV_BLOCK + 1, first, end;
-    if (team->number == 0) set_frequencies(s, length);
-    team_wait(team);
-    bool fill = s->follows_length && blocks > s->table_blocks;
-    team_share(team, pairs, &first, &end);
-    for (int i = first; i < end; i++) {
-        size_t step = (size_t)i * KV_BLOCK, stride = (size_t)pairs;
-        rope_table(&s->freqs, i, s->position, n, s->cosines + i, s->sines + i, stride);
-        if (!fill) continue;
-        rope_table(&s->freqs, i, 0, KV_BLOCK, s->view.step_cosines + step, s->view.step_sines + step, 1);
-        rope_table(&s->block_freqs, i, 0, blocks, s->view.block_cosines + i, s->view.block_sines + i, stride);
-    }
-    team_wait(team);
-    if (team->number == 0 && fill) s->table_blocks = blocks;
-}
-
-// n_heads heads of a row's position: each normed, with weights for it, then turned.
-static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *norm, bool turn) {
+// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles in a table (chunk,
+// n_pairs), if there is one.
+static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *norm, const float *cosines,
+                         const float *sines) {
     const ModelConfig *m = &s->model->config;
-    int at = row * s->n_pairs;
+    int pairs = s->positions.view.n_pairs, at = row * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
-        if (turn) rope_rotate(x, s->n_pairs, s->cosines + at, s->sines + at);
+        if (cosines) rope_rotate(x, pairs, cosines + at, sines + at);
     }
 }
 
@@ -242,7 +211,8 @@ static void rotate_heads(const Session *s, float *x, int row, int n_heads, const
 static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first) {
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
-    const bool turn = !layer->without_rope, turn_keys = turn && !s->follows_length;
+    const Positions *p = &s->positions;
+    const float *turn = layer->without_rope ? NULL : p->cosines, *turn_keys = turn ? p->key_cosines : NULL;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = s->position / KV_BLOCK, begin, end;
     int n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
@@ -252,9 +222,9 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int index, in
         int stop = block_start + KV_BLOCK < n ? block_start + KV_BLOCK : n;
         for (int t = block_start > 0 ? block_start : 0; t < stop; t++) {
             float *k = s->k + t * kv + h * d, *v = s->v + t * kv + h * d;
-            rotate_heads(s, k, t, 1, layer->k_norm, turn_keys);
+            rotate_heads(s, k, t, 1, layer->k_norm, turn_keys, p->key_sines);
             kv_cache_write(&s->cache, index, h, s->position + t, k, v);
-            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, layer->q_norm, turn);
+            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, layer->q_norm, turn, p->sines);
         }
     }
     team_wait(team);
@@ -262,10 +232,29 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int index, in
 
 // What one layer's attention sees: of a window unless the layer sees all, and turned keys unless it does not turn.
 static AttentionView view_of(const Session *s, const Layer *layer) {
-    AttentionView view = s->view;
+    AttentionView view = s->positions.view;
     if (layer->sees_all && !s->config.all_slide) view.window = 0;
-    if (layer->without_rope) view.block_cosines = NULL;
+    if (layer->without_rope) {
+        view.near_from = NULL;
+        view.angles[NEAR].block_cosines = NULL;
+    }
     return view;
+}
+
+// The scores that somebody wants, of the chunk's last query.
+static void watch_by_team(const Team *team, Session *s, int n) {
+    const ModelConfig *m = &s->model->config;
+    const Queries last = {s->q + (n - 1) * m->n_heads * m->head_dim, s->position + n - 1, 1, s->mixed};
+    const AttentionView view = view_of(s, &s->model->layers[s->watched_layer]);
+    if (team->number == 0)
+        attention_scores(&s->cache, s->watched_layer, s->watched_head, &view, &last, s->attention, s->watched);
+    team_wait(team);
+}
+
+void session_watch(Session *s, int layer, int head, float *scores) {
+    s->watched_layer = layer;
+    s->watched_head = head;
+    s->watched = scores;
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
@@ -275,7 +264,7 @@ static void lay_out(Session *s, Arena *arena) {
     const SessionConfig *c = &s->config;
     const ModelConfig *m = &s->model->config;
     int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    int64_t pairs = s->n_pairs, widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
     int threads = thread_count();
     s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
     kv_cache_lay_out(&s->cache, arena);
@@ -287,15 +276,11 @@ static void lay_out(Session *s, Arena *arena) {
     s->mixed = arena_take(arena, chunk * heads, sizeof(float));
     s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
     s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
-    s->cosines = arena_take(arena, chunk * pairs, sizeof(float));
-    s->sines = arena_take(arena, chunk * pairs, sizeof(float));
-    s->view = (AttentionView){.n_heads = m->n_heads, .window = c->window, .sinks = c->sinks, .n_pairs = s->n_pairs};
-    if (s->follows_length) {
-        s->view.step_cosines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
-        s->view.step_sines = arena_take(arena, pairs * KV_BLOCK, sizeof(float));
-        s->view.block_cosines = arena_take(arena, s->cache.n_blocks * pairs, sizeof(float));
-        s->view.block_sines = arena_take(arena, s->cache.n_blocks * pairs, sizeof(float));
-    }
+    bool follows_length = rope_follows_length(&c->rope, c->context) && !c->stale_keys;
+    positions_lay_out(&s->positions, arena, &c->rope, follows_length, c->chunk, s->cache.n_blocks);
+    s->positions.view.n_heads = m->n_heads;
+    s->positions.view.window = c->window;
+    s->positions.view.sinks = c->sinks;
     s->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads);
     s->attention = attention_lay_out(arena, &s->cache, m->n_heads, c->chunk, threads);
 }
@@ -305,8 +290,6 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     if (!s) return NULL;
     s->model = model;
     s->config = *config;
-    s->follows_length = rope_follows_length(&config->rope, config->context);
-    s->n_pairs = config->rope.head_dim / 2;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
     s->decoding.size = s->reading.size = config->threads ? config->threads : thread_count();
@@ -347,3 +330,5 @@ void session_rewind(Session *s, int position) {
 }
 
 int session_position(const Session *s) { return s->position; }
+
+int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }

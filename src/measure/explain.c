@@ -32,44 +32,107 @@ static void find_pairs(const RopeConfig *c, int length, Pairs *pairs) {
 }
 
 // One bar per pair.
-static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs) {
-    enum { WIDTH = 40 };
+static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs, int width) {
+    enum { MOST = 40 };
     int train_ctx = plan->rope.train_ctx;
     fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, pairs->now.scale, train_ctx);
-    fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, WIDTH - 18, "");
+    fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
     for (int i = 0; i < pairs->now.n_pairs; i++) {
-        char bar[WIDTH + 1] = "";
+        char bar[MOST + 1] = "";
         double plain = pairs->plain.inv_freq[i], times = pairs->now.inv_freq[i] / plain;
-        for (int j = 0; j < WIDTH; j++) bar[j] = j < pairs->kept[i] * WIDTH ? '#' : '.';
+        for (int j = 0; j < width; j++) bar[j] = j < pairs->kept[i] * width ? '#' : '.';
         fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
     }
 }
 
-void explain_pairs(const RopePlan *plan, int length, bool plot) {
+static bool sees(const RopePlan *plan, int i, int j) {
+    return plan->window == 0 || i - j < plan->window || j < plan->sinks;
+}
+
+// The share of all pairs j <= i below `length` that see each other over a distance of L or more, which training never
+// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of very long
+// texts, every so manieth query is asked.
+static double unseen_share(const RopePlan *plan, int length) {
+    double unseen = 0, all = 0;
+    for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
+        int low = -1, high = (int)i;  // the last unseen key, and the first that is not
+        while (high - low > 1) {
+            int middle = low + (high - low) / 2;
+            if (rope_distance(&plan->rope, (int)i, middle) >= plan->rope.train_ctx) low = middle;
+            else high = middle;
+        }
+        int64_t sinks = plan->window ? plan->sinks : 0, start = plan->window ? i - plan->window + 1 : 0;
+        if (start < sinks) start = sinks;
+        unseen += (double)((high < sinks ? high : sinks) + (high > start ? high - start : 0));
+        all += (double)i + 1;
+    }
+    return unseen / all;
+}
+
+// What the map makes of distances; '-' where the last query does not see so far.
+static void note_map(Table *t, const RopePlan *plan, int length) {
+    const RopeConfig *c = &plan->rope;
+    const RopeMap *map = c->map;
+    char distances[1024];
+    if (map) {
+        table_note(t, "map", "%s", map->name);
+        table_note(t, "map_source", "%s", map->source);
+        if (map->flags & ROPE_MAP_NEAR) table_note(t, "near", "%d", c->near);
+        if (map->flags & ROPE_MAP_K) table_note(t, "k", "%.12g", c->k);
+        if (map->flags & ROPE_MAP_GROUP) table_note(t, "group", "%d", c->group);
+        if (map->flags & ROPE_MAP_CHUNK) table_note(t, "chunk", "%d", c->chunk);
+        int used = 0;
+        for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
+            int far = (int)(d < i ? d : i), j = (int)i - far;
+            used += snprintf(distances + used, sizeof distances - (size_t)used, "%s%d:", d == 1 ? "" : " ", far);
+            used += snprintf(distances + used, sizeof distances - (size_t)used, sees(plan, (int)i, j) ? "%.6g" : "-",
+                             rope_distance(c, (int)i, j));
+        }
+        if (used) table_note(t, "distances", "%s", distances);
+    }
+    table_note(t, "unseen_share", "%.6g", unseen_share(plan, length));
+    if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
+}
+
+void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
     Pairs pairs;
     char name[64];
+    Table table = table_open(SHAPE_LIST, c->train_ctx, tsv), *t = &table;
     find_pairs(c, length, &pairs);
     settings_method_name(c->method, c->dynamic, name, sizeof name);
-    printf("# method\t%s\n# source\t%s\n# dynamic\t%d\n", name, m->source, c->dynamic);
-    printf("# factor\t%.12g\n# scale\t%.12g\n", c->factor, pairs.now.scale);
-    printf("# theta\t%.12g\n# train_ctx\t%d\n# head_dim\t%d\n", c->theta, c->train_ctx, plan->head_dim);
-    if (c->head_dim != plan->head_dim) printf("# rotary_dim\t%d\n", c->head_dim);
-    printf("# length\t%d\n# attention_factor\t%.12g\n", length, pairs.now.attention_factor);
-    const char *ramp = c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims";
-    if (m->flags & ROPE_USES_BETAS)
-        printf("# ramp\t%s\n# beta_fast\t%.12g\n# beta_slow\t%.12g\n", ramp, c->beta_fast, c->beta_slow);
-    if (m->flags & ROPE_USES_FREQ_FACTORS)
-        printf("# low_freq_factor\t%.12g\n# high_freq_factor\t%.12g\n", c->low_freq_factor, c->high_freq_factor);
-    if (plan->window > 0) printf("# window\t%d\n# sinks\t%d\n", plan->window, plan->sinks);
-    printf("pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength\n");
+    table_note(t, "method", "%s", name);
+    table_note(t, "source", "%s", m->source);
+    table_note(t, "dynamic", "%d", c->dynamic);
+    table_note(t, "factor", "%.12g", c->factor);
+    table_note(t, "scale", "%.12g", pairs.now.scale);
+    table_note(t, "theta", "%.12g", c->theta);
+    table_note(t, "train_ctx", "%d", c->train_ctx);
+    table_note(t, "head_dim", "%d", plan->head_dim);
+    if (c->head_dim != plan->head_dim) table_note(t, "rotary_dim", "%d", c->head_dim);
+    table_note(t, "length", "%d", length);
+    table_note(t, "attention_factor", "%.12g", pairs.now.attention_factor);
+    if (m->flags & ROPE_USES_BETAS) {
+        table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
+        table_note(t, "beta_fast", "%.12g", c->beta_fast);
+        table_note(t, "beta_slow", "%.12g", c->beta_slow);
+    }
+    if (m->flags & ROPE_USES_FREQ_FACTORS) {
+        table_note(t, "low_freq_factor", "%.12g", c->low_freq_factor);
+        table_note(t, "high_freq_factor", "%.12g", c->high_freq_factor);
+    }
+    if (plan->window > 0) table_note(t, "window", "%d", plan->window);
+    if (plan->window > 0) table_note(t, "sinks", "%d", plan->sinks);
+    note_map(t, plan, length);
+    table_columns(t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     for (int i = 0; i < pairs.now.n_pairs; i++) {
         double plain = pairs.plain.inv_freq[i], scaled = pairs.now.inv_freq[i];
-        printf("%d\t%.12g\t%.12g\t%.12g\t", i, plain, 2 * PI / plain, c->train_ctx * plain / (2 * PI));
-        printf("%.12g\t%.12g\t%.12g\n", pairs.kept[i], scaled, 2 * PI / scaled);
+        table_row(t, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
+                  c->train_ctx * plain / (2 * PI), pairs.kept[i], scaled, 2 * PI / scaled);
     }
-    if (plot) plot_pairs(plan, length, &pairs);
+    table_end(t);
+    if (plot) plot_pairs(plan, length, &pairs, t->width < 76 ? 24 : 40);
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.
@@ -118,7 +181,8 @@ bool explain_json(const RopePlan *plan, Error *err) {
     bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
     bool own_attention = c->attention_factor != 0 || quotient;  // not what the method says by itself
     const char *why = NULL;
-    if (!m->hugging_face) why = "no other program has this method";
+    if (c->map) why = "distance maps have no key in other programs (without +MAP the frequencies have)";
+    else if (!m->hugging_face) why = "no other program has this method";
     else if (c->dynamic && !(flags & ROPE_IS_ANOTHER_BASE)) why = "no other program has this dynamic method";
     else if (is_yarn && c->ramp == ROPE_RAMP_TURNS) why = "no other program has the turns ramp (--ramp dims is theirs)";
     else if (own_attention && !m->attention) why = "no other program gives this method an attention factor";
@@ -127,6 +191,7 @@ bool explain_json(const RopePlan *plan, Error *err) {
     if (is_base && d > 2) theta *= pow(c->factor, d / (d - 2));
     print_llama_cpp(c, theta, f.attention_factor);
     if (plan->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", plan->window);
+    if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : m->hugging_face);
     json_number(true, "rope_theta", theta);
     // As d times the factor, cut to a whole number, is what turns.

@@ -1,10 +1,8 @@
 // What measurements share: their length and text, the lines above their tables, and going through the methods.
-#define _POSIX_C_SOURCE 200809L
 #include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "../text/text_io.h"
 
@@ -37,6 +35,7 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
         .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
     config.context = context;
     config.threads = o->threads;
+    config.stale_keys = plan->stale_keys;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
@@ -45,37 +44,49 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
     return s;
 }
 
-void print_heading(const Measurement *m, const char *what) {
-    printf("# %s\t%.200s\n# length\t%d\n# train_ctx\t%d\n# kv\t%s\n", what, m->options->model_path, m->length,
-           m->plans[0].rope.train_ctx, kv_type_names[m->options->kv]);
-    if (m->options->text_path) printf("# text\t%.200s\n# samples\t%d\n", m->options->text_path, m->options->samples);
+void print_heading(const Measurement *m, Table *t, const char *what) {
+    table_note(t, what, "%.200s", m->options->model_path);
+    table_note(t, "length", "%d", m->length);
+    table_note(t, "train_ctx", "%d", m->plans[0].rope.train_ctx);
+    table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
+    if (m->options->job != JOB_PPL) return;
+    table_note(t, "text", "%.200s", m->options->text_path);
+    table_note(t, "samples", "%d", m->options->samples);
 }
 
 void show_progress(Method *method, double done) {
     double now = now_seconds(), share = (method->part + done) / method->m->n_plans;
-    if (!isatty(STDERR_FILENO) || now - method->shown < 0.2) return;
+    if (now - method->shown < 0.2) return;
     method->shown = now;
-    char bar[31] = "";
-    for (int i = 0; i < 30; i++) bar[i] = share * 30 > i ? '#' : '.';
+    char text[120], bar[31] = "";
+    int cells = method->table->width < 75 ? 10 : 30;
+    for (int i = 0; i < cells; i++) bar[i] = share * cells > i ? '#' : '.';
     double left = share > 0 ? (now - method->start) * (1 - share) / share : 0;
-    fprintf(stderr, "\r%-24.24s [%s] %3.0f%%  %4.0f s left ", method->plan->name, bar, 100 * share, left);
+    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", method->plan->name, bar, 100 * share, left);
+    table_bar(method->table, text);
 }
 
-bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err) {
+bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
+                     void *job, Error *err) {
     int n = m->n_plans;
-    Method method = {.m = m, .start = now_seconds()};
+    Table table = table_open(shape, m->plans[0].rope.train_ctx, m->options->tsv);
+    Method method = {.m = m, .table = &table, .start = now_seconds()};
     bool ok = true;
     for (int i = -n; ok && i < n; i++) {  // the first time round for the memory alone
         if (i == 0) {
-            print_heading(m, what);
-            printf("%s\n", columns);
+            print_heading(m, &table, what);
+            table_columns(&table, columns);
         }
         method.part = i;
         method.plan = &m->plans[i < 0 ? i + n : i];
         method.session = open_session(m->options, m->model, method.plan, m->length, i == 0, err);
+        method.began = now_seconds();
         ok = method.session && (i < 0 || work(job, &method, err));
         session_free(method.session);
+        if (!ok || i < 0 || table.moves) continue;
+        fflush(stdout);
+        fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, now_seconds() - method.began, i + 1, n);
     }
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%79s\r", "");
+    table_end(&table);
     return ok;
 }

@@ -5,6 +5,7 @@
 #include "../forward/transformer.h"
 #include "../options.h"
 #include "../text/tokenizer.h"
+#include "table.h"
 
 enum { BENCH_DEPTH = 8192 };  // the length of a bench, unless asked otherwise
 
@@ -26,15 +27,26 @@ int measured_length(const Model *model, size_t most);
 // that the file lists. All are in the model's vocabulary.
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
 
-// Perplexity of `samples` windows, spread evenly over the text, each read as one prompt behind BOS, if there is one.
-// Prints a row per bucket of positions and a last one per method: method from to tokens nll ppl (from <= p < to; nll is
-// the mean of -ln p(token), ppl is exp(nll)), or with per_token a row per position: method position token nll.
+// Perplexity of `samples` windows, spread evenly over the text, each read as one prompt behind BOS, if there is one, or
+// with stepwise token by token. Prints a row per bucket of positions and a last one per method: method from to tokens
+// nll ppl se (from <= p < to; nll is the mean of -ln p(token), ppl is exp(nll), se the standard error of nll over
+// windows and blocks of 16 positions), or with per_token a row per position: method position token nll.
 bool measure_perplexity(const Measurement *m, Error *err);
 
-// The passkey task: a 5-digit key in a haystack of filler, asked for at the end. Lengths double from half the trained
-// context to m->length, depths go from 0 (the key stands first) to 1 (last). Prints method length depth trials correct
-// accuracy. *passed: no method's overall accuracy is below --min-accuracy; standard error says so when one is.
-bool measure_passkey(const Measurement *m, bool *passed, Error *err);
+// Tasks by length and depth: those of --tasks, or the passkey task alone. Lengths double from half the trained context
+// to m->length, depths go from 0 (what is asked for stands first) to 1 (last). Prints method length depth trials
+// correct accuracy, before them, with --tasks, the task. *passed: no method's overall accuracy in a task is below
+// --min-accuracy; standard error says so when one is. Texts are made of m->ids, if there are any.
+bool measure_tasks(const Measurement *m, bool *passed, Error *err);
+bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
+
+// One verdict for the first method as it stands: check length value limit verdict, then `# holds to LENGTH`. See
+// check.c. *passed: it holds to m->length.
+bool check_model(const Measurement *m, bool *passed, Error *err);
+
+// The scores and weights of one head for the last query of a prompt (ids, of which there are n_ids), by key: position
+// distance score weight token.
+bool show_attention(const Measurement *m, Error *err);
 
 // Times the first method: reading a short prompt and one of m->length positions, and decoding at the start and behind
 // m->length positions, each the median of several runs on the same made-up tokens. Prints two yardsticks as `#` lines
@@ -45,7 +57,7 @@ bool bench(const Measurement *m, Error *err);
 
 // What a method does to every pair of a head at `length` positions: `# key` lines and a row per pair. With `plot` also
 // a picture on standard error, one bar per pair, from interpolated (left) to kept (right).
-void explain_pairs(const RopePlan *plan, int length, bool plot);
+void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv);
 
 // The settings in force as a rope_scaling block (JSON) for Hugging Face and vLLM, and on # lines llama.cpp's options.
 // False with the reason when those programs have no such method.
@@ -56,16 +68,17 @@ bool explain_json(const RopePlan *plan, Error *err);
 Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err);
 
-// For the measurements themselves. The `#` lines that every table begins with:
-void print_heading(const Measurement *m, const char *what);
+// For the measurements themselves. The lines that every table begins with:
+void print_heading(const Measurement *m, Table *table, const char *what);
 
 // The method whose turn it is.
 typedef struct {
     const Measurement *m;
+    Table *table;
     const RopePlan *plan;
-    Session *session;     // for m->length positions, nothing read yet
-    int part;             // it is that one of m->n_plans
-    double start, shown;  // seconds: when the first one began, and when progress was last shown
+    Session *session;            // for m->length positions, nothing read yet
+    int part;                    // it is that one of m->n_plans
+    double start, began, shown;  // seconds: when the first one began, when this one, when progress was last shown
 } Method;
 
 typedef bool Work(void *job, Method *method, Error *err);
@@ -75,4 +88,17 @@ void show_progress(Method *method, double done);
 
 // Prints heading and columns, then calls `work` for one method after another, to print its rows. Makes sure at first
 // that there is memory for each of them, so that the last one is not refused after the first has taken an hour.
-bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err);
+bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
+                     void *job, Error *err);
+
+// nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, behind what the session has read, ids[0] to ids[from - 2]:
+// reads on to ids[to - 2] in one go at a current length of `length`, or (0) token by token.
+bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
+
+// The passkey task for a check: of `trials` prompts that fill `length` positions, with the key at as many depths, the
+// share in which it is found; -1 when not even the bare task fits. Nothing needs to be read anew before or after.
+bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err);
+
+// Plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed, at least
+// `bytes` of them, which the caller frees. NULL with the reason.
+char *plain_english(size_t bytes, uint64_t seed, Error *err);

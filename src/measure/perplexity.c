@@ -7,10 +7,13 @@
 #include "../forward/kernels.h"
 #include "measure.h"
 
+enum { BLOCK = 16 };  // positions whose scores count as one in the standard error: neighbours depend on each other
+
 typedef struct {
     size_t given;     // ids of the text in a window
     double *nll;      // (length) of the window's ids, each after those before it, from the second one on
     double *sum;      // (length) of nll over the windows of a method
+    double *squares;  // (length) of a block's sum over the windows, at the block's first position
     int32_t *window;  // (length) BOS, if there is one, and a stretch of the text
 } Perplexity;
 
@@ -20,34 +23,65 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
     return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
 }
 
-// Reads the window as one prompt, all but its last id, behind which nothing is asked for.
-static bool score_window(const Perplexity *job, const Method *method, Error *err) {
-    int n = method->m->length, vocab_size = method->m->model->config.vocab_size;
-    Session *s = method->session;
-    session_rewind(s, 0);
-    for (int start = 0; start < n - 1; start += PREFILL_CHUNK) {
-        int count = n - 1 - start < PREFILL_CHUNK ? n - 1 - start : PREFILL_CHUNK;
-        if (!session_read(s, job->window + start, count, n, count, err)) return false;
+bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err) {
+    int vocab_size = session_vocab_size(s), step = length ? PREFILL_CHUNK : 1;
+    for (int start = from - 1; start < to - 1; start += step) {
+        int count = to - 1 - start < step ? to - 1 - start : step;
+        if (!session_read(s, ids + start, count, length ? length : start + 1, count, err)) return false;
         for (int row = 0; row < count; row += LOGIT_ROWS) {
             int rows = count - row < LOGIT_ROWS ? count - row : LOGIT_ROWS;
             float *logits = session_logits(s, row, rows, err);
             if (!logits) return false;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (rows > 1)
             for (int64_t i = 0; i < rows; i++) {
                 int64_t p = start + row + i + 1;
-                job->nll[p] = negative_log_likelihood(logits + i * vocab_size, vocab_size, job->window[p]);
+                nll[p] = negative_log_likelihood(logits + i * vocab_size, vocab_size, ids[p]);
             }
         }
     }
     return true;
 }
 
+// Scores the window at hand, all of it as one prompt or step by step.
+static bool score_window(const Perplexity *job, Method *method, double done, Error *err) {
+    const Measurement *m = method->m;
+    int n = m->length;
+    session_rewind(method->session, 0);
+    if (!m->options->stepwise) return score_tokens(method->session, job->window, 1, n, n, job->nll, err);
+    for (int from = 1; from < n; from += KV_BLOCK) {
+        int to = n - from < KV_BLOCK ? n : from + KV_BLOCK;
+        if (!score_tokens(method->session, job->window, from, to, 0, job->nll, err)) return false;
+        show_progress(method, done + (double)to / n / m->options->samples);
+    }
+    return true;
+}
+
+static int block_end(int from, int to) { return (from / BLOCK + 1) * BLOCK < to ? (from / BLOCK + 1) * BLOCK : to; }
+
+// The standard error of the mean nll of positions [from, to), where [from / BLOCK * BLOCK, ...) are the blocks: that of
+// a ratio of sums over blocks (Cochran, Sampling Techniques, 2.11), sum of (s_b - mean n_b)^2 over k (k - 1) / N^2. NaN
+// of one block, which tells nothing.
+static double standard_error(const Perplexity *job, int from, int to, double samples, double mean) {
+    double squares = 0, blocks = 0;
+    for (int b = from, end; b < to; b = end) {
+        double sum = 0;
+        end = block_end(b, to);
+        for (int p = b; p < end; p++) sum += job->sum[p];
+        double expected = mean * (end - b);
+        squares += job->squares[b] - 2 * expected * sum + samples * expected * expected;
+        blocks += samples;
+    }
+    double tokens = (to - from) * samples;
+    return blocks > 1 ? sqrt(fmax(squares, 0) * blocks / (blocks - 1)) / tokens : NAN;
+}
+
 // The row of positions [from, to).
 static void print_bucket(const Perplexity *job, const Method *method, int from, int to) {
     double tokens = (double)(to - from) * method->m->options->samples, sum = 0;
     for (int p = from; p < to; p++) sum += job->sum[p];
-    printf("%s\t%d\t%d\t%.0f\t", method->plan->name, from, to, tokens);
-    printf("%.6f\t%.4f\n", sum / tokens, exp(sum / tokens));
+    double se = standard_error(job, from, to, method->m->options->samples, sum / tokens);
+    table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, from, to, tokens, sum / tokens,
+              exp(sum / tokens), se);
 }
 
 // All windows of one method.
@@ -57,14 +91,21 @@ static bool run_method(void *context, Method *method, Error *err) {
     const char *name = method->plan->name;
     int n = m->length, samples = m->options->samples;
     double room = (double)(m->n_ids - job->given);
-    memset(job->sum, 0, n * sizeof *job->sum);
+    memset(job->sum, 0, 2 * n * sizeof *job->sum);  // and the squares
     for (int sample = 0; sample < samples; sample++) {
         size_t start = samples > 1 ? (size_t)(room * sample / (samples - 1)) : 0;
         memcpy(job->window + (n - job->given), m->ids + start, job->given * sizeof *job->window);
-        if (!score_window(job, method, err)) return false;
-        for (int p = 1; p < n; p++) {
-            job->sum[p] += job->nll[p];
-            if (m->options->per_token) printf("%s\t%d\t%d\t%.6f\n", name, p, (int)job->window[p], job->nll[p]);
+        if (!score_window(job, method, (double)sample / samples, err)) return false;
+        for (int block = 1, end; block < n; block = end) {
+            double sum = 0;
+            end = block_end(block, n);
+            for (int p = block; p < end; p++) {
+                sum += job->nll[p];
+                job->sum[p] += job->nll[p];
+                if (m->options->per_token)
+                    table_row(method->table, "%s\t%d\t%d\t%.6f", name, p, (int)job->window[p], job->nll[p]);
+            }
+            job->squares[block] += sum * sum;
         }
         show_progress(method, (sample + 1.0) / samples);
     }
@@ -87,13 +128,21 @@ bool measure_perplexity(const Measurement *m, Error *err) {
         return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", m->n_ids, n);
     if (samples > windows)
         return fail(err, "%zu samples: the text has only %zu different windows of %zu positions", samples, windows, n);
-    job.nll = alloc_array(n, 2 * sizeof *job.nll + sizeof *job.window, "a window and its scores", err);
+    if (samples > 1 && given * samples > m->n_ids)
+        fprintf(stderr,
+                "run: warning: %zu windows of %zu tokens overlap in a text of %zu: se takes them for independent, and "
+                "is too small\n",
+                samples, given, m->n_ids);
+    job.nll = alloc_array(n, 3 * sizeof *job.nll + sizeof *job.window, "a window and its scores", err);
     if (!job.nll) return false;
     job.sum = job.nll + n;
-    job.window = (int32_t *)(void *)(job.sum + n);
+    job.squares = job.sum + n;
+    job.window = (int32_t *)(void *)(job.squares + n);
     job.window[0] = bos;  // or the text's first id, once a window is filled
-    const char *columns = m->options->per_token ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl";
-    bool ok = measure_methods(m, "perplexity", columns, run_method, &job, err);
+    bool each = m->options->per_token;
+    bool ok = measure_methods(m, "perplexity",
+                              each ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse",
+                              each ? SHAPE_LIST : SHAPE_PERPLEXITY, run_method, &job, err);
     free(job.nll);
     return ok;
 }

@@ -76,7 +76,7 @@ static const Field fields[] = {
     {"qkv_bias", 208, U32, 0, 1, PLACE(config.qkv_bias)},
     {"o_bias", 212, U32, 0, 1, PLACE(config.o_bias)},
     {"qk_norm", 216, U32, 0, 1, PLACE(config.qk_norm)},
-    {"logn", 220, U32, 0, 1, PLACE(config.logn)},
+    {"logn", 220, U32, 0, 1, PLACE(rope.logn)},
     {"encoding", 224, U32, 0, N_ENCODINGS - 1, PLACE(config.encoding)},
     {"longrope_kept", 228, U32, 0, 0, PLACE(longrope_kept)},
     {"layer_table", 232, U32, 0, 1, PLACE(has_layers)},

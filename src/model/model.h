@@ -28,7 +28,6 @@ typedef struct {
     int bos_id;             // -1: none
     bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
     bool qk_norm;           // an RMS norm of each query and key head before RoPE
-    bool logn;              // scores of the query at p are multiplied by max(1, ln(p + 1) / ln L)
     int encoding;           // of positions: a row of encoding_names
     int n_eos;
     int eos_ids[MAX_EOS];

@@ -109,6 +109,8 @@ static const Family *family_of(const Tokenizer *tokenizer) {
     return f;
 }
 
+bool chat_is_taught(const Tokenizer *tokenizer) { return family_of(tokenizer)->told_by != NULL; }
+
 int chat_end_of_turn(const Tokenizer *tokenizer) {
     const Family *f = family_of(tokenizer);
     return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;

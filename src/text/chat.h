@@ -6,6 +6,9 @@
 // The token that ends a turn in this family, beside the text's end tokens; -1: none.
 int chat_end_of_turn(const Tokenizer *tokenizer);
 
+// Whether the tokenizer has tokens that only a model which was taught to chat needs.
+bool chat_is_taught(const Tokenizer *tokenizer);
+
 // The ids of one turn of the user, up to where the model answers, in memory that the caller frees. system_prompt is for
 // the first turn and may be empty; `before` is the token that ended the last answer and has not been read yet, or -1.
 // Families: ChatML (Qwen, SmolLM), Llama 3, Phi-3 and Mistral when the tokenizer has their special tokens, else

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <math.h>
 
-
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
 static size_t input_size;
@@ -41,18 +40,20 @@ static void promise(bool kept, const char *what) {
 
 // ---- targets --------------------------------------------------------------------------------------------------------
 
-// A model file: when it opens, a prompt and a token are read with it. Its last byte chooses the cache and the window. The reason why
-// it does not open goes to *err.
+// A model file: when it opens, a prompt and a token are read with it. Its last byte chooses the cache, the window and a distance map. The
+// reason why it does not open goes to *err.
 static bool try_model(const char *path, Error *err) {
     Model model;
     RopePlan plan;
     Error why;
     if (!model_open(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
-    bool ok = settings_resolve(&settings_nothing_said, &model.rope, model.config.sliding_window, 40, &plan, &why);
+    RopeSettings said = settings_nothing_said;
+    if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
+    bool ok = settings_resolve(&said, &model.rope, model.config.sliding_window, 40, &plan, &why);
     SessionConfig config = {.rope = plan.rope,
-                            .window = last / 4 % 8,
-                            .sinks = last / 32,
+                            .window = plan.rope.map ? plan.window : last / 4 % 8,
+                            .sinks = plan.rope.map ? plan.sinks : last / 32,
                             .kv = (KvType)(last % 4 % N_KV_TYPES),
                             .context = 40,
                             .chunk = 13};
@@ -252,6 +253,12 @@ static void fuzz_options(const uint8_t *data, size_t size) {
                 rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
                 for (int j = 0; j < f.n_pairs; j++)
                     promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0, "frequencies are numbers");
+                for (int64_t at = 1; at < p.context; at *= 3) {
+                    int last = p.context - 1, key = last - (int)at;
+                    double d = rope_distance(&p.plans[i].rope, last, key), own = rope_meet(&p.plans[i].rope, last, 0).near;
+                    promise(isfinite(d) && (at >= own || d == (double)at), "near distances are kept");
+                }
+                promise(isfinite(rope_logn(&p.plans[i].rope, p.context - 1)), "logn is a number");
                 promise(isfinite(f.scale) && isfinite(f.attention_factor) && f.attention_factor > 0,
                         "factors are numbers");
             }

@@ -28,7 +28,11 @@ COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin -m chat -y s --kv q8 --window 64 --sinks 4 --ignore-eos -z z',
             'm.bin --rope dynamic-ntk-by-parts --beta-fast 32 --beta-slow 1 --ramp dims',
             'm.bin --rope longrope --attn-factor 1.2 -p 0.9 -f - --threads 2',
-            'm.bin --ppl f --rope window,linear:window=5:sinks=2 --per-token', '--help']
+            'm.bin --ppl f --rope window,linear:window=5:sinks=2 --per-token', '--help',
+            'm.bin --ppl f --rope rerope:near=256,leaky-rerope:k=2.5:near=9,self-extend:group=8:near=100,dca:chunk=384',
+            'm.bin --rope yarn+dca --factor 4 --chunk 30 --logn', 'm.bin --rope dynamic-ntk+self-extend --near 5',
+            'm.bin --passkey --rope streaming:sinks=4:window=508,lm-infinite,longrope+rerope:logn=1',
+            'm.bin --explain --rope leaky-rerope --k 3 --group 7 -n 100000']
 # A name that has just no room, one that has just enough, and a method more than a list may have.
 COMMANDS += ['m.bin --ppl f --rope yarn:factor=' + '0' * n + '2' + ':ramp=dims' * 11 for n in range(34, 39)]
 COMMANDS += ['m.bin --ppl f --rope ' + 'none,' * n + 'none' for n in (255, 256)]

@@ -1,0 +1,56 @@
+// What one head of one layer thinks of every key, for the last query of a prompt: scores past the trained context are
+// what a method is about.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "measure.h"
+
+// The text of a token on one line: spaces and what cannot be shown as C spells them.
+static void spell(const char *piece, size_t n, char *out, size_t capacity) {
+    size_t used = 0;
+    for (size_t i = 0; i < n && used + 6 < capacity; i++) {
+        unsigned char c = (unsigned char)piece[i];
+        if (c < 32 || c == 127 || c == '\\') used += (size_t)snprintf(out + used, capacity - used, "\\x%02x", c);
+        else out[used++] = (char)c;
+    }
+    out[used] = '\0';
+}
+
+static void print_keys(const Measurement *m, const float *scores) {
+    const int n = (int)m->n_ids;
+    double max = -INFINITY, total = 0;
+    char text[256];
+    Table table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
+    for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
+    for (int i = 0; i < n; i++) total += exp(scores[i] - max);
+    print_heading(m, &table, "attention");
+    table_note(&table, "method", "%s", m->plans->name);
+    table_note(&table, "layer", "%d", m->options->attn[0]);
+    table_note(&table, "head", "%d", m->options->attn[1]);
+    table_columns(&table, "position\tdistance\tscore\tweight\ttoken");
+    for (int i = 0; i < n; i++) {
+        size_t length;
+        const char *piece = tokenizer_decode(m->tokenizer, i > 0 ? m->ids[i - 1] : -1, m->ids[i], &length);
+        spell(piece, length, text, sizeof text);
+        if (scores[i] == -INFINITY) continue;  // outside the window
+        table_row(&table, "%d\t%d\t%.6f\t%.9g\t%s", i, n - 1 - i, scores[i], exp(scores[i] - max) / total, text);
+    }
+    table_end(&table);
+}
+
+bool show_attention(const Measurement *m, Error *err) {
+    const int layer = m->options->attn[0], head = m->options->attn[1], n = (int)m->n_ids;
+    const ModelConfig *c = &m->model->config;
+    if (layer >= c->n_layers || head >= c->n_heads)
+        return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer, head, c->n_layers - 1,
+                    c->n_heads - 1);
+    float *scores = alloc_array(m->n_ids, sizeof *scores, "scores", err);
+    Session *s = scores ? open_session(m->options, m->model, m->plans, n, true, err) : NULL;
+    if (s) session_watch(s, layer, head, scores);
+    bool ok = s && session_read(s, m->ids, n, n, 1, err);
+    if (ok) print_keys(m, scores);
+    session_free(s);
+    free(scores);
+    return ok;
+}

@@ -1,0 +1,87 @@
+// Plain English that means nothing: sentences from a small grammar, for whoever has no text at hand. Its words are
+// common ones, so that any tokenizer has them, and many, so that a model cannot learn them by heart within its window.
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+
+// A rule is its name and what may stand for it, between bars. Capitals but I are names of rules.
+static const char *const rules[] = {
+    "ZC.|C.|C.|C, and C.|C, but C.|C because C.|C while C.|C before C.|W, C.|W, C.|if C, C.|although C, C.|\"C,\" said "
+    "N.",
+    "CS V O|S V O|S V O|S R V O|S V O H T P|S V O H T P|S V O W|S V O H T P W",
+    "SN|N|N|N|he|she|I|they|we",
+    "NT M|T J M",
+    "OT M|T J M|T G|T G|T J G",
+    "Tthe|a|his|her|my|this|that|their|some|the",
+    "Hin|near|behind|from|outside",
+    "Win the morning|at night|in the evening|before dinner|after the rain|on Sunday|long ago|that day|in the winter|"
+    "in the summer|at last|some time after|at noon|the next day|in the spring|last year|many years ago|once more",
+    "Rslowly|quickly|softly|again|never|always|often|at once|with care|without a word|in silence|in vain|by chance",
+    "Mman|woman|doctor|sailor|child|teacher|farmer|soldier|merchant|servant|brother|sister|stranger|neighbour|captain|"
+    "priest|king|queen|lady|gentleman|boy|girl|friend|master|cousin|uncle|aunt|lawyer|clerk|painter|poet|judge|father|"
+    "mother|son|daughter|widow|baker|hunter|traveller|guest|nurse|cook|driver|prince|thief|bishop|major|colonel|miller",
+    "Gletter|book|lamp|table|chair|door|window|horse|dog|cat|coat|hat|knife|ring|coin|picture|basket|bottle|candle|"
+    "clock|cup|dress|drum|fire|flag|flower|glass|gun|hammer|key|kettle|ladder|map|mirror|needle|paper|pen|pipe|rope|"
+    "sword|ticket|tree|wheel|whip|wall|bridge|boat|cart|bell|bed|box|bread|apple|cake|fish|stone|stick|star|song|story|"
+    "secret|promise|dream|name|word|question|answer|plan|debt|wound",
+    "Jold|young|quiet|tall|small|kind|tired|proud|gentle|strange|poor|happy|angry|clever|little|great|cold|dark|white|"
+    "black|red|broken|empty|heavy|bright|long|short|thin|thick|soft|hard|sweet|bitter|rich|plain|simple|honest|foolish|"
+    "wise|brave|shy|rude|pale|deep|narrow|wide|sudden|silent|famous|dead",
+    "Vsaw|found|followed|met|remembered|called|helped|watched|left|heard|asked|answered|knew|loved|feared|thanked|"
+    "carried|broke|bought|sold|kept|lost|gave|took|held|brought|wanted|forgot|needed|liked|hated|hid|showed|touched|"
+    "threw|washed|dropped|caught|painted|burned|counted|read|mended|opened",
+    "Phouse|garden|street|village|church|market|river|field|kitchen|forest|town|harbour|school|road|room|hall|castle|"
+    "prison|station|library|cellar|stable|tower|valley|island|mountain|shop|inn|office|court",
+};
+enum { N_RULES = sizeof rules / sizeof rules[0], LONGEST_SENTENCE = 400, MAX_DEPTH = 8 };
+
+// xorshift64* (Vigna, arXiv 1402.6246), as the sampler's.
+static uint32_t random_below(uint64_t *state, uint32_t n) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)((*state * 0x2545f4914f6cdd1du) >> 32) % n;
+}
+
+// One of the choices of a rule, which ends at a bar or at the end; NULL when there is no rule of this name.
+static const char *choose(char name, uint64_t *state) {
+    const char *rule = NULL;
+    for (int i = 0; i < N_RULES; i++)
+        if (rules[i][0] == name) rule = rules[i] + 1;
+    uint32_t choices = 1;
+    for (const char *c = rule; c && *c; c++) choices += *c == '|';
+    for (uint32_t skip = rule ? random_below(state, choices) : 0; skip > 0; skip--) rule = strchr(rule, '|') + 1;
+    return rule;
+}
+
+// Writes a sentence behind `end`, and returns the new end.
+static char *write_sentence(char *end, uint64_t *state) {
+    const char *open[MAX_DEPTH] = {choose('Z', state)};  // rules that are being written, each in the one before it
+    for (int depth = 0; depth >= 0;) {
+        char c = *open[depth];
+        if (!c || c == '|') {
+            depth--;
+            continue;
+        }
+        open[depth]++;
+        const char *rule = choose(c, state);
+        if (rule) open[++depth] = rule;
+        else *end++ = c;
+    }
+    return end;
+}
+
+char *plain_english(size_t bytes, uint64_t seed, Error *err) {
+    char *text = alloc_array(bytes + LONGEST_SENTENCE, 1, "a text", err), *end = text;
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    while (text && end < text + bytes) {
+        char *sentence = end;
+        end = write_sentence(end, &state);
+        char *first = sentence + !isalpha((unsigned char)*sentence);
+        *first = (char)toupper((unsigned char)*first);
+        *end++ = ' ';
+    }
+    return text;
+}

@@ -1,0 +1,53 @@
+// Tables on standard output: between tabs for tools, or drawn for eyes at a terminal, and the bar that shows progress.
+#pragma once
+
+#include <stdbool.h>
+
+enum { MAX_CELLS = 48 };
+
+// How eyes see a table: its rows as a list; or as a matrix, in which a row of the table is one cell and a line is what
+// one method or length has.
+typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
+
+// A table that is being written. It has nothing to free.
+typedef struct {
+    TableShape shape;
+    int train_ctx;             // a matrix of perplexities marks the jump past it
+    bool eyes, colour, moves;  // drawn; in colour; standard error is a terminal that can take a line back
+    int width, at;             // columns of the terminal, and where the line at hand stands
+    bool bar;                  // one is shown
+    const char *columns;       // names between tabs, as tools read them
+    int begun;                 // rows or lines that are written
+    bool headed;               // the names of a matrix's columns stand above the line that is being collected
+    // The line of a matrix that is being collected: what it is about, and its cells.
+    char group[176], name[176];
+    struct {
+        char label[16];
+        double value;
+    } cells[MAX_CELLS];
+    int n_cells;
+} Table;
+
+// A table that is drawn if standard output is a terminal and `tsv` is false. Colour is for terminals other than
+// TERM=dumb, unless NO_COLOR is set (no-color.org).
+Table table_open(TableShape shape, int train_ctx, bool tsv);
+
+// A line `# key<TAB>value` above the table or below it, of a key of several words `# key value`; eyes see all of these
+// in a row.
+void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// The names of the columns, which must outlive the table. A matrix takes method, [from,] to or length, column of the
+// matrix, ..., value last but one or last, as measure.h has them.
+void table_columns(Table *table, const char *columns);
+
+// A row, its cells between tabs with all the digits that tools want; eyes are shown three or four.
+void table_row(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// A line about the rows so far, `run: ...`, on standard error.
+void table_remark(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Ends the table: the last line of a matrix, and the bar goes.
+void table_end(Table *table);
+
+// Shows progress, `text`, in place of what was shown last; nothing where standard error is no terminal.
+void table_bar(Table *table, const char *text);

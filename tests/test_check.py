@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""--check: what it must catch and what it must pass, on the models that ship, at sizes for everyday; at 8,192 the
+same were tried by hand (docs/check.md)."""
+
+import os
+import struct
+
+from common import (FIELDS, ROOT, check, config, good, in_work, main, one_line, random_weights, read, run, skip, table,
+                    write,
+                    write_model, write_tokenizer)
+
+MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
+TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
+COLUMNS = ['check', 'length', 'value', 'limit', 'verdict']
+
+
+def judge(model, *options):
+    """The exit status, what it holds to, and {(check, length): verdict}."""
+    result = run(model, '--check', '-z', TOKENIZER, '--budget', 600, *options, timeout=600)
+    _, header, rows = table(result.out)
+    check(header == COLUMNS, 'the columns of --check', header)
+    last = result.out.splitlines()[-1]
+    check(last.startswith('# holds to '), 'the last line of --check', last)
+    return result.status, last[len('# holds to '):], {(r['check'], int(r['length'])): r['verdict'] for r in rows}
+
+
+def changed(source, name, **fields):
+    """A copy of a model with other fields in its header."""
+    data = bytearray(read(source))
+    for field, offset, kind, _ in FIELDS:
+        if field in fields:
+            struct.pack_into('<' + kind, data, offset, fields[field])
+    return write(in_work(name), bytes(data))
+
+
+def passes(what, n, found):
+    status, holds, rows = found
+    check(status == 0 and holds == str(n) and set(rows.values()) == {'ok'}, '%s passes' % what, found)
+
+
+def fails(what, found, *where):
+    status, holds, rows = found
+    bad = {check_name for (check_name, _), verdict in rows.items() if verdict == 'fail'}
+    check(status == 1 and set(where) <= bad, '%s is caught by %s' % (what, ' and '.join(where)), found)
+
+
+def test_good_models():
+    passes('model.bin with yarn', 2048, judge(MODEL, '--rope', 'yarn', '-n', 2048))
+    passes('model.bin with dynamic-yarn', 2048, judge(MODEL, '--rope', 'dynamic-yarn', '-n', 2048))
+    passes('model.bin in its own context', 512, judge(MODEL))
+    passes('model-8k.bin', 2048, judge(SIBLING, '-n', 2048))
+
+
+def test_a_text_of_the_users():
+    text = write(in_work('text.txt'), good(MODEL, '-n', 500, '-t', 0.9, '-s', 3, '--ignore-eos').raw * 3)
+    result = run(MODEL, '--check', text, '-n', 512, timeout=300)
+    check(result.status == 0 and text in result.out, '--check FILE', result)
+    check(run(MODEL, '--check=' + text, '-n', 512, timeout=300).out == result.out, '--check=FILE')
+    one_line(run(MODEL, '--check', '/nonexistent'), 1, 'a text that is not there', '/nonexistent')
+    short = run(MODEL, '--check', write(in_work('short.txt'), 'Too short.'), '-n', 512)
+    check(short.status == 1 and 'fewer' in short.err and not short.raw, 'a text that is too short', short)
+
+
+def test_none_past_the_context():
+    found = judge(changed(MODEL, 'claims.bin', seq_len=4096, train_ctx=4096))
+    fails('a file that claims what it was not trained for', found, 'perplexity', 'retrieval')
+    check(int(found[1]) <= 2048, 'and how far it holds', found)
+    fails('none past the context', judge(MODEL, '-n', 2048), 'reach', 'retrieval')
+
+
+def test_wrong_base():
+    fails('a base in the file that is too small', judge(changed(MODEL, 'base.bin', theta=1000.0)), 'base')
+    fails('another base than the file\'s', judge(MODEL, '--theta', 500000), 'theta')
+
+
+def test_factors():
+    fails('a factor too small', judge(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048), 'reach')
+    fails('a factor too small in the file', judge(changed(SIBLING, 'small.bin', factor=2.0), '-n', 2048), 'reach',
+          'context')
+    fails('llama3 without its factors', judge(changed(MODEL, 'lost.bin', rope_method=5)), 'llama3-factors')
+    fails('llama3 without one of them', judge(changed(MODEL, 'lost.bin', rope_method=5, factor=8.0,
+                                                      low_freq_factor=1.0)),
+          'llama3-factors')
+    whole = changed(MODEL, 'whole.bin', rope_method=5, factor=1.0, low_freq_factor=1.0, high_freq_factor=4.0)
+    check(judge(whole)[2].get(('llama3-factors', 512)) == 'ok', 'llama3 with all of them')
+
+
+def test_linear_untuned():
+    found = judge(changed(MODEL, 'linear.bin', rope_method=1, factor=16.0, seq_len=8192), '-n', 1024)
+    fails('linear untuned', found, 'perplexity', 'retrieval')
+    check(found[1] == '0', 'it holds to nothing', found)
+
+
+def test_stale_keys():
+    fails('stale keys', judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 2048), 'step-by-step')
+
+
+def test_tuned_with_another_method():
+    for method in ('none', 'linear', 'ntk', 'dynamic-yarn'):
+        fails('model-8k.bin with %s' % method, judge(SIBLING, '--rope', method, '-n', 1024), 'method')
+    lost = judge(changed(SIBLING, 'lost.bin', rope_method=0, factor=0.0, train_ctx=4096, seq_len=4096))
+    fails('model-8k.bin without its method', lost, 'perplexity', 'retrieval')
+
+
+def test_window():
+    fails('a window shorter than the text', judge(changed(MODEL, 'window.bin', sliding_window=256)), 'window')
+
+
+def test_longrope_temperature():
+    def lists(**more):
+        c = config(method='longrope', short_factors=[1.0] * 4, long_factors=[2.0] * 4, train_ctx=64, seq_len=256,
+                   factor=4.0, vocab_size=259, **more)
+        write_model(in_work('lists.bin'), c, random_weights(c, 1))
+        return in_work('lists.bin')
+    write_tokenizer(in_work('bytes.tokenizer.bin'))
+    for attention, verdict in ((0.0, 'ok'), (1.1547, 'ok'), (1.0, 'fail'), (1.5, 'fail')):
+        result = run(lists(attention_factor=attention), '--check', '-z', in_work('bytes.tokenizer.bin'))
+        row = next(r for r in table(result.out)[2] if r['check'] == 'temperature')
+        check(row['verdict'] == verdict and abs(float(row['limit']) - 1.154701) < 1e-4,  # sqrt(1 + ln 4 / ln 64)
+              'a temperature of %g' % attention, row)
+
+
+def test_a_model_that_knows_nothing():
+    c = config(vocab_size=259, train_ctx=64, seq_len=256)
+    write_model(in_work('random.bin'), c, random_weights(c, 2))
+    write_tokenizer(in_work('random.tokenizer.bin'))
+    result = run(in_work('random.bin'), '--check', '-n', 64)
+    rows = table(result.out)[2]
+    check(result.status == 1 and 'unknown' in result.out.splitlines()[-1]
+          and {r['verdict'] for r in rows if r['check'] in ('short-perplexity', 'perplexity',
+                                                            'retrieval')} == {'unknown'}
+          and 'fail' not in {r['verdict'] for r in rows}, 'what cannot be judged is said, not failed', result.out)
+    one_line(run(in_work('random.bin'), '--check', '-n', 15), 1, 'too few positions', '16')
+
+
+def test_budget():
+    result = run(SIBLING, '--check', '-n', 8192, '--budget', 1, timeout=300)
+    rows = table(result.out)[2]
+    tried = [r for r in rows if r['check'] == 'perplexity' and r['verdict'] != 'untried']
+    check(result.status == 1 and rows[-1] and any(r['verdict'] == 'untried' for r in rows) and len(tried) < 5,
+          'a budget that is too small is said', result.out)
+
+
+if not os.path.exists(SIBLING):
+    skip('the shipped models are not there')
+    for name in [name for name in globals() if name.startswith('test_')]:
+        del globals()[name]
+main(globals())

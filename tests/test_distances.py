@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Distance maps and logn: perplexities against reference.py, which turns every pair of positions by D(i, j) itself,
+and, with test_forward.c, prompts against the same text token by token. That D is the published formula for all pairs is
+tested in test_units.c, and other people's numbers in test_golden.py."""
+
+import reference
+from common import (METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, run, skip, table, tiny_model, write_model)
+from reference import MAPS
+
+L = 24
+# theta 50 puts all pairs of 8 elements into play; borders fall inside blocks of 64 and between them.
+BASE = dict(theta=50.0, train_ctx=L, n_layers=1)
+SHAPES = {
+    'grouped queries': dict(),
+    'one head': dict(dim=12, n_heads=1, n_kv_heads=1, head_dim=6, hidden_dim=9, vocab_size=31),
+    '15 heads on 5': dict(dim=20, n_heads=15, n_kv_heads=5, head_dim=4, hidden_dim=17, vocab_size=33, n_layers=2),
+    '14 heads on 1': dict(dim=20, n_heads=14, n_kv_heads=1, head_dim=2, hidden_dim=17, vocab_size=33, n_layers=2),
+}
+CASES = [('rerope', dict(near=7)), ('rerope', dict(near=23)), ('rerope', dict(near=1)),
+         ('leaky-rerope', dict(near=5)), ('leaky-rerope', dict(near=9, k=3.7)), ('leaky-rerope', dict(k=1.0)),
+         ('self-extend', dict(near=5)), ('self-extend', dict(near=9, group=4)), ('self-extend', dict(near=22, group=1)),
+         ('self-extend', dict(near=4, group=64)), ('self-extend', dict(near=4, group=70)),
+         ('self-extend', dict(near=23)), ('leaky-rerope', dict(near=23)),
+         ('dca', dict(chunk=1)), ('dca', dict(chunk=5)), ('dca', dict(chunk=16)), ('dca', dict(chunk=23)),
+         ('streaming', dict(sinks=0)), ('streaming', dict(sinks=1, window=2)), ('streaming', dict(sinks=9, window=15)),
+         ('lm-infinite', dict(sinks=0)), ('lm-infinite', dict(sinks=3, window=5)), ('lm-infinite', dict(window=70))]
+
+
+def spelled(name, settings):
+    return name + ''.join(':%s=%r' % item for item in settings.items())
+
+
+def compare(c, seed, n, rope, what, map=None, options=(), **how):
+    """The program with --rope against the reference with a map; n is also the length asked for."""
+    model = in_work('model.bin')
+    stored = write_model(model, c, random_weights(c, seed))
+    ids = random_ids(n, c['vocab_size'], seed)
+    expected = reference.nll(c, stored, ids, map=map, **how)
+    said = ('--rope', rope) if rope else ()
+    return close(perplexity(model, ids, '--kv', 'f32', *said, *options), expected, 1e-4, '%s, %s' % (rope, what))
+
+
+def test_defaults():
+    """Every map with what it chooses itself, below, at and past the trained context."""
+    for name in MAPS:
+        for n in (20, L, L + 1, 63, 140):
+            compare(config(**BASE), n, n, name, '%d tokens' % n, reference.distance_map(name, L, n))
+        for label, shape in SHAPES.items():
+            compare(config(**dict(BASE, **shape)), 3, 90, name, label, reference.distance_map(name, L, 90))
+    for context, n in ((5, 40), (48, 200), (100, 210)):
+        for name in MAPS:
+            compare(config(**dict(BASE, train_ctx=context)), 4, n, name, 'L %d' % context,
+                    reference.distance_map(name, context, n))
+
+
+def test_settings():
+    for name, settings in CASES:
+        rope = spelled(name, settings)
+        compare(config(**BASE), 5, 150, rope, '150 tokens', reference.distance_map(name, L, 150, **settings))
+    # As options of their own, and under a window of the user's.
+    for options, name, settings in ((('--near', 6, '--k', 2.5), 'leaky-rerope', dict(near=6, k=2.5)),
+                                    (('--near', 6, '--group', 3), 'self-extend', dict(near=6, group=3)),
+                                    (('--chunk', 9), 'dca', dict(chunk=9)),
+                                    (('--sinks', 2, '--window', 8), 'streaming', dict(sinks=2, window=8))):
+        compare(config(**BASE), 6, 100, name, ' '.join(map(str, options)),
+                reference.distance_map(name, L, 100, **settings), options)
+    for name in MAPS[:4]:
+        compare(config(**BASE), 7, 100, name, 'with a window', reference.distance_map(name, L, 100),
+                ('--window', 40, '--sinks', 3), window=40, sinks=3)
+        compare(config(sliding_window=31, **BASE), 7, 100, name, 'with the window of the file',
+                reference.distance_map(name, L, 100))
+    for window, used in ((9, 9), (22, 20)):
+        compare(config(sliding_window=window, **BASE), 7, 90, 'streaming', 'in a file with a window of %d' % window,
+                reference.distance_map('streaming', L, 90, window=used))
+
+
+def test_behind_methods():
+    for method in METHODS[:-1]:
+        for dynamic in (0, 1) if method != 'none' else (0,):
+            for name in MAPS:
+                factor = 3.0 if dynamic else 5.0
+                c = config(method=method, rope_dynamic=dynamic, factor=factor if method != 'none' else 0.0, **BASE)
+                rope = '%s%s+%s' % ('dynamic-' if dynamic else '', method, name)
+                compare(c, 8, 100, rope, 'behind a method', reference.distance_map(name, L, 100))
+    lists = dict(short_factors=[1.0, 1.1, 1.3, 2.0], long_factors=[1.0, 1.7, 4.0, 9.0])
+    for n in (20, 100):
+        compare(config(method='longrope', factor=8.0, **lists, **BASE), 9, n, 'longrope+self-extend:group=7',
+                '%d tokens' % n, reference.distance_map('self-extend', L, n, group=7))
+    compare(config(method='yarn', factor=4.0, **BASE), 9, 80, None, 'the model alone has no map')
+
+
+def test_logn():
+    for rope, map in (('none', None), ('yarn', None), ('dynamic-ntk', None), ('window', None), ('dca', 'dca'),
+                      ('streaming', 'streaming')):
+        c = config(method=rope.split('-')[-1] if rope in ('yarn', 'dynamic-ntk') else 'none',
+                   rope_dynamic=int('dynamic' in rope), factor=4.0 if rope in ('yarn', 'dynamic-ntk') else 0.0, **BASE)
+        how = dict(window=L) if rope == 'window' else {}
+        for n in (L, L + 1, 100):
+            distances = reference.distance_map(map, L, n) if map else None
+            for options, name in ((('--logn',), rope), ((), rope + ':logn=1')):
+                compare(c, 10, n, name, 'logn, %d tokens, %s' % (n, options), distances, options, logn=True, **how)
+            compare(c, 10, n, rope + ':logn=0', 'no logn, %d tokens' % n, distances, **how)
+    compare(config(logn=1, **BASE), 11, 90, None, 'logn of the file')
+    compare(config(logn=1, layers=bytes([2]), layer_table=1, **BASE), 11, 90, None, 'logn of a layer without rope')
+    layers = dict(n_layers=3, layers=bytes([0, 2, 0]), layer_table=1, rotary_dim=4)
+    for name in MAPS:
+        compare(config(**dict(BASE, **layers)), 11, 90, name, 'a layer without rope, half a head',
+                reference.distance_map(name, L, 90))
+        compare(config(rope_dynamic=1, method='ntk', **dict(BASE, **layers)), 11, 90, 'dynamic-ntk+' + name,
+                'a layer without rope, half a head', reference.distance_map(name, L, 90))
+    one_line(run(in_work('model.bin'), '--rope', 'yarn:logn=2'), 2, 'a flag that is not 0 or 1', 'logn')
+    one_line(run(in_work('model.bin'), '--explain', '--logn', '--train-ctx', 1), 1, 'logn of one position',
+             'logn', 'train_ctx')
+
+
+def session_test(command, model, kv, n, tolerance, label, rope, kind='same'):
+    program = compiled('tests/test_forward.c', kind)
+    if not program:
+        return skip(label + ' (the compiler has no sanitizers)')
+    add_counts(run(command, model, kv, 0, 0, n, tolerance, label, rope, program=program), label)
+
+
+def test_token_by_token():
+    """Read in any pieces, a text has the same logits: to 1e-4 with a float32 cache, else as its rounding lets it."""
+    model = tiny_model('chunks.bin', train_ctx=64, seq_len=1000, theta=200.0)
+    many = tiny_model('heads.bin', 2, dim=48, n_heads=12, n_kv_heads=1, head_dim=4, hidden_dim=20, train_ctx=64)
+    for name in MAPS + ['yarn+dca:chunk=30', 'self-extend:near=20:group=7', 'yarn:logn=1', 'linear+leaky-rerope']:
+        session_test('chunks', model, 'f32', 330, 1e-4, 'chunks, ' + name, name)
+        session_test('chunks', many, 'f32', 200, 1e-4, 'chunks, 12 heads, ' + name, name)
+    for kv, tolerance in (('f16', 2e-2), ('q8', 0.3)):
+        for name in MAPS:
+            session_test('chunks', model, kv, 200, tolerance, 'chunks, %s, %s' % (name, kv), name)
+    session_test('chunks', model, 'q8', 200, 0.3, 'chunks under the sanitizers', 'self-extend:group=9', 'sanitized')
+    for name in MAPS:
+        session_test('threads', model, 'f16', 120, 0, 'threads, ' + name, name)
+
+
+def test_dynamic_decoding():
+    """With frequencies that follow the length, too, a decoded token sees what a fresh pass sees (one layer)."""
+    model = tiny_model('dynamic.bin', train_ctx=24, seq_len=1000, theta=50.0, n_layers=1)
+    for name in MAPS:
+        session_test('dynamic', model, 'f32', 80, 1e-5, 'one layer, dynamic-yarn+' + name,
+                     'dynamic-yarn+%s:factor=2:attn-factor=1.2' % name)
+    session_test('dynamic', model, 'f32', 150, 1e-5, 'one layer, groups of 11',
+                 'dynamic-ntk+self-extend:group=11:near=9')
+    session_test('dynamic', model, 'f32', 90, 1e-5, 'one layer, under the sanitizers',
+                 'dynamic-ntk+dca:chunk=13', 'sanitized')
+
+
+def test_explain():
+    """What --explain says of a map, and the share of unseen pairs, counted one by one."""
+    for rope, name, said in [('none', None, {}), ('window', None, {}), ('yarn', None, {}),
+                             ('none:window=50:sinks=30', None, {})] + \
+            [(spelled(name, said), name, said) for name, said in CASES + [(name, {}) for name in MAPS]]:
+        for n in (1, 2, 20, 61, 130):
+            settings = table(good('--explain', '--head-dim', 8, '--theta', 50, '--train-ctx', L, '-n', n, '--rope',
+                                  rope).out)[0]
+            m = name and reference.distance_map(name, L, n, **said)
+            window = m['window'] if name in MAPS[4:] else {'window': L, 'none:window=50:sinks=30': 50}.get(rope, 0)
+            sinks = m['sinks'] if name in MAPS[4:] else 30 if 'sinks' in rope else 0
+            pairs = [(i, j) for i in range(n) for j in range(i + 1)]
+            unseen = sum(reference.sees(i, j, window, sinks) and
+                         (reference.distance(m, i, j) if m else i - j) >= L for i, j in pairs)
+            close([float(settings['unseen_share'])], [unseen / len(pairs)], 1e-6,
+                  '%s: unseen pairs at %d positions' % (rope, n))
+            check(settings.get('map') == name, '%s: the map' % rope, settings)
+            for cell in settings.get('distances', '').split() if n > 1 else ():
+                d, found = cell.split(':')
+                i, j = n - 1, n - 1 - int(d)
+                expected = reference.distance(m, i, j) if reference.sees(i, j, window, sinks) else '-'
+                check(found == '-' == expected or abs(float(found) - expected) < 1e-3,
+                      '%s: distance %s at %d positions' % (rope, d, n), (found, expected))
+
+
+def test_refusals():
+    m = tiny_model('tiny.bin')  # trained on 64
+    for rope, *words in (('rerope:near=64', 'near is 64', '1 to 63'), ('leaky-rerope:near=64', 'near is 64', '63'),
+                         ('self-extend:near=64', 'near is 64'), ('dca:chunk=64', 'chunk is 64', '1 to 63'),
+                         ('dca:chunk=1000', 'chunk is 1000'), ('yarn+dca:chunk=64', 'yarn+dca'),
+                         ('streaming:window=0', 'window is 0', '4 sinks'), ('none:sinks=4', 'sinks', 'window'),
+                         ('window:window=0:sinks=2', 'sinks', 'window'), ('streaming:sinks=0:window=0', 'window'),
+                         ('streaming:sinks=64', 'window is 0', '64 sinks', 'context 64'),
+                         ('lm-infinite:window=0', 'window'),
+                         ('dca:train-ctx=1', 'chunk is 0', 'context of 1'),
+                         ('self-extend:train-ctx=1', 'near is 0', 'context of 1')):
+        one_line(run(m, '--explain', '--rope', rope), 1, rope, 'rope ' + rope, *words)
+    for rope in ('self-extend:group=0', 'rerope:near=0', 'dca:chunk=0', 'leaky-rerope:k=0.5', 'dca+yarn', 'yarn+',
+                 '+dca', 'window+dca', 'yarn+dca+dca', 'dynamic-dca', 'yarn+window', 'all+dca', 'dynamic-none+dca',
+                 'dcb'):
+        one_line(run(m, '--rope', rope), 2, rope, '--rope')
+    one_line(run(m, '--explain', '--sinks', 4), 1, '--sinks without --window', 'sinks', '--window')
+    for rope in MAPS + ['yarn+dca']:
+        one_line(run(m, '--rope-json', '--rope', rope), 1, '--rope-json of ' + rope, rope, 'distance map')
+    check('use_logn_attn' in good(m, '--rope-json', '--logn', '--rope', 'yarn').out, '--rope-json with --logn')
+    for option, value, rope in (('--near', 5, 'dca'), ('--chunk', 5, 'rerope'), ('--group', 5, 'leaky-rerope'),
+                                ('--k', 2, 'self-extend'), ('--near', 5, 'none')):
+        result = run(m, '--explain', '--rope', rope, option, value)
+        check(result.status == 0 and 'warning: %s has no effect on rope %s' % (option, rope) in result.err,
+              '%s with %s is warned of' % (option, rope), result)
+
+
+def test_places():
+    """A map is a method everywhere."""
+    help_text = good('--help').out
+    check(all('\n  %s ' % name in help_text for name in MAPS), '--help knows the maps')
+    model, ids = tiny_model('tiny.bin', seq_len=200), random_ids(130, 50, 3)
+    rows = table(good(model, '--ppl', '-', '--ids', '-n', 130, '--rope', 'all',
+                      stdin=' '.join(map(str, ids)).encode()).out)[2]
+    scores = {row['method']: row['nll'] for row in rows if row['from'] == '1' and row['to'] == '130'}
+    check(set(MAPS) <= set(scores), '--rope all has the maps', sorted(scores))
+    check(len(set(scores.values())) == len(scores), 'all methods and maps differ', scores)
+    swept = table(good(model, '--ppl', '-', '--ids', '-n', 130, '--rope', 'yarn+dca:chunk=9,20,dca',
+                       stdin=' '.join(map(str, ids)).encode()).out)[2]
+    check(list(dict.fromkeys(row['method'] for row in swept)) == ['yarn+dca:chunk=9', 'yarn+dca:chunk=20', 'dca'],
+          'a sweep of chunks unfolds', swept[:1])
+
+
+if __name__ == '__main__':
+    main(globals())

@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""Tables for eyes, at a terminal of the test's own, and for tools; --ppl's standard error, --stepwise and --stale-keys;
+--attn; --tasks; and the program's manners."""
+
+import fcntl
+import math
+import os
+import pty
+import random
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import termios
+
+import reference
+from common import (ROOT, RUN, check, close, config, good, in_work, main, one_line, random_ids, random_weights, run,
+                    table,
+                    tiny_model, write, write_model, write_tokenizer)
+
+SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
+LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for c in range(ord('0'), ord('9') + 1)]
+
+
+def ids_file(ids):
+    return write(in_work('ids.txt'), ' '.join(map(str, ids)))
+
+
+def at_terminal(arguments, columns=80, **environment):
+    """What ./run writes to a terminal, standard output and standard error together."""
+    child, terminal = pty.fork()
+    if child == 0:
+        plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+        os.execve(RUN, [RUN, *map(str, arguments)], {**plain, 'TERM': 'xterm', 'OMP_NUM_THREADS': '1', **environment})
+    seen = b''
+    try:
+        while part := os.read(terminal, 65536):
+            seen += part
+    except OSError:  # how Linux tells that the other end is closed
+        pass
+    os.waitpid(child, 0)
+    os.close(terminal)
+    return seen.decode(errors='replace')
+
+
+def screen(seen):
+    """The lines that stay: a carriage return writes over what stood there."""
+    lines = []
+    for line in re.sub('\x1b\\[[0-9;]*m', '', seen).replace('\r\n', '\n').split('\n'):
+        shown = ''
+        for part in line.split('\r'):
+            shown = part + shown[len(part):]
+        lines.append(shown.rstrip())
+    return lines
+
+
+# ---- tables for eyes ------------------------------------------------------------------------------------------------
+
+def test_a_matrix_of_methods():
+    model, path = tiny_model('eyes.bin', **SHAPE), ids_file(random_ids(600, 60, 2))
+    what = (model, '--ppl', path, '--ids', '-n', 600, '--rope', 'none,yarn,linear:factor=3:theta=5000')
+    for columns in (80, 60):
+        seen = at_terminal(what, columns)
+        lines = screen(seen)
+        check('\t' not in seen and all(len(line) <= columns for line in lines if line[:4] != 'run:'),
+              '%d columns wide' % columns, lines)
+        head = next((line for line in lines if line.startswith('ppl below')), '')
+        check(head.split()[:4] == ['ppl', 'below', '64', '128'], 'the positions above the matrix', head)
+        check(sum(line.startswith(('none ', 'yarn ', 'linear:factor=3:theta=5000')) for line in lines) == 3,
+              'a line for each method', lines)
+        check(not any(c in line for line in lines for c in '%[]'), 'the bar is gone at the end', lines)
+    rows = table(good(*what).out)[2]
+    shown = [float(x) for x in re.findall(r'[\d.]+', next(line for line in screen(at_terminal(what, 120))
+                                                          if line.startswith('none')))]
+    close(shown, [float('%.4g' % float(row['ppl'])) for row in rows if row['method'] == 'none'], 1e-9,
+          'the perplexities of the matrix')
+    check('\t' in at_terminal((*what, '--tsv')), '--tsv at a terminal')
+
+
+def test_colours():
+    model, rng = os.path.join(ROOT, 'model.bin'), random.Random(7)
+    nouns, verbs = ('man woman doctor sailor child house garden street church river'.split(),
+                    'saw found followed met helped left heard knew'.split())
+    text = ' '.join('The %s %s the %s.' % (rng.choice(nouns), rng.choice(verbs), rng.choice(nouns)) for _ in range(900))
+    what = (model, '--ppl', write(in_work('text.txt'), text), '-n', 4096, '--rope', 'none,window')
+    lines = [line.split('\r')[-1] for line in at_terminal(what).replace('\r\n', '\n').split('\n')]
+    red = [line for line in lines if '\x1b[31m' in line]
+    check(len(red) == 1 and red[0].startswith('none') and '\x1b[31m' not in red[0][:red[0].index('\x1b')],
+          'the jump of none past the trained context is red', lines)
+    for environment in ({'NO_COLOR': '1'}, {'TERM': 'dumb'}):
+        seen = at_terminal(what, **environment)
+        marked = [line for line in screen(seen) if line.endswith('!') or '! ' in line]
+        check('\x1b' not in seen and len(marked) == 1 and marked[0].startswith('none'),
+              'no colour with %s' % environment,
+              screen(seen))
+        check('NO_COLOR' in environment or not re.search('\r(?!\n)', seen),
+              'nothing is taken back with %s' % environment)
+
+
+def test_blocks_of_length_by_depth():
+    model = os.path.join(ROOT, 'model.bin')
+    what = (model, '--tasks', 'passkey,copy', '-n', 512, '--trials', 1, '--rope', 'none,linear:factor=9')
+    lines = screen(at_terminal(what, NO_COLOR='1'))
+    for name in ('passkey, none', 'copy, none', 'passkey, linear:factor=9', 'copy, linear:factor=9'):
+        at = lines.index(name) if name in lines else 0
+        check(at and lines[at + 1].split() == ['length,', 'depth', '0.00', '0.25', '0.50', '0.75', '1.00']
+              and [line.split()[0] for line in lines[at + 2:at + 4]] == ['256', '512'], 'the block of %s' % name, lines)
+    check('\x1b[30;42m' in at_terminal(what) and '\x1b[30;41m' in at_terminal(what), 'blocks are green and red')
+
+
+def test_lists():
+    base = ('--head-dim', 8, '--theta', 1e4, '--train-ctx', 512, '--explain', '--rope', 'yarn', '-n', 2048)
+    for columns in (80, 60):
+        lines = screen(at_terminal(base, columns))
+        at = next((i for i, line in enumerate(lines) if line.split()[:2] == ['pair', 'inv_freq']), None)
+        check(at and lines[at - 1].split() == ['scaled', 'scaled'] and len(lines[at + 1].split()) == 7
+              and all(len(line) <= columns for line in lines), '--explain, %d columns wide' % columns, lines)
+
+
+def test_status_lines():
+    model, path = tiny_model('eyes.bin', **SHAPE), ids_file(random_ids(300, 60, 2))
+    lines = good(model, '--ppl', path, '--ids', '-n', 200, '--rope', 'none,yarn').err.splitlines()
+    check([line for line in lines if re.match(r'run: (none|yarn): [\d.]+ s \([12] of 2\)$', line)] == lines[-2:],
+          'without a terminal, a line for each method', lines)
+
+
+# ---- perplexity -----------------------------------------------------------------------------------------------------
+
+def test_standard_error():
+    """The se column, of per-token scores: the error of a ratio of sums over blocks of 16 positions."""
+    model, ids = tiny_model('eyes.bin', **SHAPE), random_ids(2000, 60, 9)
+    for n, k in ((300, 1), (300, 4), (100, 7), (18, 3)):
+        what = (model, '--ppl', ids_file(ids), '--ids', '-n', n, '--samples', k)
+        scores = [float(row['nll']) for row in table(good(*what, '--per-token').out)[2]]
+        for row in table(good(*what).out)[2]:
+            start, end = int(row['from']), int(row['to'])
+            blocks = {}
+            for i, score in enumerate(scores):
+                window, p = divmod(i, n - 1)
+                if start <= p + 1 < end:
+                    blocks.setdefault((window, (p + 1) // 16), []).append(score)
+            mean, size = float(row['nll']), sum(map(len, blocks.values()))
+            spread = sum((sum(b) - mean * len(b)) ** 2 for b in blocks.values())
+            expected = math.sqrt(spread * len(blocks) / (len(blocks) - 1)) / size
+            close([float(row['se'])], [expected], 1e-5 + 1e-3 * expected,
+                  'se of %s to %s, %d windows' % (start, end, k))
+    row = table(good(model, '--ppl', ids_file(ids), '--ids', '-n', 10).out)[2][0]
+    check(row['se'] == 'nan', 'one block has no standard error', row)
+    # It is what it says: the means of independent windows scatter by about as much.
+    rows = table(good(model, '--ppl', ids_file(random_ids(40 * 129, 60, 3)), '--ids', '-n', 129, '--samples', 40,
+                      '--per-token').out)[2]
+    means = [sum(float(r['nll']) for r in rows[i * 128:i * 128 + 128]) / 128 for i in range(40)]
+    one = float(table(good(model, '--ppl', ids_file(random_ids(40 * 129, 60, 3)), '--ids', '-n', 129, '--samples', 40)
+                      .out)[2][-1]['se'])
+    ratio = one * 40 ** 0.5 / statistics.stdev(means)
+    check(0.7 < ratio < 1.4, 'se foretells how windows scatter', ratio)
+
+
+def test_overlapping_windows_are_said():
+    model, path = tiny_model('eyes.bin', **SHAPE), ids_file(random_ids(500, 60, 9))
+    for n, k, overlap in ((100, 5, False), (101, 5, True), (499, 2, True), (300, 1, False)):
+        err = good(model, '--ppl', path, '--ids', '-n', n, '--samples', k).err
+        check(('overlap' in err) == overlap, '%d windows of %d in 500 tokens' % (k, n), err)
+
+
+def test_stepwise_and_stale_keys():
+    """Token by token each step has its own scale. With stale keys a key stays turned by its own step's angle."""
+    c = config(**dict(SHAPE, train_ctx=8, seq_len=8, vocab_size=32, rope_dynamic=1, method='ntk', factor=2.0))
+    weights, ids, model = random_weights(c, 3), random_ids(24, 32, 4), in_work('dynamic.bin')
+    write_model(model, c, weights)
+    what = (model, '--ppl', ids_file(ids), '--ids', '--per-token', '-n', 24, '--kv', 'f32')
+
+    def scores(*options):
+        return [float(row['nll']) for row in table(good(*what, *options).out)[2]]
+    steps = []
+    for p in range(1, 24):  # logits of a text of p tokens, for the next
+        row = reference.logits(c, weights, ids[:p])[-1]
+        top = max(row)
+        steps.append(math.log(sum(math.exp(v - top) for v in row)) + top - row[ids[p]])
+    stale = reference.nll(c, weights, ids, stale=True)
+    close(scores(), reference.nll(c, weights, ids), 1e-4, 'one prompt')
+    close(scores('--stepwise'), steps, 1e-4, '--stepwise of one layer is a fresh pass at each length')
+    close(scores('--stepwise', '--stale-keys'), stale, 1e-4, '--stale-keys')
+    check(max(abs(a - b) for a, b in zip(steps, stale)) > 0.01, 'they differ')
+    for options in (('--stale-keys',), ('--stale-keys', '--rope', 'none')):
+        one_line(run(*what, *options), 2, '--stale-keys without --stepwise', '--stepwise')
+    static = tiny_model('eyes.bin', **SHAPE)
+    rows = [table(good(static, '--ppl', ids_file(random_ids(150, 60, 1)), '--ids', '-n', 150, '--kv', 'f32', *more)
+                  .out)[2][-1]['nll'] for more in ((), ('--stepwise',), ('--stepwise', '--stale-keys'))]
+    close([float(x) for x in rows], [float(rows[0])] * 3, 1e-5, 'a static method does not care')
+
+
+# ---- attention ------------------------------------------------------------------------------------------------------
+
+def test_attention():
+    count = write_tokenizer(in_work('attn.tokenizer.bin'), LETTERS)
+    prompt = 'the quick brown fox jumps over the lazy dog and then over another one' * 2
+    for kv, changes in (('f32', {}), ('f32', dict(method='yarn', factor=4.0)),
+                        ('f32', dict(rope_dynamic=1, method='ntk', factor=2.0)), ('q8', {}), ('f16',
+                                                                                              dict(method='linear'))):
+        c = config(**dict(SHAPE, vocab_size=count, train_ctx=64, n_heads=4, n_kv_heads=2, **changes))
+        weights = random_weights(c, 5)
+        write_model(in_work('attn.bin'), c, weights)
+        ids = [1] + [259 + LETTERS.index(x) for x in ' ' + prompt]
+        d, n, dim = c['head_dim'], len(ids), c['dim']
+        f, a = reference.rope(c, n)
+        embedding = reference.rows_of(weights, 'embedding', dim)
+        x = [reference.norm(embedding[t], weights['attention_norm.0'], c['norm_eps']) for t in ids]
+        q, k = (reference.rows_of(weights, name + '.0', dim) for name in ('wq', 'wk'))
+        for head in (0, 3):
+            angles = [[(a * math.cos(m * v), a * math.sin(m * v)) for v in f] for m in range(n)]
+            query = reference.turn(reference.product(q[head * d:head * d + d], x[-1]), angles[-1])
+            keys = [reference.turn(reference.product(k[head // 2 * d:head // 2 * d + d], row), angles[m])
+                    for m, row in enumerate(x)]
+            scores = [reference.dot(query, key) / math.sqrt(d) for key in keys]
+            total = sum(map(math.exp, scores))
+            settings, header, rows = table(good(in_work('attn.bin'), '--attn', '0.%d' % head, '-i', prompt, '--kv',
+                                                kv).out)
+            check(header == ['position', 'distance', 'score', 'weight', 'token'], 'the columns of --attn', header)
+            check([(int(r['position']), int(r['distance'])) for r in rows] == [(i, n - 1 - i) for i in range(n)],
+                  'positions and distances of --attn')
+            tolerance = {'f32': 1e-4, 'f16': 3e-3, 'q8': 0.05}[kv]
+            what = 'of head %d, %s %s' % (head, kv, changes)
+            close([float(r['score']) for r in rows], scores, tolerance * max(map(abs, scores)), 'scores ' + what)
+            close([float(r['weight']) for r in rows], [math.exp(s) / total for s in scores], tolerance * 5,
+                  'weights ' + what)
+        check(''.join(r['token'] for r in rows) == prompt, 'tokens of --attn', [r['token'] for r in rows])
+    rows = table(good(in_work('attn.bin'), '--attn', '0.1', '-i', prompt, '--window', 20, '--sinks', 2).out)[2]
+    check([int(r['distance']) for r in rows] == [n - 1, n - 2] + list(range(19, -1, -1)), '--attn shows what is seen',
+          rows)
+    for value in ('', '0', '1.', '.1', '0.0.0', 'a.b', '-1.0', '0,0', '0. 1', '9' * 30 + '.1'):
+        one_line(run(in_work('attn.bin'), '--attn', value), 2, '--attn %r' % value, '--attn')
+    for value in ('1.0', '0.4'):
+        result = run(in_work('attn.bin'), '--attn', value)
+        check(result.status == 1 and 'layers 0 to 0' in result.err and not result.raw, '--attn %s' % value, result)
+
+
+# ---- tasks ----------------------------------------------------------------------------------------------------------
+
+TASKS = ['task', 'method', 'length', 'depth', 'trials', 'correct', 'accuracy']
+
+
+def test_tasks():
+    model = os.path.join(ROOT, 'model.bin')
+    result = good(model, '--tasks', 'passkey,multikey,multivalue,variables,copy', '-n', 512, '--trials', 2, '--rope',
+                  'none')
+    _, header, rows = table(result.out)
+    check(header == TASKS, 'the columns of --tasks', header)
+    names = ['passkey', 'multikey', 'multivalue', 'variables', 'copy']
+    check([r['task'] for r in rows] == [name for name in names for _ in range(10)], 'the rows of --tasks', rows)
+    share = {name: sum(int(r['correct']) for r in rows if r['task'] == name) / 20 for name in names}
+    check(share['passkey'] > 0.9 and share['copy'] >= 0.5, 'what the model can do within its context', share)
+    for name in names:
+        said = '%s, none' % name in result.err and 'cannot' in result.err.split('%s, none' % name)[1].split('\n')[0]
+        check(said == (share[name] < 0.5), 'what it cannot do is said: %s' % name, result.err)
+    alone = table(good(model, '--passkey', '-n', 512, '--trials', 2, '--rope', 'none').out)
+    check(alone[1] == TASKS[1:] and [r['correct'] for r in alone[2]] == [r['correct'] for r in rows[:10]],
+          'passkey is one of the tasks', alone)
+    check(table(good(model, '--tasks', 'PASSKEY', '-n', 512, '--trials', 1).out)[2][0]['task'] == 'passkey',
+          'in any case')
+    far = [r for r in table(good(model, '--tasks', 'copy', '-n', 2048, '--trials', 1, '--rope', 'window').out)[2]
+           if r['length'] == '2048']
+    check([r['correct'] for r in far][:4] == ['0'] * 4, 'a window does not know the page again', far)
+    for value in ('', 'nope', 'passkey,', 'copy,,passkey', 'pass key'):
+        one_line(run(model, '--tasks', value), 2, '--tasks %r' % value, '--tasks')
+    one_line(run(model, '--tasks', 'multikye'), 2, 'a misspelled task', 'did you mean multikey')
+    result = run(model, '--tasks', 'variables', '-n', 60)
+    check(result.status == 1 and 'variables' in result.err and not result.raw, 'too few positions for a task', result)
+    check(run(model, '--tasks', 'passkey', '-n', 512, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',
+              0.5).status == 1, '--min-accuracy with --tasks')
+
+
+def test_tasks_in_a_text():
+    model = os.path.join(ROOT, 'model.bin')
+    text = write(in_work('haystack.txt'),
+                 ' '.join('It was day %d, and nothing of note was said.' % i for i in range(400)))
+    rows = table(good(model, '--tasks', 'passkey,copy', '-f', text, '-n', 512, '--trials', 1, '--rope', 'none').out)[2]
+    check(len(rows) == 20 and sum(int(r['correct']) for r in rows[:10]) >= 7, 'a haystack of the user\'s', rows)
+    short = run(model, '--tasks', 'passkey', '-f', write(in_work('short.txt'), 'A few words.'), '-n', 512)
+    check(short.status == 1 and 'too short' in short.err and not short.raw, 'a text that is too short', short)
+    check(run(model, '--tasks', 'passkey', '-f', '/nonexistent', '-n', 512).status == 1, 'a text that is not there')
+
+
+# ---- manners --------------------------------------------------------------------------------------------------------
+
+def test_what_was_meant():
+    model = tiny_model('eyes.bin', **SHAPE)
+    for option, meant in (('--roep', '--rope'), ('--pasky', '--passkey'), ('--explian', '--explain'),
+                          ('--factors', '--factor'),
+                          ('--see', None), ('-x', None), ('--completely-other', None)):
+        result = run(model, option, '1')
+        one_line(result, 2, option, option, *(['did you mean %s?' % meant] if meant else []))
+        check(meant or 'did you mean' not in result.err, '%s is nothing that is known' % option, result)
+    for name, meant in (('yran', 'yarn'), ('liner', 'linear'), ('dynamik', 'dynamic'), ('dynamic-yran', 'yarn'),
+                        ('windw', 'window'), ('lama3', 'llama3')):
+        one_line(run(model, '--explain', '--rope', name), 2, '--rope %s' % name, 'did you mean %s?' % meant)
+    for a, b in ((('--rope', 'YARN:FACTOR=4:RAMP=Turns'), ('--rope', 'yarn:factor=4:ramp=turns')),
+                 (('--ROPE', 'Dynamic-NTK'), ('--rope', 'dynamic-ntk')), (('--Explain',), ('--explain',))):
+        shown = [good(model, '--explain', *x).out for x in (a, b)]
+        check(shown[0] == shown[1], 'names in any case: %s' % (a,))
+    check(good('-h').out == good('--help').out and good(model, '-h').out, '-h is --help')
+
+
+def test_headings_come_late():
+    model = tiny_model('eyes.bin', **dict(SHAPE, vocab_size=300))
+    write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS + ['ab', 'cd', 'ef', 'gh'])
+    for what in (('-f', '/nonexistent'), ('-i', 'a' * 400, '-n', 20), ('--passkey', '-n', 30),
+                 ('--check', '/nonexistent'), ('--ppl', '/nonexistent'), ('--attn', '7.7', '-i', 'a')):
+        one_line(run(model, *what), 1, 'nothing before the reason: %s' % (what,))
+
+
+def test_factor_in_the_status():
+    model = tiny_model('eyes.bin', **dict(SHAPE, vocab_size=296))
+    write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS)
+    for method, said in (('none', False), ('yarn', True), ('dynamic', True), ('linear', True)):
+        err = good(model, '-i', 'a', '-n', 5, '--rope', method).err
+        check(('factor' in err) == said, 'a factor of %s' % method, err)
+
+
+def test_chat_says_what_it_is():
+    model = tiny_model('eyes.bin', **dict(SHAPE, vocab_size=296, seq_len=333))
+    write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS)
+    result = good(model, '-m', 'chat', '-t', 0, stdin=b'\nhello\n')
+    check('was ever taught to chat' in result.err and '333 positions' in result.err,
+          'a model that was not taught to chat, up to its context', result.err)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([RUN, model, '-m', 'chat', '-n', '50'], stdin=theirs, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    os.write(ours, b'\x04')
+    os.write(ours, b'\x04')
+    out, err = process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    check(process.returncode == 0 and b'User: \n' in err, 'the end of input ends a line', err)
+
+
+def test_exporter_into_a_closed_pipe():
+    done = subprocess.run('%s %s --help | head -1' % (sys.executable, os.path.join(ROOT, 'model_export.py')),
+                          shell=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    check(b'Traceback' not in done.stderr and b'BrokenPipe' not in done.stderr and done.stdout,
+          'model_export.py | head',
+          done.stderr[-200:])
+
+
+def test_install():
+    folder = in_work('stage')
+    done = subprocess.run(['make', '-s', 'install', 'DESTDIR=' + folder, 'PREFIX=/usr'], cwd=ROOT,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    if not check(done.returncode == 0, 'make install', done.stdout[-200:]):
+        return
+    program, page = os.path.join(folder, 'usr/bin/run'), os.path.join(folder, 'usr/share/man/man1/run.1')
+    check(subprocess.run([program, '--version'], stdout=subprocess.PIPE).stdout == good('--version').raw,
+          'what is installed runs')
+    text = open(page).read()
+    missing = [word for word in re.findall(r'\n  (-\S+)', good('--help').out) if word.replace('-', '\\-') not in text]
+    check(text.startswith('.TH') and not missing, 'the man page has every option', missing)
+    files = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    check(len(files) == 2, 'nothing else is installed', files)
+
+
+main(globals())
