@@ -12,11 +12,10 @@ from .tensors import BLOCKS, ITEM_SIZES, Joined, Small
 from .write import most_used, pieces, plan_model
 
 ALL_BIASES, PART = 'biases of q, k, v and o', 'biases of q, k and v'
-KINDS = {  # what an architecture needs, and what it may have besides
-    'qwen2': ({PART}, set()), 'qwen3': ({'head norms'}, set()),
-    'phi3': ({'a part that turns'}, {'a window', 'longrope'}), 'smollm3': ({'layers without RoPE'}, set()),
-    'llama': (set(), {ALL_BIASES, 'a bias of o', 'a window', 'divisors'})}
-KINDS_OF_LISTS = {'phi3': ({'longrope'}, {'a window'})}  # llama.cpp reads longrope's lists for few architectures
+KINDS = [  # architectures, what they need, and what they may have besides
+    ('qwen2', {PART}, set()), ('qwen3', {'head norms'}, set()), ('smollm3', {'layers without RoPE'}, set()),
+    ('phi3', {'a part that turns'}, {'a window', 'longrope'}), ('phi3', {'longrope'}, {'a window'}),
+    ('llama', set(), {ALL_BIASES, 'a bias of o', 'a window', 'divisors'})]
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
@@ -27,7 +26,7 @@ def write_gguf(file, checkpoint, tokenizer, name):
     path, model = checkpoint.path, checkpoint.model
     rope, found = rope_of(path, model), features_of(model)
     found |= {{'longrope': 'longrope', 'llama3': 'divisors'}.get(rope['kind'])} - {None}
-    family = family_of(path, found, {**KINDS, **KINDS_OF_LISTS}, "llama.cpp's that is known here")
+    family = family_of(path, found, KINDS, "llama.cpp's that is known here")
     plan = plan_model(checkpoint, in_pairs=ARCHITECTURES[family])
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them

@@ -14,12 +14,10 @@ from .tensors import ITEM_SIZES, Joined
 from .write import pieces, plan_model
 
 ALL_BIASES, SOME = 'biases of q, k, v and o', 'a window of some layers'
-KINDS = {  # what a family needs, and what it may have besides
-    'llama': (set(), set()), 'mistral': ({'a window'}, set()),
-    'qwen2': ({'biases of q, k and v'}, {'a window', SOME}),
-    'qwen3': ({'head norms'}, {ALL_BIASES, 'a window', SOME}),
-    'phi3': ({'a part that turns'}, {'a window'}),
-    'smollm3': (set(), {ALL_BIASES, 'layers without RoPE', 'a window', SOME})}
+KINDS = [  # families, what they need, and what they may have besides
+    ('llama', set(), set()), ('mistral', {'a window'}, set()), ('qwen2', {'biases of q, k and v'}, {'a window', SOME}),
+    ('qwen3', {'head norms'}, {ALL_BIASES, 'a window', SOME}), ('phi3', {'a part that turns'}, {'a window'}),
+    ('smollm3', set(), {ALL_BIASES, 'layers without RoPE', 'a window', SOME})]
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
 

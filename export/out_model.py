@@ -22,8 +22,8 @@ def features_of(model):
 
 
 def family_of(path, found, families, whose):
-    """The first family that needs nothing else and may have all that was found."""
-    for family, (needs, may) in families.items():
+    """The first family, of (name, what it needs, what it may have besides), that all that was found fits."""
+    for family, needs, may in families:
         if needs <= found <= needs | may:
             return family
     raise Problem(path, 'is of no family of %s (found %s together)' % (whose, ', '.join(sorted(found))))
