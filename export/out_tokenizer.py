@@ -1,7 +1,7 @@
 """A tokenizer in the words of others: tokenizer.json and tokenizer_config.json, and GGUF's tokenizer.ggml.*."""
 
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
-                        LLAMA3, LLAMA3_NAMES, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, bytes_of)
+                        LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
 from .common import Problem, notes
 from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
@@ -13,34 +13,29 @@ STRING, I32, F32, U32, BOOL, ARRAY = 8, 5, 6, 4, 7, 9  # GGUF's types
 def spellings(path, tokenizer):
     """Each token as others have it, no two alike: of byte-level ones the normal in GPT-2's alphabet, of sentencepiece's
     with U+2581 for spaces. One that is unused keeps its place under any name."""
-    texts, seen, bytelevel = [], set(), tokenizer.get('kind')
+    tokens, bytelevel = tokenizer['tokens'], tokenizer.get('kind')
+    texts, seen = [None] * len(tokens), set()
 
-    def raw(data):
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return None
-
-    def in_alphabet(data):
-        return ''.join(LETTERS[byte] for byte in data)
-
-    for id, (data, _, kind) in enumerate(tokenizer['tokens']):
-        if bytelevel and kind == UNUSED:  # as itself, if nobody can take that for the alphabet
-            own = raw(data)
-            choices = [own, in_alphabet(data)] if own and bytes_of(own) is None else [in_alphabet(data)]
-        elif bytelevel and kind == NORMAL:
-            choices = [in_alphabet(data)]
-        else:
-            own = raw(data)
-            choices = [own if kind in (CONTROL, USER_DEFINED) or own is None else own.replace(' ', SPACE)]
+    def choices(id, data, kind):
+        own = data.decode('utf-8', 'ignore')
+        own = own if own.encode() == data else ''
+        alphabet = ''.join(LETTERS[byte] for byte in data)
         if kind == UNUSED:
-            choices.append('[PAD%d]' % id)
-        text = next((text for text in choices if text and text not in seen), None)
-        if text is None:
+            yield '' if bytelevel and bytes_of(own) is not None else own if bytelevel else own.replace(' ', SPACE)
+            yield alphabet if bytelevel else ''
+            yield '[PAD%d]' % id
+        elif kind in (CONTROL, USER_DEFINED):
+            yield own
+        else:
+            yield alphabet if bytelevel else own.replace(' ', SPACE)
+
+    for id in sorted(range(len(tokens)), key=lambda id: tokens[id][2] == UNUSED):
+        data, _, kind = tokens[id]
+        texts[id] = next((text for text in choices(id, data, kind) if text and text not in seen), None)
+        if texts[id] is None:
             raise Problem(path, 'has a token %d that cannot be carried out (found %r, which is no text or another '
                           'token, too; --no-tokenizer leaves the tokenizer out)' % (id, data[:40]))
-        seen.add(text)
-        texts.append(text)
+        seen.add(texts[id])
     return texts
 
 
@@ -187,7 +182,7 @@ def gguf_lists(tokenizer, texts):
     split, ignores = tokenizer['split'], bool(flags & IGNORE_MERGES)
     pre = 'smaug-bpe' if split == LLAMA3 and not ignores else next(
         name for name, number in GGUF_SPLITS.items() if number == split)
-    if ignores != (pre in LLAMA3_NAMES):
+    if ignores != (pre in WHOLE_WORDS):
         notes.append('llama.cpp merges words that are tokens with pattern %s, which the tokenizer does not' % pre)
     merges = ['%s %s' % (texts[a], texts[b]) for a, b, _ in tokenizer['merges']]
     return {**lists, 'model': (STRING, 'gpt2'), 'pre': (STRING, pre),

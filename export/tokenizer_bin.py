@@ -4,11 +4,11 @@ import os
 import re
 import struct
 
-from .bytelevel import BYTE_FALLBACK, NFC, PREFIX, TAKES_SPACES
+from .bytelevel import BYTE_FALLBACK, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
 from .common import MAX_EOS, Problem, notes, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
 
-LAST_SPLIT, MAX_TRIPLES = 6, 1 << 24
+MAX_TRIPLES = 1 << 24
 
 
 def find_tokenizer(model_path, vocab_size):
@@ -46,8 +46,9 @@ def parse(path, data, vocab_size):
         raise Problem(path, 'holds more than the %d tokens of the model, and no trailer' % vocab_size)
     split, n_merges = struct.unpack_from('<2I', data, at) if kind else (0, 0)
     at += 8 * kind
-    n_rules, = struct.unpack_from('<I', data, at) if kind and flags & NFC else (0,)
-    at += 4 * bool(kind and flags & NFC)
+    has_rules = bool(kind and (flags & NFC or split >= GPT4O))
+    n_rules, = struct.unpack_from('<I', data, at) if has_rules else (0,)
+    at += 4 * has_rules
     eos_ids = list(struct.unpack_from('<%di' % n_eos, data, at))
     at += 4 * n_eos
     types = data[at:at + vocab_size]
@@ -57,7 +58,7 @@ def parse(path, data, vocab_size):
                       % (len(data), at + 12 * (n_merges + n_rules)))
     merges = list(struct.iter_unpack('<3i', data[at:at + 12 * n_merges]))
     ids = [id for merge in merges for id in merge] + eos_ids + [id for id in (bos_id, unk_id) if id != -1]
-    if not all(0 <= id < vocab_size for id in ids) or kind and not 1 <= split <= LAST_SPLIT:
+    if not all(0 <= id < vocab_size for id in ids) or kind and not 1 <= split <= TEKKEN:
         raise Problem(path, 'has a trailer with impossible numbers')
     for id, (token, kind_of_token) in enumerate(zip(tokens, types)):
         token[2] = kind_of_token & ~TAKES_SPACES

@@ -25,13 +25,6 @@ static Item item(uint32_t class, size_t place, uint32_t code) { return (Item) cl
 static uint32_t code_of(Item x) { return x & 0x1FFFFF; }
 static uint32_t class_of(Item x) { return x >> 53; }
 
-// What the rules say of a character and another, or one of RuleKind; `otherwise` when they say nothing.
-static uint32_t rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
-    const int32_t pair[] = {(int32_t)code, key};
-    const Piece *found = index_find(&t->rules, hash_ids(code, key), (const char *)pair, sizeof pair);
-    return found ? (uint32_t)found->id : otherwise;
-}
-
 // Adds what a character is made of, at most 4 others. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
     uint32_t syllable = code - SYLLABLES, parts[4] = {code};
@@ -42,10 +35,10 @@ static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t 
         parts[2] = TRAILS + syllable % N_TRAILS;
         n_parts = parts[2] == TRAILS ? 2 : 3;
     } else {
-        for (uint32_t part, i = 0; i < 4 && (part = rule(t, code, RULE_PART - (int)i, 0)) != 0; n_parts = (int)++i)
+        for (uint32_t part, i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - (int)i, 0)) != 0; n_parts = (int)++i)
             parts[i] = part;
     }
-    for (int i = 0; i < n_parts; i++, n++) items[n] = item(rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
+    for (int i = 0; i < n_parts; i++, n++) items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
     return n;
 }
 
@@ -56,7 +49,7 @@ static uint32_t join(const Tokenizer *t, uint32_t a, uint32_t b) {
         return SYLLABLES + ((a - LEADS) * N_VOWELS + (b - VOWELS)) * N_TRAILS;
     if (syllable < N_LEADS * N_VOWELS * N_TRAILS && syllable % N_TRAILS == 0 && b - TRAILS - 1 < N_TRAILS - 1)
         return a + (b - TRAILS);
-    return rule(t, a, (int32_t)b, 0);
+    return unicode_rule(t, a, (int32_t)b, 0);
 }
 
 static int by_order(const void *a, const void *b) {
