@@ -24,8 +24,8 @@ becomes float16, by ./run. What the others cannot express (a dynamic method but 
     --context N            the context of a model of Meta's, whose params.json does not say it
     -h, --help             this text
 
-Weights are moved as bytes, never computed with here: what is in the checkpoint is what runs. The settings mean what they
-mean to the newest Transformers release; what the files cannot represent exactly is refused by name, in one line on
+Weights are moved as bytes, never computed with here: what is in the checkpoint is what runs. The settings mean what
+they mean to the newest Transformers release; what the files cannot represent exactly is refused by name, in one line on
 standard error. Exit status 0; 1 when it could not be done, and then nothing is left behind; 2 for wrong usage.
 docs/format.md describes the files. Needs Python 3.8 and nothing else.
 """

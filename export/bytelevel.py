@@ -165,8 +165,8 @@ def nfc_rules():
 
 
 def case_rules():
-    """The letters and marks beyond ASCII that patterns with cases tell apart: 1 capitals, 2 small letters, 3 marks, which
-    go with both as letters without case do."""
+    """The letters and marks beyond ASCII that patterns with cases tell apart: 1 capitals, 2 small letters, 3 marks,
+    which go with both as letters without case do."""
     kinds = {'Lu': 1, 'Lt': 1, 'Ll': 2, 'Mn': 3, 'Mc': 3, 'Me': 3}
     for code in range(0x80, 0xE01F0):  # no mark or letter with a case is past these
         kind = kinds.get(unicodedata.category(chr(code)))

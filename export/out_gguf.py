@@ -83,8 +83,8 @@ def rope_settings(path, model, rope):
         for ours, default in ('beta_fast', 32), ('beta_slow', 1):
             if rope[ours] != default:
                 settings['rope.scaling.yarn_' + ours] = F32, rope[ours]
-                notes.append('%s %g is in the file, but older llama.cpp wants --yarn-%s, too'
-                             % (ours, rope[ours], ours.replace('_', '-')))
+                notes.append('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
+                             % (ours.replace('_', '-'), rope[ours]))
     if attention != 1 or kind == 'longrope':
         settings['rope.scaling.attn_factor'] = F32, attention
     return settings

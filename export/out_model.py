@@ -37,7 +37,8 @@ def rope_of(path, model):
     rope = {'kind': method, 'theta': model['theta'], 'factor': s, 'train_ctx': length,
             'attention_factor': model.get('attention_factor', 0), 'truncate': model['truncate'],
             'beta_fast': model.get('beta_fast') or 32, 'beta_slow': model.get('beta_slow') or 1,
-            'low_freq_factor': model.get('low_freq_factor') or 1, 'high_freq_factor': model.get('high_freq_factor') or 4}
+            'low_freq_factor': model.get('low_freq_factor') or 1,
+            'high_freq_factor': model.get('high_freq_factor') or 4}
 
     def refuse(why):
         raise Problem(path, 'has rope %s%s, which %s' % ('dynamic-' * dynamic, method, why))

@@ -26,7 +26,7 @@ def read_tokenizer_bin(path, vocab_size):
     try:
         return parse(path, data, vocab_size)
     except struct.error:
-        raise Problem(path, 'is cut short (found %d bytes, expected the %d tokens of the model and what is said of them)'
+        raise Problem(path, 'is cut short (found %d bytes, expected %d tokens and what is said of them)'
                       % (len(data), vocab_size))
 
 

@@ -943,7 +943,8 @@ def main():
             test_damage(tokens, merges)
             test_speed(tokens, merges)
     if not os.environ.get('NODE_TOKENIZERS'):
-        print('skipped: the tokenizers library on %d tokenizers (NODE_TOKENIZERS does not say where it is)' % len(unchecked))
+        print('skipped: the tokenizers library on %d tokenizers (NODE_TOKENIZERS does not say where it is)'
+              % len(unchecked))
     skipped = ', %d skipped' % len(unchecked) if unchecked else ''
     print('%d passed, %d failed%s' % (passed, failed, skipped))
     return 1 if failed else 0

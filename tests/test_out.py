@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models carried out: what model_export.py writes for Hugging Face and for llama.cpp is read here by readers made from
-the formats' descriptions, and held, tensor by tensor and key by key, against what test_families.py lays out as their own
-converters do; then it is brought in again, and must score the same. Tokenizers: test_out_tokenizer.py."""
+the formats' descriptions, and held, tensor by tensor and key by key, against what test_families.py lays out as their
+own converters do; then it is brought in again, and must score the same. Tokenizers go out in test_bytelevel.py."""
 
 import json
 import os
@@ -176,8 +176,8 @@ def test_gguf():
         check(set(tensors) == set(expected), what + ': tensors', set(tensors) ^ set(expected))
         for tensor, (kind, shape, data) in expected.items():
             size = 4 * shape[0] * (shape[1] if shape[1:] else 1)
-            good = tensor in tensors and tensors[tensor][:2] == (kind, shape) and tensors[tensor][2][:size] == data[:size]
-            check(good, '%s: %s' % (what, tensor), tensors.get(tensor, ())[:2])
+            found = tensors.get(tensor, (None, None, b''))
+            check(found[:2] == (kind, shape) and found[2][:size] == data[:size], '%s: %s' % (what, tensor), found[:2])
         wanted = {'context_length': 64, 'embedding_length': 32, 'block_count': c['n_layers'], 'feed_forward_length': 44,
                   'attention.head_count': 4, 'attention.head_count_kv': 2, 'attention.key_length': 10,
                   'rope.dimension_count': c['rotary_dim'] or 10, 'rope.freq_base': 50.0}
@@ -292,7 +292,7 @@ def test_types():
             if carried('%s, %s' % (what, name), '--no-tokenizer', in_work('m.bin'), out) and carried(
                     'in again', '--no-tokenizer', out, in_work('again.bin')):
                 close(perplexity(in_work('again.bin'), ids, '--kv', 'f32'), reference.nll(dict(
-                    c, weight_type=F32), source, ids), 0.05 if what[0] == 'H' else 2e-3, '%s, scores of %s' % (what, name))
+                    c, weight_type=F32), source, ids), 0.05 if what[0] == 'H' else 2e-3, '%s, %s' % (what, name))
         _, tensors = read_gguf(in_work('type.gguf'))
         kept = {8, 2, 3, 6, 7, 39} if name == 'blocks' else {14, 12, 13, 10, 11, 20, 23}
         check(kept <= {t[0] for t in tensors.values()}, 'GGUF keeps ' + name, {t[0] for t in tensors.values()})

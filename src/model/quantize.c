@@ -137,7 +137,9 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
     uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
     for (int64_t row = 0, n; row < m->rows && !w->failed; row += n) {
         n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
-        to.rows = n, to.data = values, to.scales = scales + row * scale_bytes;
+        to.rows = n;
+        to.data = values;
+        to.scales = scales + row * scale_bytes;
         quantize_rows(m, row, &to, floats, errors);
         for (const QuantizeError *e = errors; e < errors + n; e++) {
             sum->worst = fmax(sum->worst, e->worst);
@@ -148,7 +150,8 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
         put(w, values, n * value_bytes);
     }
     if (isinf(sum->worst) && !w->failed)
-        w->failed = !fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
+        w->failed =
+            !fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
     put(w, scales, m->rows * scale_bytes);
     free(floats);
 }

@@ -35,7 +35,8 @@ static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t 
         parts[2] = TRAILS + syllable % N_TRAILS;
         n_parts = parts[2] == TRAILS ? 2 : 3;
     } else {
-        for (uint32_t part, i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - (int)i, 0)) != 0; n_parts = (int)++i)
+        for (uint32_t part, i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - (int)i, 0)) != 0;
+             n_parts = (int)++i)
             parts[i] = part;
     }
     for (int i = 0; i < n_parts; i++, n++) items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);

@@ -148,8 +148,8 @@ static size_t gpt4o_word(Text text, bool tekken) {
     if (!end) end = cased_word(text, 0, &ignored);  // a mark, which could lead, too
     if (!end && capitals > start) end = capitals;
     if (!end) return word_of_others(text, !tekken, "\r\n/");
-    text.bytes += end, text.length -= end;
-    return end + (tekken || text.length == 0 ? 0 : contraction(text, true));
+    const Text rest = {text.bytes + end, text.length - end, false, text.tokenizer};
+    return end + (tekken || rest.length == 0 ? 0 : contraction(rest, true));
 }
 
 size_t split_word(const Tokenizer *t, const char *bytes, size_t n) {
