@@ -168,11 +168,10 @@ def attend(queries, keys, values, c, positions, window, sinks, turned):
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False,
-           stale=False):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale: every position
-    turns at the scale of a text that ends with it."""
+    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale:
+    every position turns at the scale of a text that ends with it."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
