@@ -259,7 +259,8 @@ class Llama2c:
 # ---- beside other work ----------------------------------------------------------------------------------------------
 
 # model and weight type; characters of a prompt, tokens to generate
-BUSY_ROWS = [('model.bin', '', 1500, 1000), ('110M', 'f32', 400, 100), ('110M', 'q8', 400, 200), ('1.1B', 'q8', 200, 40)]
+BUSY_ROWS = [('model.bin', '', 1500, 1000), ('110M', 'f32', 400, 100), ('110M', 'q8', 400, 200),
+             ('1.1B', 'q8', 200, 40)]
 
 
 def speeds(ours, model, kind, characters, n, ways):
