@@ -155,8 +155,10 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
                                                  "\n\n", "\xC3\xA9", "  ", " ",   "[u]", "\xC3", "a["};
     static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1},       {'t', 'h', 2},   {2, 'e', 3},  {' ', 't', 4},
                                         {' ', 3, 5},   {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
-    static const int32_t rules[][3] = {{0xE9, -1, 'e'},     {0xE9, -2, 0x301},  {0x301, -5, 230}, {0x323, -5, 220},
-                                       {'e', 0x301, 0xE9},  {'a', 0x323, 0x1EA1}, {0x1EA1, -1, 'a'}, {0x1EA1, -2, 0x323},
+    static const int32_t rules[][3] = {{0xE9, -1, 'e'},     {0xE9, -2, 0x301},
+                                       {0x301, -5, 230},    {0x323, -5, 220},
+                                       {'e', 0x301, 0xE9},  {'a', 0x323, 0x1EA1},
+                                       {0x1EA1, -1, 'a'},   {0x1EA1, -2, 0x323},
                                        {0x1EA1, 0x301, 'a'}};  // the last one is no rule of Unicode's
     enum { N_MERGES = sizeof halves / sizeof *halves, N_RULES = sizeof rules / sizeof *rules };
     bool nfc = bytelevel && flags & 64;
@@ -255,7 +257,8 @@ static void fuzz_options(const uint8_t *data, size_t size) {
                     promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0, "frequencies are numbers");
                 for (int64_t at = 1; at < p.context; at *= 3) {
                     int last = p.context - 1, key = last - (int)at;
-                    double d = rope_distance(&p.plans[i].rope, last, key), own = rope_meet(&p.plans[i].rope, last, 0).near;
+                    double d = rope_distance(&p.plans[i].rope, last, key),
+                           own = rope_meet(&p.plans[i].rope, last, 0).near;
                     promise(isfinite(d) && (at >= own || d == (double)at), "near distances are kept");
                 }
                 promise(isfinite(rope_logn(&p.plans[i].rope, p.context - 1)), "logn is a number");
@@ -270,10 +273,42 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     free(text);
 }
 
+// A block or a config of Hugging Face's, for a model of 16 elements a head and for none: what is taken has frequencies, or a reason why
+// its settings make no sense.
+static void fuzz_config(const uint8_t *data, size_t size) {
+    for (int has_model = 0; has_model < 2; has_model++) {
+        RopeFile *file = calloc(1, sizeof *file);  // on the heap, for the sanitizer to see its end
+        char *text = malloc(size + 1);
+        if (!text || !file) abort();
+        memcpy(text, data, size);
+        text[size] = '\0';
+        file->rope = (RopeConfig){.theta = 1e4, .train_ctx = 512};
+        if (has_model) file->rope.head_dim = file->head_dim = 16;
+        if (has_model) file->max_positions = 1024;
+        Error err;
+        RopePlan plan;
+        RopeFreqs f;
+        bool ok = rope_config_parse(file, text, size, &err);
+        if (!ok) promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'), "a reason names its line");
+        ok = ok && settings_resolve(&settings_nothing_said, &file->rope, 0, 2048, &plan, &err);
+        for (int length = 1; ok && length < 4096; length *= 4) {
+            rope_frequencies(&plan.rope, length, &f);
+            promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
+            for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
+        }
+        free(text);
+        free(file);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"model", fuzz_model}, {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text}, {"options", fuzz_options}};
+} targets[] = {{"model", fuzz_model},
+               {"tokenizer", fuzz_tokenizer},
+               {"text", fuzz_text},
+               {"options", fuzz_options},
+               {"config", fuzz_config}};
 
 static void (*target)(const uint8_t *data, size_t size);
 
