@@ -81,7 +81,7 @@ static double llama3(const RopePair *p) {
 }
 
 // LongRoPE: a divisor for each hand, found by search and shipped with the model: one list for texts up to L, one for
-// longer ones. arXiv 2402.13753.
+// longer ones. The first positions, to which much attention goes, may be left as they are. arXiv 2402.13753.
 static double longrope(const RopePair *p) {
     const RopeConfig *c = p->config;
     return p->plain / (p->length > c->train_ctx ? c->long_factors : c->short_factors)[p->index];
@@ -199,8 +199,13 @@ double rope_scale(const RopeConfig *c, int length) {
     return fmax(1, c->factor * length / c->train_ctx - (c->factor - 1));
 }
 
+bool rope_has_one_list(const RopeConfig *c) {
+    size_t bytes = (size_t)(c->head_dim / 2) * sizeof *c->short_factors;
+    return memcmp(c->short_factors, c->long_factors, bytes) == 0;
+}
+
 bool rope_follows_length(const RopeConfig *c, int context) {
-    if (rope_methods[c->method].flags & ROPE_USES_LENGTH) return context > c->train_ctx;
+    if (rope_methods[c->method].flags & ROPE_USES_LENGTH) return context > c->train_ctx && !rope_has_one_list(c);
     return rope_scale(c, context) != rope_scale(c, 1);
 }
 
@@ -209,11 +214,12 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     bool unscaled = c->dynamic && s == 1;  // a text no longer than L runs exactly as without a method
     const RopeMethod *method = &rope_methods[unscaled ? ROPE_NONE : c->method];
     f->n_pairs = c->head_dim / 2;
+    f->unscaled = method->flags & ROPE_USES_LISTS ? c->unscaled_positions : 0;
     f->scale = s;
     f->attention_factor = method->attention ? method->attention(c, s) : 1;
     if (!unscaled && c->attention_factor != 0) f->attention_factor = c->attention_factor;
     for (int i = 0; i < f->n_pairs; i++) {
-        double plain = pow(c->theta, -2.0 * i / c->head_dim);
+        double plain = f->plain[i] = pow(c->theta, -2.0 * i / c->head_dim);
         RopePair pair = {c, i, plain, c->train_ctx * plain / (2 * PI), s, length};
         f->inv_freq[i] = method->frequency(&pair);
     }
@@ -224,14 +230,15 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
 // The angle position * inv_freq is taken in double: at position 2^20 a float would be wrong by whole degrees. Sines are
 // costly, so they are computed for every `step`th position and for the steps between, and (a + b) follows from a and b
 // by cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b, still in double.
-void rope_table(const RopeFreqs *f, int pair, int position, int count, float *cosines, float *sines, size_t stride) {
+static void fill_table(double attention, double speed, int position, int count, float *cosines, float *sines,
+                       size_t stride) {
     enum { MOST_STEPS = 64 };
-    double step_cos[MOST_STEPS], step_sin[MOST_STEPS], speed = f->inv_freq[pair];
+    double step_cos[MOST_STEPS], step_sin[MOST_STEPS];
     int step = 1;
     while (step < MOST_STEPS && step * step < count) step *= 2;
     for (int k = 0; k < step; k++) {
-        step_cos[k] = f->attention_factor * cos(k * speed);
-        step_sin[k] = f->attention_factor * sin(k * speed);
+        step_cos[k] = attention * cos(k * speed);
+        step_sin[k] = attention * sin(k * speed);
     }
     for (int p = 0; p < count; p += step) {
         double angle = (position + p) * speed;
@@ -242,6 +249,16 @@ void rope_table(const RopeFreqs *f, int pair, int position, int count, float *co
             *sines = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
         }
     }
+}
+
+void rope_table(const RopeFreqs *f, int pair, int position, int count, float *cosines, float *sines, size_t stride) {
+    int first = f->unscaled - position;  // so many of them turn as in plain RoPE
+    first = first < 0 ? 0 : first > count ? count : first;
+    size_t behind = (size_t)first * stride;
+    double a = f->attention_factor;
+    if (first > 0) fill_table(a, f->plain[pair], position, first, cosines, sines, stride);
+    if (first == count) return;
+    fill_table(a, f->inv_freq[pair], position + first, count - first, cosines + behind, sines + behind, stride);
 }
 
 void rope_turn(const RopeFreqs *f, int pair, double distance, double factor, float *cosine, float *sine) {

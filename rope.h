@@ -33,6 +33,7 @@ typedef struct {
     double high_freq_factor;      // llama3; 0: not said
     const double *short_factors;  // longrope's divisors, one per pair, up to L; NULL: none
     const double *long_factors;   // and past L
+    int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
     const RopeMap *map;           // row of rope_maps; NULL: distances as they are
     int near;                     // rerope, leaky-rerope, self-extend: distances below w are kept; 0: not said
     int group;                    // self-extend: positions that share an angle far off; 0: not said
@@ -143,10 +144,16 @@ typedef struct {
     double scale;  // s in force
     double attention_factor;
     double inv_freq[ROPE_MAX_PAIRS];  // radians per position
+    double plain[ROPE_MAX_PAIRS];     // and at the first `unscaled` positions
+    int unscaled;
 } RopeFreqs;
 
 // The scale s at a current length of `length` positions.
 double rope_scale(const RopeConfig *config, int length);
+
+// True when longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached
+// un-rotated get their angles block by block, and all by one speed.
+bool rope_has_one_list(const RopeConfig *config);
 
 // True when the frequencies change somewhere between 1 and `context` positions, so that keys must be cached un-rotated.
 bool rope_follows_length(const RopeConfig *config, int context);

@@ -14,6 +14,7 @@
 #include "src/methods.h"
 #include "src/model/quantize.h"
 #include "src/options.h"
+#include "src/rope_config.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
 #include "src/text/text_io.h"
@@ -34,7 +35,8 @@ typedef struct {
     int context;   // -n, resolved
     int32_t *ids;  // of a text to measure
     size_t n_ids;
-    char advice[300];  // a warning about the only method, or empty
+    RopeFile rope_file;  // --rope-config, in the model's place
+    char advice[300];    // a warning about the only method, or empty
     // Text.
     Session *session;
     Sampler sampler;
@@ -89,6 +91,23 @@ int main(int argc, char **argv) {
 
 // ---- load -----------------------------------------------------------------------------------------------------------
 
+// --rope-config. A block alone is about the model, or about --head-dim, --theta and --train-ctx.
+static bool read_rope_config(Program *p, Error *err) {
+    const Options *o = &p->options;
+    RopeFile *file = &p->rope_file;
+    file->rope = (RopeConfig){.head_dim = o->head_dim, .theta = o->rope.theta, .train_ctx = o->rope.train_ctx};
+    if (o->model_path) file->rope = p->model.rope;
+    file->head_dim = o->model_path ? (int)p->model.config.head_dim : o->head_dim;
+    file->max_positions = o->model_path ? p->model.config.seq_len : 0;
+    if (!rope_config_open(file, o->rope_config, err)) return false;
+    if (file->unused[0])
+        fprintf(stderr, "run: %s: not used, since they mean nothing to the rope_type: %s\n", o->rope_config,
+                file->unused);
+    p->model.rope = file->rope;
+    p->model.config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
+    return true;
+}
+
 // The prompt of -i or -f, BOS before it.
 static int32_t *prompt_ids(Program *p, Error *err) {
     const Options *o = &p->options;
@@ -112,9 +131,12 @@ static int32_t *prompt_ids(Program *p, Error *err) {
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
     bool has_text = o->job == JOB_TEXT || (o->job == JOB_PPL && !o->ids) || o->job == JOB_TASKS ||
-                    o->job == JOB_CHECK || o->job == JOB_ATTN;
-    const char *measured = o->job == JOB_PPL ? o->text_path : o->job == JOB_CHECK ? o->check_path : NULL;
+                    o->job == JOB_CHECK || o->job == JOB_ATTN || o->job == JOB_SEARCH;
+    const char *measured = o->job == JOB_PPL || o->job == JOB_SEARCH ? o->text_path
+                           : o->job == JOB_CHECK                     ? o->check_path
+                                                                     : NULL;
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
+    if (o->rope_config && !read_rope_config(p, err)) return false;
     if (has_text) p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
     if (has_text && !p->tokenizer) return false;
     if (measured) p->ids = measured_text(measured, &p->model, p->tokenizer, &p->n_ids, err);
@@ -140,20 +162,22 @@ static bool read_methods(Program *p, Error *err) {
 static int context_of(const Program *p) {
     const Options *o = &p->options;
     if (o->steps > 0) return o->steps;
-    if (!o->model_path) return o->rope.train_ctx;
+    if (!o->model_path && !o->rope_config) return o->rope.train_ctx;
     if (o->steps == 0) return p->model.config.seq_len;
     if (o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_CHECK) return p->model.config.seq_len;
     if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return p->model.config.seq_len;
     if (o->job == JOB_ATTN) return (int)p->n_ids;
     size_t with_bos = p->n_ids + (p->tokenizer && tokenizer_bos(p->tokenizer) >= 0);
-    if (o->job == JOB_PPL || o->job == JOB_TASKS) return measured_length(&p->model, p->ids ? with_bos : SIZE_MAX);
+    if (o->job == JOB_PPL || o->job == JOB_TASKS || o->job == JOB_SEARCH)
+        return measured_length(&p->model, p->ids ? with_bos : SIZE_MAX);
     return o->job == JOB_BENCH ? BENCH_DEPTH : 256;
 }
 
 // Each method put together with what the model says, for p->context positions.
 static bool make_plans(Program *p, Error *err) {
     const Options *o = &p->options;
-    RopeConfig start = o->model_path ? p->model.rope : (RopeConfig){.head_dim = o->head_dim, .truncate = true};
+    RopeConfig start = p->model.rope;
+    if (!o->model_path && !o->rope_config) start = (RopeConfig){.head_dim = o->head_dim, .truncate = true};
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
@@ -352,6 +376,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_CHECK: return check_model(&m, passed, err);
     case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
+    case JOB_SEARCH: return search(&m, err);
     case JOB_EXPLAIN:
         print_advice(p);
         explain_pairs(p->plans, p->context, o->plot || isatty(STDERR_FILENO), o->tsv);

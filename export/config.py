@@ -188,9 +188,18 @@ def read_rope(config, family, head_dim, seq_len):
         rope['low_freq_factor'] = block.number('low_freq_factor')
         rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
     if kind == 'longrope':
-        for key in 'short_factor', 'long_factor':
-            rope[key] = block.get(key, lambda v: isinstance(v, list) and len(v) == rotary_dim // 2 and all(
-                map(is_number, v)), 'a list of %d numbers above 0, half of what turns of a head' % (rotary_dim // 2))
+        rope.update(read_longrope(block, rotary_dim // 2))
     for key in sorted(set(values) - block.asked - {'type', 'rope_type'}):
         notes.append('%s%s means nothing to rope_type %s and is not used' % (block.inside, key, kind))
     return rope
+
+
+def read_longrope(block, n_pairs):
+    lists = {key: block.get(key, lambda v: isinstance(v, list) and len(v) == n_pairs and all(map(is_number, v)),
+                            'a list of %d numbers above 0, half of what turns of a head' % n_pairs)
+             for key in ('short_factor', 'long_factor')}
+    key = 'unscaled_positions'  # of ours, see README.md: Hugging Face has no such thing
+    unscaled = block.integer(key, MAX_SEQ, 0, low=0)
+    if unscaled and lists['short_factor'] != lists['long_factor']:
+        block.refuse(key, '0, since short_factor and long_factor are not the same')
+    return {**lists, key: unscaled}

@@ -92,7 +92,7 @@ def write_model(file, model, plan):
     short, long, layers = (model.get(key, []) for key in ('short_factor', 'long_factor', 'layers'))
     types = [WEIGHT_TYPES[dtype] for dtype in model['types']]
     new = [model.get(field, 0) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
-                                             'longrope_kept')] + [int(any(layers)), int(len(set(types)) > 1)]
+                                             'unscaled_positions')] + [int(any(layers)), int(len(set(types)) > 1)]
     file.write(HEADER.pack(
         0x616b3432, 4 if any(new) or types[0] > 4 else 3, WEIGHT_TYPES[most_used(model)[0]],
         model.get('group_size', 0), model['dim'],

@@ -28,6 +28,7 @@ typedef struct {
 
 static const char *const modes[] = {"generate", "chat"};
 static const char *const ramps[] = {"dims", "turns"};
+static const char *const minimized[] = {"past", "half", "all"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
 enum { MOST = 1 << 30, MANY = 1 << 20 };
@@ -54,6 +55,8 @@ static const Option table[] = {
     {"--rope", "NAME",
      "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all",
      TEXT, IN(methods)},
+    {"--rope-config", "FILE", "a rope_scaling block of Hugging Face's, or a config.json, in the model's place", TEXT,
+     IN(rope_config)},
     {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER,
      IN(rope.factor), 1, 1e6},
     {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(rope.theta), 1 + 1e-9, 1e18},
@@ -108,6 +111,21 @@ static const Option table[] = {
      IN(head_dim), 2, ROPE_MAX_HEAD_DIM},
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM", FLAG,
      .asks_for = JOB_ROPE_JSON},
+    {"--search", "FILE", "divisors of each pair for windows of N positions of a text (LongRoPE's search)", TEXT,
+     IN(text_path), .asks_for = JOB_SEARCH},
+    {"--reads", "K", "--search reads at most K windows [400]", COUNT, IN(reads), 1, MOST, .goes_with = JOB_SEARCH},
+    {"--seconds", "T", "--search ends after T seconds", NUMBER, IN(seconds), 0.001, 1e9, .goes_with = JOB_SEARCH},
+    {"--search-windows", "K", "windows of the text that search, and as many others that judge [8]", COUNT,
+     IN(search_windows), 1, MANY, .goes_with = JOB_SEARCH},
+    {"--population", "P", "--search begins with P: linear, ntk, yarn, --rope's own and mutants [8]", COUNT,
+     IN(population), 4, MANY, .goes_with = JOB_SEARCH},
+    {"--minimize", "PART", "--search minimizes nll past the trained context, of the last half or all [past]", WORD,
+     IN(minimize), 0, MINIMIZE_ALL, minimized, "a part of a window (expected past, half, all)",
+     .goes_with = JOB_SEARCH},
+    {"--search-attention", NULL, "the attention factor is searched, too", FLAG, IN(search_attention),
+     .goes_with = JOB_SEARCH},
+    {"--search-unscaled", NULL, "how many first positions stay unscaled is searched, too", FLAG, IN(search_unscaled),
+     .goes_with = JOB_SEARCH},
     {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]", FLAG,
      .asks_for = JOB_BENCH},
     {"--quantize", "TYPE OUT", "write a copy of the model with q8, q4, f16 or f32 weights, and print what rounding did",
@@ -236,6 +254,8 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
 
 bool options_parse(int argc, char **argv, Options *o, Error *err) {
     *o = (Options){.temperature = 1, .top_p = 0.9, .steps = -1, .samples = 1, .trials = 10, .budget = 60};
+    o->reads = 400;
+    o->population = o->search_windows = 8;
     o->rope = settings_nothing_said;
     bool ok = true;
     for (int i = 1; ok && i < argc; i++) {
@@ -263,14 +283,15 @@ bool options_check(const Options *o, Error *err) {
     const RopeSettings *r = &o->rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(err,
-                    "--ppl, --passkey (or --tasks), --check, --attn, --explain, --bench, --rope-json and --quantize "
-                    "exclude one another");
-    if (!o->model_path && !(without_model && o->head_dim))
+        return fail(
+            err,
+            "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --rope-json and --quantize "
+            "exclude one another");
+    if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
         return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
-    if (o->head_dim && (r->theta == 0 || r->train_ctx == 0))
+    if (o->head_dim && !o->rope_config && (r->theta == 0 || r->train_ctx == 0))
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
     if (!check_company(o, err)) return false;

@@ -15,11 +15,13 @@ typedef enum {
     JOB_EXPLAIN,
     JOB_BENCH,
     JOB_ROPE_JSON,
+    JOB_SEARCH,
     JOB_QUANTIZE,
     N_JOBS
 } Job;
 
 enum { MODE_GENERATE, MODE_CHAT };
+enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 
 typedef struct {
     const char *model_path;  // NULL: none
@@ -36,9 +38,10 @@ typedef struct {
     bool ignore_eos;
     KvType kv;
     // RoPE.
-    const char *methods;  // --rope as it was written, NULL: the model's own
-    RopeSettings rope;    // the other rope options
-    int head_dim;         // 0: not said
+    const char *methods;      // --rope as it was written, NULL: the model's own
+    RopeSettings rope;        // the other rope options
+    int head_dim;             // 0: not said
+    const char *rope_config;  // a file that stands in the model's place, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
@@ -47,6 +50,10 @@ typedef struct {
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;
     int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
+    // Search.
+    int reads, population, search_windows, minimize;  // MINIMIZE_...
+    double seconds;                                   // 0: no limit
+    bool search_attention, search_unscaled;
     bool help, version;
 } Options;
 

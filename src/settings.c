@@ -69,6 +69,10 @@ static const char *check_lists(const RopeConfig *c) {
     for (int i = 0; i < c->head_dim / 2; i++)
         if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
             return "longrope's factors must be numbers above 0";
+    if (c->unscaled_positions && c->map) return "unscaled_positions and a distance map exclude one another";
+    if (c->unscaled_positions < 0) return "unscaled_positions must be 0 or more";
+    if (c->unscaled_positions && !rope_has_one_list(c))
+        return "unscaled_positions need one list of factors for all lengths, short and long the same";
     return NULL;
 }
 

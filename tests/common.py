@@ -241,7 +241,7 @@ FIELDS = [
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
     ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
-    ('encoding', 224, 'I', 0), ('longrope_kept', 228, 'I', 0), ('layer_table', 232, 'I', 0),
+    ('encoding', 224, 'I', 0), ('unscaled_positions', 228, 'I', 0), ('layer_table', 232, 'I', 0),
     ('type_table', 236, 'I', 0)]
 
 

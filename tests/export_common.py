@@ -18,6 +18,8 @@ import tempfile
 import time
 import traceback
 
+from rope_cases import LONG, changed  # noqa: F401: LONG is for those who import this
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXPORTER = os.path.join(ROOT, 'model_export.py')
@@ -47,13 +49,6 @@ LLAMA = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'hidden_a
          'intermediate_size': 20, 'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 2,
          'vocab_size': 33, 'max_position_embeddings': 256, 'rms_norm_eps': 1e-5, 'rope_theta': 10000.0,
          'tie_word_embeddings': False, 'bos_token_id': 1, 'eos_token_id': 2, 'torch_dtype': 'float32'}
-ORIGINAL = 'original_max_position_embeddings'
-LONG = {'rope_type': 'longrope', 'short_factor': [1.0, 1.5, 2], 'long_factor': [1, 4.0, 16.0], ORIGINAL: 64}
-
-
-def changed(config, **changes):
-    """A copy with other values; ... as a value takes the key away."""
-    return {key: value for key, value in {**config, **changes}.items() if value is not ...}
 
 
 def random_values(dtype, count):

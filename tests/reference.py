@@ -168,11 +168,10 @@ def attend(queries, keys, values, c, positions, window, sinks, turned):
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False,
-           stale=False):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale: every position
-    turns at the scale of a text that ends with it."""
+    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale:
+    every position turns at the scale of a text that ends with it."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
@@ -180,6 +179,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         window, sinks = map['window'], map['sinks']
     f, a = rope(c, positions[-1] + 1)
     SEES_ALL, WITHOUT_ROPE = 1, 2
+    plain = rope(dict(c, rope_method=0), 1)[0]
+    unscaled = c.get('unscaled_positions', 0)  # of longrope
     angles = {}  # {distance: cosines and sines of all pairs, with the attention factor of the query and of the key}
 
     def grown(q, i):
@@ -190,6 +191,9 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             (now, own), (then, others) = rope(c, i + 1), rope(c, j + 1)
             apart = [i * x - j * y for x, y in zip(now, then)]
             return turn(q, [(own * others * math.cos(x), own * others * math.sin(x)) for x in apart])
+        if j < unscaled:  # longrope, alone: a query or a key in front turns by its own position
+            between = [i * v - j * w for v, w in zip(f if i >= unscaled else plain, plain)]
+            return grown(turn(q, [(a * a * math.cos(v), a * a * math.sin(v)) for v in between]), i)
         d = distance(map, i, j) if map else i - j
         if d not in angles:
             angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]

@@ -10,7 +10,8 @@ import subprocess
 from common import ROOT, check, in_work, main, skip, write
 
 DOCUMENTS = ['README.md', 'docs/lesson.md', 'docs/model.md']
-SHORTER = [(r'-n (8192|4096|2048|1024)', '-n 600'), (r'--samples \d+', '--samples 2'), (r'--trials \d+', '--trials 1')]
+SHORTER = [(r'-n (8192|4096|2048|1024)', '-n 600'), (r'--samples \d+', '--samples 2'), (r'--trials \d+', '--trials 1'),
+           (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
 # Files of the reader's own in the commands, and what the test puts in their place.
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 
@@ -37,7 +38,11 @@ def desk(folder, program):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.symlink(program, os.path.join(folder, 'run'))
     write(os.path.join(folder, 'book.txt'), BOOK)
+    write(os.path.join(folder, 'books.txt'), BOOK)
     write(os.path.join(folder, 'long_prompt.txt'), BOOK[:500])
+    write(os.path.join(folder, 'block.json'), '{"rope_type": "yarn", "factor": 4.0}')
+    write(os.path.join(folder, 'config.json'), '{"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4}')
+    os.symlink(os.path.join(ROOT, 'docs'), os.path.join(folder, 'docs'))
     shutil.copy(os.path.join(ROOT, 'model.bin'), os.path.join(folder, 'mymodel.bin'))
     shutil.copy(os.path.join(ROOT, 'tokenizer.bin'), os.path.join(folder, 'mymodel.tokenizer.bin'))
 
@@ -48,8 +53,11 @@ def run_command(folder, command):
     words = shlex.split(command)
     if '--passkey' in words and '--trials' not in words:
         words += ['--trials', '1']
+    out = words.pop() if words[-2] == '>' and words.pop(-2) else None
     done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=dict(os.environ, OMP_NUM_THREADS='1'), timeout=300)
+    if out:
+        write(os.path.join(folder, out), done.stdout)
     return done.returncode, done.stderr.decode(errors='replace')[-200:]
 
 

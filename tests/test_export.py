@@ -11,9 +11,10 @@ import struct
 import subprocess
 import sys
 
-from export_common import (EXPORTER, LLAMA, LONG, ORIGINAL, PIECES, ROOT, SHARED, Case, changed, check,
+from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
                            expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
                            sentencepiece, shapes_of, skip, with_header, without, write)
+from rope_cases import NOTHING, REFUSED, SPELLINGS, YARN, changed
 
 
 # ---- tests: weights -------------------------------------------------------------------------------------------------
@@ -103,102 +104,6 @@ def test_tying():
 
 # ---- tests: config.json ---------------------------------------------------------------------------------------------
 
-NOTHING = {'rope_method': 0, 'rope_dynamic': 0, 'theta': 10000.0, 'factor': 0.0, 'train_ctx': 256, 'ramp': 0,
-           'truncate': 1, 'beta_fast': 0.0, 'beta_slow': 0.0, 'attention_factor': 0.0, 'mscale': 0.0,
-           'mscale_all_dim': 0.0, 'low_freq_factor': 0.0, 'high_freq_factor': 0.0, 'short': [], 'long': []}
-YARN = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 64}
-LLAMA3 = {'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, ORIGINAL: 32}
-
-# What each spelling means, in words, and the fields that differ from NOTHING. max_position_embeddings is 256.
-SPELLINGS = [
-    ('nothing said', {}, {}),
-    ('null is nothing', {'rope_scaling': None, 'rope_parameters': None}, {}),
-    ('an empty block is nothing', {'rope_scaling': {}}, {}),
-    ('default', {'rope_scaling': {'rope_type': 'default'}}, {}),
-    ('a block without a type is default', {'rope_parameters': {'rope_theta': 5e5}}, {'theta': 5e5}),
-    ('default ignores a factor', {'rope_scaling': {'type': 'default', 'factor': 8.0}}, {}),
-    ('rope_theta beside', {'rope_theta': 500000}, {'theta': 500000.0}),
-    ('rope_theta is 10000 unless said', {'rope_theta': ...}, {}),
-    ('rope_theta inside goes before beside', {'rope_theta': 7.0, 'rope_parameters': {'rope_theta': 1e6}},
-     {'theta': 1e6}),
-    ('rope_theta inside rope_scaling too', {'rope_scaling': {'type': 'linear', 'factor': 2, 'rope_theta': 1e6}},
-     {'rope_method': 1, 'factor': 2.0, 'theta': 1e6}),
-    ('linear by type', {'rope_scaling': {'type': 'linear', 'factor': 4.0}}, {'rope_method': 1, 'factor': 4.0}),
-    ('linear by rope_type', {'rope_scaling': {'rope_type': 'linear', 'factor': 4}}, {'rope_method': 1, 'factor': 4.0}),
-    ('linear in rope_parameters',
-     {'rope_theta': ..., 'rope_parameters': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 2e4}},
-     {'rope_method': 1, 'factor': 4.0, 'theta': 2e4}),
-    ('linear below 1', {'rope_scaling': {'type': 'linear', 'factor': 0.5}}, {'rope_method': 1, 'factor': 0.5}),
-    ('rope_type goes before type', {'rope_scaling': {'rope_type': 'linear', 'type': 'yarn', 'factor': 4.0}},
-     {'rope_method': 1, 'factor': 4.0}),
-    ('rope_scaling goes before rope_parameters, rope_theta and all',
-     {'rope_theta': ..., 'rope_scaling': {'type': 'linear', 'factor': 2.0},
-      'rope_parameters': {'rope_theta': 1e6, 'factor': 3.0}},
-     {'rope_method': 1, 'factor': 2.0}),
-    ('linear counts from max_position_embeddings',
-     {ORIGINAL: 32, 'rope_scaling': {'type': 'linear', 'factor': 4.0, ORIGINAL: 64}},
-     {'rope_method': 1, 'factor': 4.0}),
-    ('linear has no attention factor', {'rope_scaling': {'type': 'linear', 'factor': 4.0, 'attention_factor': 2.0,
-                                                         'beta_fast': 8}}, {'rope_method': 1, 'factor': 4.0}),
-    ('dynamic is ntk', {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}},
-     {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
-    ('dynamic counts from max_position_embeddings',
-     {ORIGINAL: 32, 'rope_scaling': {'rope_type': 'dynamic', 'factor': 2.0, ORIGINAL: 64}},
-     {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
-    ('yarn', {'rope_scaling': YARN}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn with finetuned, as in the wild',
-     {'rope_scaling': {'type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'finetuned': True}},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('original beside the block', {ORIGINAL: 128, 'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
-    ('original beside goes before inside', {ORIGINAL: 128, 'rope_scaling': YARN},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
-    ('original missing is max_position_embeddings', {'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 256}),
-    ('yarn, factor null', {'rope_scaling': dict(YARN, factor=None)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, factor missing', {'rope_scaling': {'type': 'yarn', ORIGINAL: 100}},
-     {'rope_method': 4, 'factor': 2.56, 'train_ctx': 100}),
-    ('yarn, factor and original missing', {'rope_scaling': {'type': 'yarn'}}, {'rope_method': 4, 'factor': 1.0}),
-    ('yarn, a factor that is not the ratio', {'rope_scaling': dict(YARN, factor=3.5)},
-     {'rope_method': 4, 'factor': 3.5, 'train_ctx': 64}),
-    ('yarn, attention_factor', {'rope_scaling': dict(YARN, attention_factor=1.25)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'attention_factor': 1.25}),
-    ('yarn, nulls', {'rope_scaling': dict(YARN, attention_factor=None, beta_fast=None, beta_slow=None, mscale=None,
-                                          mscale_all_dim=None)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, betas', {'rope_scaling': dict(YARN, beta_fast=16, beta_slow=2.5)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'beta_fast': 16.0, 'beta_slow': 2.5}),
-    ('yarn, betas of 0 are not said', {'rope_scaling': dict(YARN, beta_fast=0, beta_slow=0.0)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, DeepSeek', {'rope_scaling': dict(YARN, mscale=1.0, mscale_all_dim=0.707)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'mscale': 1.0, 'mscale_all_dim': 0.707}),
-    ('yarn, mscale alone means nothing', {'rope_scaling': dict(YARN, mscale=0.707)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, mscale with an mscale_all_dim of 0', {'rope_scaling': dict(YARN, mscale=0.707, mscale_all_dim=0)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, not truncated', {'rope_scaling': dict(YARN, truncate=False)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'truncate': 0}),
-    ('yarn, truncate null is false', {'rope_scaling': dict(YARN, truncate=None)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'truncate': 0}),
-    ('yarn in rope_parameters', {'rope_theta': ..., 'rope_parameters': dict(YARN, rope_theta=1e6, truncate=True)},
-     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'theta': 1e6}),
-    ('llama3', {'rope_scaling': LLAMA3},
-     {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
-    ('llama3, original missing', {'rope_scaling': changed(LLAMA3, **{ORIGINAL: ...})},
-     {'rope_method': 5, 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
-    ('llama3 has no attention factor', {'rope_scaling': dict(LLAMA3, attention_factor=2.0)},
-     {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
-    ('longrope', {'rope_scaling': LONG}, {'rope_method': 6, 'factor': 4.0, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
-                                          'long': [1.0, 4.0, 16.0]}),
-    ('longrope, factor, attention_factor', {'rope_scaling': dict(LONG, factor=8, attention_factor=1.19)},
-     {'rope_method': 6, 'factor': 8.0, 'attention_factor': 1.19, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
-      'long': [1.0, 4.0, 16.0]}),
-    ('longrope, original beside, as Phi-3', {ORIGINAL: 128, 'rope_scaling': changed(LONG, **{ORIGINAL: ...})},
-     {'rope_method': 6, 'factor': 2.0, 'train_ctx': 128, 'short': [1.0, 1.5, 2.0], 'long': [1.0, 4.0, 16.0]}),
-    ('partial_rotary_factor of 1', {'partial_rotary_factor': 1.0, 'rope_parameters': {'partial_rotary_factor': 1}}, {}),
-]
-
-
 def test_rope_spellings():
     tensors = safetensors(make_tensors(LLAMA))
     for name, changes, fields in SPELLINGS:
@@ -248,7 +153,6 @@ def test_other_settings():
 
 def test_refused_settings():
     tensors = safetensors(make_tensors(LLAMA))
-    block = 'rope_scaling'
     bad_numbers = [('a string', '"4.0"'), ('true', 'true'), ('NaN', 'NaN'), ('Infinity', 'Infinity'),
                    ('overflow', '1e999'), ('huge', '9' * 5000), ('negative', '-1'), ('a list', '[1]')]
     cases = [
@@ -263,7 +167,6 @@ def test_refused_settings():
         ('quantized', {'quantization_config': {'bits': 4}}, 'quantization_config'),
         ('a window in a llama', {'sliding_window': 64}, 'sliding_window'),
         ('layer_types', {'layer_types': ['full_attention', 'sliding_attention']}, 'layer_types'),
-        ('layer-specific rope', {'rope_parameters': {'full_attention': {'rope_type': 'default'}}}, 'rope_parameters'),
         ('odd head_dim', {'head_dim': 7}, 'head_dim'),
         ('head_dim 0', {'head_dim': 0}, 'head_dim'),
         ('heads and width', {'num_attention_heads': 5, 'num_key_value_heads': 5}, 'hidden_size'),
@@ -276,40 +179,9 @@ def test_refused_settings():
         ('bos list', {'bos_token_id': [1]}, 'bos_token_id'),
         ('bos -1', {'bos_token_id': -1}, 'bos_token_id'),
         ('tie of another kind', {'tie_word_embeddings': 1}, 'tie_word_embeddings'),
-        ('rope block of another kind', {block: 'linear'}, block),
-        ('rope block a list', {block: [1]}, block),
-        ('partial rotary', {'partial_rotary_factor': 0.5}, 'partial_rotary_factor'),
-        ('partial rotary inside', {'rope_parameters': {'partial_rotary_factor': 0.25}},
-         'rope_parameters.partial_rotary_factor'),
-        ('unknown rope_type', {block: {'rope_type': 'su', 'factor': 4.0}}, 'rope_scaling.rope_type'),
-        ('unknown type', {block: {'type': 'xpos'}}, 'rope_scaling.type'),
-        ('null rope_type', {block: {'rope_type': None, 'type': 'linear', 'factor': 2}}, 'rope_scaling.rope_type'),
-        ('linear without factor', {block: {'type': 'linear'}}, 'rope_scaling.factor'),
-        ('linear factor null', {block: {'type': 'linear', 'factor': None}}, 'rope_scaling.factor'),
-        ('dynamic without factor', {block: {'type': 'dynamic'}}, 'rope_scaling.factor'),
-        ('llama3 without factor', {block: changed(LLAMA3, factor=...)}, 'rope_scaling.factor'),
-        ('llama3 without low', {block: changed(LLAMA3, low_freq_factor=...)}, 'low_freq_factor'),
-        ('llama3 without high', {block: changed(LLAMA3, high_freq_factor=...)}, 'high_freq_factor'),
-        ('llama3 high not above low', {block: dict(LLAMA3, high_freq_factor=1.0)}, 'high_freq_factor'),
-        ('factor 0', {block: dict(YARN, factor=0)}, 'rope_scaling.factor'),
-        ('attention_factor 0', {block: dict(YARN, attention_factor=0)}, 'attention_factor'),
-        ('betas the wrong way', {block: dict(YARN, beta_fast=1, beta_slow=32)}, 'beta_fast'),
-        ('negative mscale', {block: dict(YARN, mscale=-1.0, mscale_all_dim=1.0)}, 'mscale'),
-        ('truncate of another kind', {block: dict(YARN, truncate='no')}, 'truncate'),
-        ('original null', {block: {**YARN, ORIGINAL: None}}, ORIGINAL),
-        ('original null beside', {ORIGINAL: None, block: YARN}, ORIGINAL),
-        ('original 0', {block: {**YARN, ORIGINAL: 0}}, ORIGINAL),
-        ('longrope, original 1', {block: {**LONG, ORIGINAL: 1}}, ORIGINAL),
-        ('longrope, original 1 beside', {ORIGINAL: 1, block: LONG}, ORIGINAL),
-        ('longrope of one position', {'max_position_embeddings': 1, block: changed(LONG, **{ORIGINAL: ...})},
-         'max_position_embeddings'), ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'),
-        ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'),
-        ('original a fraction', {block: {**YARN, ORIGINAL: 64.5}}, ORIGINAL),
-        ('longrope list too short', {block: dict(LONG, short_factor=[1.0, 1.0])}, 'short_factor'),
-        ('longrope list missing', {block: changed(LONG, long_factor=...)}, 'long_factor'),
-        ('longrope list of another kind', {block: dict(LONG, long_factor=[1.0, 'x', 1.0])}, 'long_factor'),
-        ('longrope list with 0', {block: dict(LONG, long_factor=[1.0, 0, 1.0])}, 'long_factor'),
-        ('rope_theta 1', {'rope_theta': 1.0}, 'rope_theta'), ('rope_theta null', {'rope_theta': None}, 'rope_theta'), ]
+        ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'),
+        ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'), ]
+    cases += REFUSED
     for key in 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size':
         cases += [('no ' + key, {key: ...}, key), ('null ' + key, {key: None}, key), (key + ' 0', {key: 0}, key),
                   (key + ' a fraction', {key: 24.0}, key), (key + ' absurd', {key: 2 ** 40}, key)]

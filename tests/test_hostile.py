@@ -90,7 +90,7 @@ def test_impossible_headers():
               'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers,
               'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
     newer = {'rotary_dim': (1, 3, 6, *huge), 'qkv_bias': (2, *huge), 'o_bias': (2, *huge), 'qk_norm': (2, *huge),
-             'logn': (2, *huge), 'encoding': (1, 2, 3, 4, 5, 6, 7, 8, *huge), 'longrope_kept': (1, *huge),
+             'logn': (2, *huge), 'encoding': (1, 2, 3, 4, 5, 6, 7, 8, *huge), 'unscaled_positions': huge,
              'layer_table': (2, *huge), 'type_table': (2, *huge)}
     files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values
              for value in values[field]]

@@ -114,7 +114,8 @@ static void test_cache(void) {
         int64_t bytes = 2 * 4 * cache.n_blocks * cache.block_bytes, written = 0;
         for (int64_t i = bytes - cache.block_bytes; i < bytes; i++) written += cache.data[i] != 0;
         check(bytes > (int64_t)1 << 32 && written > 0 && worst < 1e-2,
-              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block", kv_type_names[type], worst, (size_t)written);
+              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block", kv_type_names[type], worst,
+              (size_t)written);
         arena_close(&arena);
     }
 }

@@ -16,13 +16,15 @@ ARROWS = {
     'src/forward/kernels': ['src/util', 'src/forward/simd'],
     'src/forward/team': ['src/util', 'src/forward/simd'],
     'src/forward/pace': ['src/util'],
+    'src/json': ['src/util'],
+    'src/rope_config': GROUND + ['src/json'],
     'src/model': LOW,
     'src/forward': LOW,
     'src/text': ['src/util', 'src/forward/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache'],
     'src/methods': GROUND + ['src/options'],
     'src/measure': HIGH,
-    'run': HIGH + ['src/methods'],
+    'run': HIGH + ['src/methods', 'src/rope_config'],
 }
 
 

@@ -4,6 +4,7 @@
     tools/bench.py                                           # rope.c alone
     tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \
                    --ik ../ik_llama.cpp/build/bin/llama-bench
+    tools/bench.py --busy 0,1,2,4                            # the choice of threads beside so many busy loops
 
 The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion
 weights), written to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0)
@@ -255,6 +256,54 @@ class Llama2c:
         return float(re.search(r'achieved tok/s: ([\d.]+)', out).group(1))
 
 
+# ---- beside other work ----------------------------------------------------------------------------------------------
+
+# model and weight type; characters of a prompt, tokens to generate
+BUSY_ROWS = [('model.bin', '', 1500, 1000), ('110M', 'f32', 400, 100), ('110M', 'q8', 400, 200),
+             ('1.1B', 'q8', 200, 40)]
+
+
+def speeds(ours, model, kind, characters, n, ways):
+    """{way: (prompt, decode)} in tokens per second, each way once. A way is what follows --threads, '': nothing."""
+    folder, answers = ours.options.folder, {}
+    path = ours.file(model, kind) if kind else os.path.join(ROOT, model)
+    tokenizer = (made(os.path.join(folder, 'tokenizer.bin'), write_tokenizer) if kind else
+                 os.path.join(ROOT, 'tokenizer.bin'))
+    with open(os.path.join(ROOT, 'docs', 'lesson.md')) as file:
+        prompt = file.read(characters)
+    environment = {k: v for k, v in os.environ.items() if k != 'OMP_NUM_THREADS'}
+    for way in ways:
+        done = subprocess.run([ours.options.run, path, '-z', tokenizer, '-t', '0', '--ignore-eos', '--rope', 'none',
+                               '-i', prompt, '-n', str(n + characters)] + ['--threads', way] * bool(way),
+                              capture_output=True, env=environment)
+        found = re.search(rb'prefill \d+ tokens, ([\d.]+) tokens/s; decode \d+ tokens, ([\d.]+)', done.stderr)
+        answers[way] = tuple(map(float, found.groups())) if found else fail(done.stderr.decode(errors='replace'))
+    return answers
+
+
+def beside_other_work(ours, loads):
+    ways = [''] + [str(n) for n in range(1, ours.options.threads + 1)]
+    print('| busy loops | model | prompt, %s | decode, %s | default of the best |' % (2 * (' / '.join(
+        ['default'] + ways[1:]),)))
+    print('| ---: | --- | ---: | ---: | ---: |')
+    for load in loads:
+        loops = [subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(load)]
+        try:
+            for model, kind, characters, n in BUSY_ROWS:
+                rounds = [speeds(ours, model, kind, characters, n, ways) for _ in range(ours.options.rounds)]
+                cells, shares = [], []
+                for phase in range(2):
+                    median = [statistics.median(r[way][phase] for r in rounds) for way in ways]
+                    cells.append(' / '.join(format(x, ',.0f') for x in median))
+                    shares.append('%.2f' % (median[0] / max(median[1:])))
+                print('| %d | %s | %s | %s |' % (load, ' '.join((model, kind)).strip(), ' | '.join(cells),
+                                                 ', '.join(shares)), flush=True)
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+
+
 # ---- main -----------------------------------------------------------------------------------------------------------
 
 def main():
@@ -267,10 +316,13 @@ def main():
     parser.add_argument('--threads', type=int, default=os.cpu_count())
     parser.add_argument('--rounds', type=int, default=3,
                         help='times that the programs take turns in a row, the median counts; 1 for rows of 8,192')
+    parser.add_argument('--busy', help='numbers of busy loops, between commas: measure ./run beside them instead')
     parser.add_argument('--only', default='', help='rows whose names hold this')
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
     ours = Ours(options)
+    if options.busy:
+        return beside_other_work(ours, [int(n) for n in options.busy.split(',')])
     programs = [('rope.c', ours)]
     if options.llama2c:
         programs.append(('llama2.c', Llama2c(options, options.llama2c)))

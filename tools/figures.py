@@ -21,6 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
+SEARCHED = 'docs/searched-16x.json'  # what --search found for model.bin (docs/lesson.md says how)
 STATIC = METHODS[:5]  # a dynamic method has its static one's frequencies at a given length
 
 
@@ -142,6 +143,9 @@ def tables(options, text, trained, near, far):
         'maps-16x': [ppl(far, MAPS + ['window:sinks=4', 'llama3'])],
         'passkey-maps': [passkey(far, ['dca'] if options.quick else MAPS)],
     }
+    if os.path.exists(os.path.join(ROOT, SEARCHED)) and not options.quick:
+        result['searched-16x'] = [[model, '--explain', '-n', str(far), '--rope-config', SEARCHED]]
+        result['searched-ppl'] = [ppl(far, ['longrope']) + ['--rope-config', SEARCHED]]
     if options.siblings:  # each with its own method
         own = {sibling: [settings_of(sibling)['method']] for sibling in options.siblings}
         result['sibling'] = [ppl(far, methods, sibling) for sibling, methods in own.items()]
@@ -154,6 +158,7 @@ BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS), '--title']
 PICTURES = {  # their tables and the other arguments of plot.py
     'pairs-16x': (['explain-16x'], SOME),
     'decay-16x': (['explain-16x'], SOME + ['--decay']),
+    'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope']),
     'perplexity-4x': (['perplexity-4x'], []),
     'perplexity-16x': (['perplexity-16x'], []),
     'sweep': (['sweep'], ['--title', 'Perplexity by position: which factor?']),

@@ -7,8 +7,9 @@ The header row of the tables says which picture it is:
                        tables of several lengths: perplexity of the whole text against its length
     ./run --passkey    the share of keys found by length and depth, one panel per method
     ./run --explain    inverse frequencies before and after, by pair, with the ramp;
-                       with --decay: what a distance leaves of the attention score
-                       with --distances: what a distance map makes of every distance
+                       with --decay: what a distance leaves of the attention score;
+                       with --distances: what a distance map makes of every distance;
+                       with --divisors: how many times slower each pair turns
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
 Needs matplotlib, which nothing else here does. OUT may end in .png or .svg.
@@ -328,6 +329,32 @@ def draw_distances(tables, options):
     return fig
 
 
+def draw_divisors(tables, options):
+    """How many times slower each pair turns, by method; the pairs right of the line make less than a turn in L."""
+    trained = trained_length(tables, options)
+    names = [method_of(t) for t in tables]
+    lines = [(name, name, [row['pair'] for row in t.rows],
+              [row['inv_freq'] / row['scaled_inv_freq'] for row in t.rows], 0) for name, t in zip(names, tables)]
+    scale = max(t.number('scale', 1) for t in tables)
+    factors = ', '.join('%s %.3f' % (n, t.number('attention_factor', 1)) for n, t in zip(names, tables))
+    fig, ((ax,),) = new_figure(4.2, options.title or 'What each pair is divided by',
+                               's = %.4g; attention factors: %s' % (scale, factors))
+    draw_lines(ax, lines)
+    log_scale(ax.yaxis, True)
+    if trained:
+        slower = [row['pair'] for row in tables[0].rows if row['turns'] < 1]
+        if slower:
+            ax.axvline(slower[0] - 0.5, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
+            ax.annotate('less than a turn in %s positions' % plain(trained), (slower[0] - 0.5, 1), (4, 4),
+                        textcoords='offset points', color=GREY, fontsize=9)
+    ax.set_ylabel('divisor')
+    ax.set_xlabel('pair')
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.grid(axis='y', color=PALE, linewidth=0.6)
+    label_ends(ax, lines)
+    return fig
+
+
 def save(fig, path):
     """A PNG gets a palette: flat colours lose nothing by it and the file is a third of the size."""
     from PIL import Image
@@ -349,6 +376,8 @@ def main():
                         help='of --explain tables: what a distance leaves of the attention score')
     parser.add_argument('--distances', action='store_true',
                         help='of --explain tables of distance maps: D against distance')
+    parser.add_argument('--divisors', action='store_true',
+                        help='of --explain tables: how many times slower each pair turns')
     parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
     parser.add_argument('--train-ctx', type=float, default=0, metavar='L',
                         help='trained length to mark, where no table says it')
@@ -358,8 +387,8 @@ def main():
     kinds = sorted({table.kind for table in tables})
     if len(kinds) > 1:
         fail(tables[-1].path, 'one picture takes tables of one kind (found --%s)' % ' and --'.join(kinds))
-    if options.decay and kinds != ['explain']:
-        fail(tables[0].path, '--decay is drawn from tables of --explain (found --%s)' % kinds[0])
+    if (options.decay or options.divisors) and kinds != ['explain']:
+        fail(tables[0].path, '--decay and --divisors are drawn from tables of --explain (found --%s)' % kinds[0])
     if options.distances and (kinds != ['explain'] or not all('map' in table.settings for table in tables)):
         fail(tables[0].path, '--distances is drawn from tables of --explain with distance maps')
     if options.methods:
@@ -374,7 +403,8 @@ def main():
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
     picture = {'ppl': draw_perplexity, 'passkey': draw_passkey,
-               'explain': draw_distances if options.distances else draw_decay if options.decay else draw_pairs}
+               'explain': draw_distances if options.distances else draw_divisors if options.divisors else
+               draw_decay if options.decay else draw_pairs}
     try:
         fig = picture[kinds[0]](tables, options)
     except (ValueError, ArithmeticError, IndexError) as error:

@@ -1,6 +1,7 @@
 // What a method does, in numbers. Everything that differs from method to method is data in the table of rope.c.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
@@ -122,6 +123,7 @@ void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
         table_note(t, "low_freq_factor", "%.12g", c->low_freq_factor);
         table_note(t, "high_freq_factor", "%.12g", c->high_freq_factor);
     }
+    if (c->unscaled_positions) table_note(t, "unscaled_positions", "%d", c->unscaled_positions);
     if (plan->window > 0) table_note(t, "window", "%d", plan->window);
     if (plan->window > 0) table_note(t, "sinks", "%d", plan->sinks);
     note_map(t, plan, length);
@@ -156,18 +158,30 @@ static void print_llama_cpp(const RopeConfig *c, double theta, double attention)
     }
 }
 
-// A number of a JSON block, if it is to be there, with a point, so that every reader takes it for a float.
-static void json_number(bool wanted, const char *key, double x) {
+// A number with as many digits as it takes to read the same one back, and a point, so that every reader takes it for a
+// float.
+static void print_number(double x) {
     char text[40];
-    snprintf(text, sizeof text, "%.12g", x);
-    if (wanted) printf(", \"%s\": %s%s", key, text, strpbrk(text, ".e") ? "" : ".0");
+    for (int digits = 12; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    printf("%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+}
+
+// A number of a JSON block, if it is to be there.
+static void json_number(bool wanted, const char *key, double x) {
+    if (wanted) printf(", \"%s\": ", key);
+    if (wanted) print_number(x);
 }
 
 static void json_list(bool wanted, const char *key, const double *x, int n) {
+    if (wanted) printf(", \"%s\": ", key);
     for (int i = 0; wanted && i < n; i++) {
-        if (i == 0) printf(", \"%s\": [", key);
-        printf("%.12g%s", x[i], i < n - 1 ? ", " : "]");
+        printf(i ? ", " : "[");
+        print_number(x[i]);
     }
+    if (wanted) printf("]");
 }
 
 bool explain_json(const RopePlan *plan, Error *err) {
@@ -208,6 +222,7 @@ bool explain_json(const RopePlan *plan, Error *err) {
     json_number(flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
     json_list(flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->head_dim / 2);
     json_list(flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->head_dim / 2);
+    if (c->unscaled_positions) printf(", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours
     printf("}\n");
     return true;
 }

@@ -55,6 +55,12 @@ bool show_attention(const Measurement *m, Error *err);
 // for a prompt. On standard error: the share that decoding reaches of the speed at which threads read as many bytes.
 bool bench(const Measurement *m, Error *err);
 
+// LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text, some of which search and others
+// judge. Prints as `#` lines what it began with, what it found and what the judges say, then the block as explain_json
+// does. Ctrl-C ends it with the best so far, after the window at hand. The same seed gives the same result, unless
+// --seconds ends the search.
+bool search(const Measurement *m, Error *err);
+
 // What a method does to every pair of a head at `length` positions: `# key` lines and a row per pair. With `plot` also
 // a picture on standard error, one bar per pair, from interpolated (left) to kept (right).
 void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv);

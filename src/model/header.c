@@ -78,7 +78,7 @@ static const Field fields[] = {
     {"qk_norm", 216, U32, 0, 1, PLACE(config.qk_norm)},
     {"logn", 220, U32, 0, 1, PLACE(rope.logn)},
     {"encoding", 224, U32, 0, N_ENCODINGS - 1, PLACE(config.encoding)},
-    {"longrope_kept", 228, U32, 0, 0, PLACE(longrope_kept)},
+    {"unscaled_positions", 228, U32, 0, MAX_SEQ, PLACE(rope.unscaled_positions)},
     {"layer_table", 232, U32, 0, 1, PLACE(has_layers)},
     {"type_table", 236, U32, 0, 1, PLACE(has_types)},
 };

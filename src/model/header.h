@@ -9,10 +9,9 @@ enum { HEADER_BYTES = 256 };
 typedef struct {
     int magic;  // 0 in version 0, which has none
     ModelConfig config;
-    RopeConfig rope;  // as the file has it, without defaults filled in; the longrope lists lie in the file
-    int group_size;   // weights that share a scale, 0: none do
-    int n_longrope;   // factors of each longrope list, 0: there are none
-    int longrope_kept;
+    RopeConfig rope;             // as the file has it, without defaults filled in; the longrope lists lie in the file
+    int group_size;              // weights that share a scale, 0: none do
+    int n_longrope;              // factors of each longrope list, 0: there are none
     bool has_layers, has_types;  // the two tables that may follow the lists
     const uint8_t *layers;       // (n_layers) LayerFlags of each, in the file; NULL: 0
     const uint8_t *types;        // the WeightType of each matrix in the file's order; NULL: all are config.weight_type

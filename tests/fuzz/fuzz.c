@@ -275,10 +275,42 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     free(text);
 }
 
+// A block or a config of Hugging Face's, for a model of 16 elements a head and for none: what is taken has frequencies, or a reason why
+// its settings make no sense.
+static void fuzz_config(const uint8_t *data, size_t size) {
+    for (int has_model = 0; has_model < 2; has_model++) {
+        RopeFile *file = calloc(1, sizeof *file);  // on the heap, for the sanitizer to see its end
+        char *text = malloc(size + 1);
+        if (!text || !file) abort();
+        memcpy(text, data, size);
+        text[size] = '\0';
+        file->rope = (RopeConfig){.theta = 1e4, .train_ctx = 512};
+        if (has_model) file->rope.head_dim = file->head_dim = 16;
+        if (has_model) file->max_positions = 1024;
+        Error err;
+        RopePlan plan;
+        RopeFreqs f;
+        bool ok = rope_config_parse(file, text, size, &err);
+        if (!ok) promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'), "a reason names its line");
+        ok = ok && settings_resolve(&settings_nothing_said, &file->rope, 0, 2048, &plan, &err);
+        for (int length = 1; ok && length < 4096; length *= 4) {
+            rope_frequencies(&plan.rope, length, &f);
+            promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
+            for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
+        }
+        free(text);
+        free(file);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"model", fuzz_model}, {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text}, {"options", fuzz_options}};
+} targets[] = {{"model", fuzz_model},
+               {"tokenizer", fuzz_tokenizer},
+               {"text", fuzz_text},
+               {"options", fuzz_options},
+               {"config", fuzz_config}};
 
 static void (*target)(const uint8_t *data, size_t size);
 

@@ -5,6 +5,7 @@ before (regressions/TARGET-NAME).
     python3 tests/fuzz/seeds.py FOLDER     writes them to FOLDER/TARGET/NAME
 """
 
+import json
 import os
 import shutil
 import struct
@@ -12,6 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from common import WORK, config, in_work, random_weights, read, write, write_tokenizer
+from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
 from test_hostile import SMALL, models
 from test_legacy import write_legacy
 
@@ -32,7 +34,9 @@ COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin --ppl f --rope rerope:near=256,leaky-rerope:k=2.5:near=9,self-extend:group=8:near=100,dca:chunk=384',
             'm.bin --rope yarn+dca --factor 4 --chunk 30 --logn', 'm.bin --rope dynamic-ntk+self-extend --near 5',
             'm.bin --passkey --rope streaming:sinks=4:window=508,lm-infinite,longrope+rerope:logn=1',
-            'm.bin --explain --rope leaky-rerope --k 3 --group 7 -n 100000']
+            'm.bin --explain --rope leaky-rerope --k 3 --group 7 -n 100000',
+            'm.bin --search f -n 1024 --reads 9 --seconds 2.5 --population 4 --search-windows 2 --minimize half -s 3',
+            '--explain --rope-config f --head-dim 8', 'm.bin --search f --search-attention --search-unscaled']
 # A name that has just no room, one that has just enough, and a method more than a list may have.
 COMMANDS += ['m.bin --ppl f --rope yarn:factor=' + '0' * n + '2' + ':ramp=dims' * 11 for n in range(34, 39)]
 COMMANDS += ['m.bin --ppl f --rope ' + 'none,' * n + 'none' for n in (255, 256)]
@@ -80,6 +84,11 @@ def seeds():
             yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17, 70, 193, 211)[kind], 5 * i + kind & 255]) + said
     for i, command in enumerate(COMMANDS):
         yield 'options', str(i), command.replace(' ', '\n').encode()
+    for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
+        yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(changed(values), indent=i % 2 or None).encode()
+    yield 'config', 'escapes', b'{"x": "\\u00e9\\n", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
+    yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
+                                         'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 

@@ -1,0 +1,23 @@
+// A small reader of JSON, for settings that people paste. A value is where it begins in a text that was checked whole;
+// its first character tells its kind: { [ " t f n, or one of a number, NaN and Infinity among them.
+#pragma once
+
+#include "util.h"
+
+enum { JSON_DEPTH = 32 };  // of lists and objects in one another
+
+// True when `length` bytes, with a NUL behind them, are one value as Python's json module takes it. False with the
+// reason, which begins with the line.
+bool json_check(const char *text, size_t length, Error *err);
+
+// The first value in a list or an object, and the one behind a value; NULL: there is none. In an object *key becomes
+// the member's key, at its quote; in a list key is NULL.
+const char *json_first(const char *container, const char **key);
+const char *json_next(const char *value, const char **key);
+
+// True when a string (at its quote) is this text. Escapes are not read: a string that has one is no known word.
+bool json_is(const char *string, const char *text);
+// The value of that key in an object, of the last one if it is there twice; NULL: none, or no object.
+const char *json_member(const char *object, const char *key);
+// True when the value is a number, which goes to *x; *is_whole: without point and exponent, of at most 20 characters.
+bool json_number(const char *value, double *x, bool *is_whole);

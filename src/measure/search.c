@@ -1,0 +1,313 @@
+// The search for longrope's divisors: those that read a text best (LongRoPE, arXiv 2402.13753, section 3).
+//
+// The problem is the paper's: divisors that do not fall from pair to pair, and how many first positions stay unscaled,
+// begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which hardly matter alone, and reads
+// every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring pairs; each has a
+// step of its own, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern search), and when
+// all are small the hills become narrower. Candidates race: one is read window by window, and dropped as soon as it is
+// worse than the best by more than the standard error of the difference.
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+
+// A difference is sampled over so many positions, as neighbours are not independent; how many hills there are at first.
+enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
+
+typedef struct {
+    double log_divisors[ROPE_MAX_PAIRS], attention;
+    int unscaled;  // 0: no position, k: the first 2^(k-1)
+} Candidate;
+
+typedef struct {
+    const Measurement *m;
+    const Options *o;
+    Table table;  // of `#` lines
+    Method progress;
+    RopePlan shown;    // its name is what the progress says
+    RopeConfig start;  // longrope, but for what a candidate says
+    uint64_t random;
+    int pairs, n, from, windows;      // positions of a window, the first that counts, windows that search
+    int read, tried;                  // windows and candidates so far
+    int32_t *ids;                     // (2 windows, n) those that search, then those that judge
+    double *best_nll, *nll;           // (windows, n) of the best candidate, and of the one at hand
+    Candidate best;                   // of those so far
+    const char *began_with;           // the best of the methods
+    double mean, began;               // nll of the best, and of that method
+    double steps[MAX_MOVES];          // of log divisors, the log attention factor, unscaled; the sign is the direction
+    double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
+} Search;
+
+// Uniform in [0, 1): xorshift64*.
+static double draw(Search *s) {
+    s->random ^= s->random >> 12;
+    s->random ^= s->random << 25;
+    s->random ^= s->random >> 27;
+    return (double)(s->random * 0x2545F4914F6CDD1D >> 11) * 0x1p-53;
+}
+
+// How much of the search is done, 1 when it is over.
+static double share_done(const Search *s) {
+    double share = (double)s->read / s->o->reads, seconds = s->o->seconds;
+    if (seconds > 0) share = fmax(share, (now_seconds() - s->progress.start) / seconds);
+    return interrupted ? 1 : fmin(share, 1);
+}
+
+static bool is_over(const Search *s) { return share_done(s) == 1; }
+
+// A method of rope.c at the scale of the search.
+static RopeConfig named(const Search *s, const char *name) {
+    RopeConfig config = s->start;
+    RopeSettings settings;
+    if (settings_read_method(&settings, name)) config.method = settings.method;
+    return config;
+}
+
+// The plan that runs a candidate. It points to s->divisors.
+static RopePlan plan_of(Search *s, const Candidate *c) {
+    RopePlan plan = s->m->plans[0];
+    plan.rope = s->start;
+    for (int i = 0; i < s->pairs; i++) s->divisors[i] = exp(c->log_divisors[i]);
+    plan.rope.short_factors = plan.rope.long_factors = s->divisors;
+    plan.rope.attention_factor = c->attention;
+    plan.rope.unscaled_positions = c->unscaled ? 1 << (c->unscaled - 1) : 0;
+    return plan;
+}
+
+// Reads window number w of all.
+static bool read_window(Search *s, const RopePlan *plan, int w, double *nll, Error *err) {
+    Session *session = open_session(s->o, s->m->model, plan, s->n, false, err);
+    const int32_t *ids = s->ids + (size_t)w * s->n;
+    nll += (size_t)(w % s->windows) * s->n;
+    bool ok = session && session_read(session, ids, s->from - 1, s->n, 0, err) &&
+              score_tokens(session, ids, s->from, s->n, s->n, nll, err);
+    session_free(session);
+    return ok;
+}
+
+// Differences between s->nll and s->best_nll, each the mean of SAMPLE positions.
+typedef struct {
+    double n, sum, squares;
+} Paired;
+
+static void add_pairs(const Search *s, int w, Paired *p) {
+    const double *a = s->nll + (size_t)w * s->n, *b = s->best_nll + (size_t)w * s->n;
+    for (int at = s->from; at < s->n; at += SAMPLE) {
+        int count = at + SAMPLE < s->n ? SAMPLE : s->n - at;
+        double sum = 0;
+        for (int i = at; i < at + count; i++) sum += (a[i] - b[i]) / count;
+        p->n++;
+        p->sum += sum;
+        p->squares += sum * sum;
+    }
+}
+
+static double error_of(const Paired *p) {
+    double mean = p->sum / p->n;
+    return p->n > 1 ? sqrt(fmax(p->squares / p->n - mean * mean, 0) / (p->n - 1)) : INFINITY;
+}
+
+static double mean_of(const Search *s, const double *nll) {
+    double sum = 0;
+    for (int w = 0; w < s->windows; w++)
+        for (int i = s->from; i < s->n; i++) sum += nll[(size_t)w * s->n + i];
+    return sum / ((double)s->windows * (s->n - s->from));
+}
+
+static bool is_same(const Candidate *a, const Candidate *b, int pairs) {
+    bool same = a->attention == b->attention && a->unscaled == b->unscaled;
+    for (int i = 0; i < pairs; i++) same = same && a->log_divisors[i] == b->log_divisors[i];
+    return same;
+}
+
+// Races a candidate against the best, whose place it takes when it is better over all windows. A race that the end of
+// the search cuts short is lost. It begins with another window each time, so that none decides more than the others.
+static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
+    bool is_first = s->tried == 0;
+    RopePlan plan = plan_of(s, c);
+    Paired p = {0};
+    *better = false;
+    if (!is_first && is_same(c, &s->best, s->pairs)) return true;
+    for (int i = 0; i < s->windows; i++) {
+        int w = (s->tried + i) % s->windows;
+        *better = false;
+        if (is_first ? interrupted : is_over(s)) return true;
+        if (!read_window(s, &plan, w, s->nll, err)) return false;
+        s->read++;
+        snprintf(s->shown.name, sizeof s->shown.name, "%.4f, began %.4f", s->mean, s->began);
+        show_progress(&s->progress, share_done(s));
+        if (is_first) continue;
+        add_pairs(s, w, &p);
+        if (p.sum / p.n > error_of(&p)) break;
+        *better = i == s->windows - 1 && p.sum < 0;
+    }
+    s->tried++;
+    *better = *better || is_first;
+    if (!*better) return true;
+    double *worse = s->best_nll;
+    s->best_nll = s->nll;
+    s->nll = worse;
+    s->best = *c;
+    s->mean = mean_of(s, s->best_nll);
+    return true;
+}
+
+// A hill of height x around number h of n centres. What it lifts lifts those behind it, and what it lowers lowers those
+// before it, so that divisors never fall from pair to pair; they stay from 1 to twice the scale.
+static void add_hill(const Search *s, Candidate *c, int h, int n, double x) {
+    double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (n - 1), most = log(2 * s->start.factor);
+    for (int i = 0; i < s->pairs; i++) e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);
+    for (int i = 1; x > 0 && i < s->pairs; i++) e[i] = fmax(e[i], e[i - 1]);
+    for (int i = s->pairs - 2; x < 0 && i >= 0; i--) e[i] = fmin(e[i], e[i + 1]);
+}
+
+// Move number `move`, so many times its step; behind the hills come attention factor and unscaled positions.
+static void apply(const Search *s, Candidate *c, int move, int hills, double times) {
+    double x = times * s->steps[move];
+    if (move < hills) add_hill(s, c, move, hills, x);
+    else if (move == hills && s->o->search_attention) c->attention *= exp(x);
+    else if (move > hills && s->o->search_unscaled)
+        c->unscaled = (int)fmin(fmax(c->unscaled + round(x), 0), LAST_UNSCALED);
+}
+
+static void set_steps(Search *s, int hills, double step) {
+    for (int i = 0; i < hills; i++) s->steps[i] = step;
+    s->steps[hills] = step / 4;
+    s->steps[hills + 1] = 3;
+}
+
+// YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
+static bool begin(Search *s, int hills, Error *err) {
+    const char *const names[] = {"yarn", "ntk", "linear", s->m->plans[0].name};
+    enum { N_NAMES = sizeof names / sizeof *names };
+    for (int i = 0; i < s->o->population && !(s->tried && is_over(s)); i++) {
+        RopeConfig config = i < N_NAMES - 1 ? named(s, names[i]) : s->m->plans[0].rope;
+        RopeFreqs f;
+        Candidate c = s->best;
+        bool better;
+        rope_frequencies(&config, s->n, &f);
+        if (i < N_NAMES) c = (Candidate){.attention = f.attention_factor};
+        for (int k = 0; i < N_NAMES && k < s->pairs; k++) c.log_divisors[k] = log(f.plain[k] / f.inv_freq[k]);
+        for (int move = 0; i >= N_NAMES && move < hills + 2; move++) apply(s, &c, move, hills, 2 * draw(s) - 1);
+        if (!try_candidate(s, &c, &better, err)) return false;
+        if (better && i < N_NAMES) s->began = s->mean;
+        if (better && i < N_NAMES) s->began_with = names[i];
+    }
+    return true;
+}
+
+// One move, forward and, when that does not help, back.
+static bool try_move(Search *s, int move, int hills, Error *err) {
+    bool better = false;
+    double *step = &s->steps[move];
+    for (int way = 0; way < 2 && !better && !is_over(s); way++) {
+        Candidate c = s->best;
+        if (way) *step = -*step;
+        apply(s, &c, move, hills, 1);
+        if (!try_candidate(s, &c, &better, err)) return false;
+    }
+    *step *= better ? 1.6 : 0.45;
+    return true;
+}
+
+// Rounds of all moves, each in another order, until the steps are small; then with hills half as wide.
+static bool improve(Search *s, int hills, Error *err) {
+    int order[MAX_MOVES];
+    for (; hills <= s->pairs && hills > 1 && !is_over(s); hills = 2 * hills - 1) {
+        set_steps(s, hills, hills > HILLS ? 0.15 : 0.3);
+        for (double largest = 1; largest > 0.1 && !is_over(s);) {
+            for (int i = 0; i < hills + 2; i++) {
+                int other = (int)(draw(s) * (i + 1));
+                order[i] = order[other];
+                order[other] = i;
+            }
+            for (int i = 0; i < hills + 2; i++)
+                if (!try_move(s, order[i], hills, err)) return false;
+            largest = 0;
+            for (int i = 0; i < hills; i++) largest = fmax(largest, fabs(s->steps[i]));
+        }
+    }
+    return true;
+}
+
+static void note_pair(Table *t, const char *who, const char *name, double before, double found) {
+    char key[MAX_METHOD_NAME + 20];
+    snprintf(key, sizeof key, "%s %s", who, name);
+    table_note(t, key, "nll %.6f ppl %.4f", before, exp(before));
+    snprintf(key, sizeof key, "%s found", who);
+    table_note(t, key, "nll %.6f ppl %.4f (%+.2f %%)", found, exp(found), 100 * (exp(found - before) - 1));
+}
+
+// What was found, on the windows that searched and, beside YaRN, on those that did not.
+static bool report(Search *s, Error *err) {
+    Paired p = {0};
+    RopePlan found = plan_of(s, &s->best), yarn = found;
+    yarn.rope = named(s, "yarn");
+    Table *t = &s->table;
+    table_end(t);
+    print_heading(s->m, t, "search");
+    table_note(t, "text", "%.200s", s->o->text_path);
+    table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
+    table_note(t, "counted", "%d to %d", s->from, s->n);
+    table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
+    table_note(t, "searched", "%d windows", s->windows);
+    note_pair(t, "searched", s->began_with, s->began, s->mean);
+    for (int w = 0; w < s->windows && !interrupted; w++) {
+        if (!read_window(s, &yarn, s->windows + w, s->best_nll, err)) return false;
+        if (!read_window(s, &found, s->windows + w, s->nll, err)) return false;
+        add_pairs(s, w, &p);
+    }
+    if (!interrupted) note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
+    if (!interrupted) table_note(t, "judged", "%d other windows, se %.6f", s->windows, error_of(&p));
+    return explain_json(&found, err);
+}
+
+// Windows spread evenly over the text: those at even places search, the others judge.
+static bool cut_windows(Search *s, Error *err) {
+    const Measurement *m = s->m;
+    int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1, given = s->n - (bos >= 0), last = 2 * s->windows - 1;
+    if (m->n_ids / given < 2 * (size_t)s->windows)
+        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
+                    s->windows, s->n, s->windows);
+    size_t count = (size_t)s->windows * s->n;
+    s->ids = alloc_array(2 * count, sizeof *s->ids, "windows", err);
+    s->nll = s->ids ? alloc_array(2 * count, sizeof *s->nll, "their scores", err) : NULL;
+    for (int i = 0; s->nll && i <= last; i++) {
+        int32_t *window = s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n;
+        size_t start = (size_t)((double)(m->n_ids - given) * i / last);
+        window[0] = bos;
+        memcpy(window + (bos >= 0), m->ids + start, (size_t)given * sizeof *window);
+    }
+    return s->nll != NULL;
+}
+
+bool search(const Measurement *m, Error *err) {
+    Search s = {.m = m, .o = m->options, .start = m->plans[0].rope, .n = m->length};
+    int trained = s.start.train_ctx, hills = s.start.head_dim / 2 < HILLS ? s.start.head_dim / 2 : HILLS;
+    if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
+    if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
+    s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
+    s.start = named(&s, "longrope");
+    s.start.dynamic = false;
+    s.start.factor = (double)s.n / trained;
+    s.start.attention_factor = 0;
+    s.pairs = s.start.head_dim / 2;
+    s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
+    s.windows = s.o->search_windows;
+    s.table = table_open(SHAPE_LIST, trained, true);
+    s.progress = (Method){.m = m, .table = &s.table, .plan = &s.shown, .start = now_seconds()};
+    bool ok = cut_windows(&s, err);
+    double *scores = s.nll;
+    s.best_nll = ok ? scores + (size_t)s.windows * s.n : NULL;
+    catch_interrupt(SA_RESTART);
+    set_steps(&s, hills, 0.3);
+    ok = ok && begin(&s, hills, err);
+    if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
+    ok = ok && improve(&s, hills, err) && report(&s, err);
+    free(scores);
+    free(s.ids);
+    return ok;
+}

@@ -1,0 +1,308 @@
+// What a rope_scaling block means, key by key, as in export/config.py; tests/rope_cases.py holds both to the same.
+#include "rope_config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "settings.h"
+
+enum { MOST_BYTES = 1 << 20, MOST = 1 << 30, NO_FAMILY = -1, PHI3 = 4, N_FAMILIES = 6 };
+static const double NUMBER_LIMIT = 1e12;
+
+// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
+static const struct {
+    const char *model_type, *architecture;
+    int max_positions, head_dim;
+    double theta;
+} families[N_FAMILIES] = {
+    {"llama", "LlamaForCausalLM", 2048, 0, 1e4},        {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
+    {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4},       {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
+    [PHI3] = {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4}, {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
+
+// The rope_types, the methods of ours that they are, and which keys of the block mean something to them.
+enum { DEFAULT, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, SU, N_TYPES };
+#define LENGTHS "factor original_max_position_embeddings "
+static const struct {
+    const char *name, *method, *keys;
+} types[N_TYPES] = {{"default", "none", ""},
+                    {"linear", "linear", "factor "},
+                    {"dynamic", "dynamic", "factor "},
+                    {"llama3", "llama3", LENGTHS "low_freq_factor high_freq_factor "},
+                    {"yarn", "yarn", LENGTHS "attention_factor beta_fast beta_slow mscale mscale_all_dim truncate "},
+                    {"longrope", "longrope", LENGTHS "attention_factor short_factor long_factor unscaled_positions "}};
+// And to all of them, and to none.
+static const char common_keys[] = "rope_type type rope_theta partial_rotary_factor ";
+static const char idle_keys[] = "short_mscale long_mscale finetuned ";
+
+// What a number may also be: a zero, or a null or missing, for which another number stands.
+enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
+
+// An object of the text and where it stands. The first thing that is wrong stays in *err, and *good is false then.
+typedef struct {
+    const char *text, *object, *inside;  // object NULL: empty
+    bool *good;
+    Error *err;
+} Keys;
+
+__attribute__((format(printf, 3, 4))) static void refuse(const Keys *k, const char *key, const char *format, ...) {
+    const char *v = json_member(k->object, key);
+    size_t length = !v ? 0 : *v == '"' ? 1 + strcspn(v + 1, "\"") + 1 : strcspn(v, ",]} \t\r\n");
+    bool is_nest = v && (*v == '[' || *v == '{');
+    const char *found = !v ? "nothing" : !is_nest ? v : *v == '[' ? "a list" : "an object";
+    char expected[160];
+    int line = 1;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(expected, sizeof expected, format, args);
+    va_end(args);
+    const char *where = v ? v : k->object ? k->object : k->text;
+    for (const char *p = k->text; p < where; p++) line += *p == '\n';
+    if (*k->good)
+        *k->good = fail(k->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", line, k->inside, key,
+                        v && !is_nest ? (int)(length < 40 ? length : 40) : 10, found, expected);
+}
+
+// A key's value, or NULL. One that is there twice is refused.
+static const char *get(const Keys *k, const char *key) {
+    int times = 0;
+    const char *name, *v = k->object && *k->object == '{' ? json_first(k->object, &name) : NULL;
+    for (; v; v = json_next(v, &name)) times += json_is(name, key);
+    if (times > 1) refuse(k, key, "it once, and it appears twice");
+    return json_member(k->object, key);
+}
+
+// A key's number; `missing` where there is none, and that is allowed.
+static double number(const Keys *k, const char *key, double missing, double above, unsigned may_be) {
+    const char *v = get(k, key);
+    double x;
+    bool is_whole;
+    if (v ? *v == 'n' && may_be & NULL_TOO : may_be & OPTIONAL) return missing;
+    if (json_number(v, &x, &is_whole) && ((x > above && x <= NUMBER_LIMIT) || (x == 0 && may_be & ZERO))) return x;
+    refuse(k, key, "a number above %g, at most %g", above, NUMBER_LIMIT);
+    return missing;
+}
+
+static int integer(const Keys *k, const char *key, int missing, int low, int high, unsigned may_be) {
+    const char *v = get(k, key);
+    double x;
+    bool is_whole;
+    if (v ? *v == 'n' && may_be & NULL_TOO : may_be & OPTIONAL) return missing;
+    if (json_number(v, &x, &is_whole) && is_whole && x >= low && x <= high) return (int)x;
+    refuse(k, key, "a whole number from %d to %d", low, high);
+    return missing;
+}
+
+static int read_family(const Keys *config) {
+    const char *type = get(config, "model_type"), *list = get(config, "architectures");
+    const char *only = list && *list == '[' ? json_first(list, NULL) : NULL;
+    bool no_list = !list || *list == 'n';
+    if (only && json_next(only, NULL)) only = NULL;
+    for (int i = 0; i < N_FAMILIES; i++) {
+        bool same = json_is(only, families[i].architecture);
+        if (!(type ? json_is(type, families[i].model_type) : same)) continue;
+        if (!no_list && !same) refuse(config, "architectures", "[\"%s\"]", families[i].architecture);
+        return i;
+    }
+    if (type || !no_list) refuse(config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
+    return NO_FAMILY;
+}
+
+static int read_head_dim(const Keys *config, int family, int of_model) {
+    int head_dim = of_model, own = families[family].head_dim;
+    if (of_model && !get(config, "hidden_size") && !get(config, "head_dim")) return of_model;
+    if (own) {
+        head_dim = integer(config, "head_dim", own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    } else {
+        int dim = integer(config, "hidden_size", 2, 1, 1 << 20, 0);
+        int heads = integer(config, "num_attention_heads", 1, 1, 1 << 14, 0);
+        const char *said = get(config, "head_dim");
+        if ((!said || *said == 'n') && dim % (2 * heads))
+            refuse(config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
+        head_dim = integer(config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, OPTIONAL | NULL_TOO);
+    }
+    if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
+        refuse(config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
+    if (of_model && head_dim != of_model)
+        refuse(config, "head_dim", "%d, as in the model, and not %d", of_model, head_dim);
+    return head_dim;
+}
+
+// head_dim, and how many of them turn: all, but in families that can turn a part. With a model both are the model's.
+static void read_dims(const Keys *config, const Keys *block, int family, RopeFile *file) {
+    static const char key[] = "partial_rotary_factor";
+    const Keys *where = get(block, key) ? block : config;
+    bool no_model = file->head_dim == 0;
+    double part = number(config, key, 1, 0, OPTIONAL | NULL_TOO);
+    part = number(block, key, part, 0, OPTIONAL | NULL_TOO);
+    if (part > 1 || (family != NO_FAMILY && family != PHI3 && part != 1)) refuse(where, key, "1");
+    if (family != NO_FAMILY) file->head_dim = read_head_dim(config, family, file->head_dim);
+    if (file->head_dim == 0) refuse(config, "head_dim", "--head-dim, or a whole config.json");
+    int turning = (int)(file->head_dim * fmin(part, 1));
+    if (!no_model && family == NO_FAMILY && !get(where, key)) turning = file->rope.head_dim;
+    if (turning < 2 || turning % 2) refuse(where, key, "what makes an even part of head_dim, %d", file->head_dim);
+    if (!no_model && turning != file->rope.head_dim)
+        refuse(where, key, "what makes %d of head_dim %d, as in the model", file->rope.head_dim, file->head_dim);
+    file->rope.head_dim = turning;
+}
+
+// rope_type, or `type` where there is no rope_type. Phi3's class takes every older name of longrope for it.
+static int read_type(const Keys *block, int family) {
+    const char *key = get(block, "type") && !get(block, "rope_type") ? "type" : "rope_type";
+    const char *v = get(block, key);
+    bool phi = family == PHI3, is_su = json_is(v, "su") && (phi || family == NO_FAMILY);
+    for (int i = DEFAULT; i < SU; i++) {
+        if (v ? !json_is(v, types[i].name) : i != DEFAULT) continue;
+        if (!phi || i == DEFAULT) return i;
+        is_su = is_su || i >= YARN;
+    }
+    const char *others = phi ? "" : "linear, dynamic, llama3, ";
+    if (!is_su) refuse(block, key, "one of default, %syarn, longrope%s", others, family == PHI3 ? ", su" : "");
+    return LONGROPE;
+}
+
+static void read_list(const Keys *block, const char *key, double *out, int n) {
+    const char *list = get(block, key), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
+    bool good = true, is_whole;
+    int i = 0;
+    for (double x; v && i < n && good; v = json_next(v, NULL)) {
+        good = json_number(v, &x, &is_whole) && x > 0 && x <= NUMBER_LIMIT;
+        if (good) out[i++] = x;
+    }
+    if (v || i != n) refuse(block, key, "a list of %d numbers above 0, half of what turns of a head", n);
+}
+
+static void read_yarn(const Keys *block, RopeConfig *r) {
+    const char *truncate = get(block, "truncate");
+    r->beta_fast = number(block, "beta_fast", 0, 0, UNSAID);
+    r->beta_slow = number(block, "beta_slow", 0, 0, UNSAID);
+    r->mscale = number(block, "mscale", 0, 0, UNSAID);
+    r->mscale_all_dim = number(block, "mscale_all_dim", 0, 0, UNSAID);
+    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
+    r->truncate = !truncate || *truncate == 't';                                      // null is false, to the library
+    if (truncate && !strchr("tfn", *truncate)) refuse(block, "truncate", "true or false");
+    RopeConfig filled = *r;
+    settings_fill_defaults(&filled, r->train_ctx);
+    if (filled.beta_fast < filled.beta_slow) refuse(block, "beta_fast", "no less than beta_slow");
+}
+
+static void read_longrope(const Keys *block, RopeFile *file) {
+    RopeConfig *r = &file->rope;
+    read_list(block, "short_factor", file->short_factors, r->head_dim / 2);
+    read_list(block, "long_factor", file->long_factors, r->head_dim / 2);
+    r->short_factors = file->short_factors;
+    r->long_factors = file->long_factors;
+    r->unscaled_positions = integer(block, "unscaled_positions", 0, 0, MOST, OPTIONAL);
+    if (*block->good && r->unscaled_positions && !rope_has_one_list(r))
+        refuse(block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
+}
+
+// L is what max_position_embeddings says, or what it was before; to some types the original one, where there is one.
+static int read_trained(const Keys *config, const Keys *block, int family, int type, const RopeFile *file) {
+    static const char key[] = "original_max_position_embeddings";
+    int low = type == LONGROPE ? 2 : 1, trained = file->rope.train_ctx;  // longrope divides by its logarithm
+    if (family != NO_FAMILY || get(config, "max_position_embeddings")) trained = file->max_positions;
+    if (type >= LLAMA3 && family != PHI3) trained = integer(block, key, trained, low, MOST, OPTIONAL);
+    if (type >= LLAMA3) trained = integer(config, key, family == PHI3 ? 4096 : trained, low, MOST, OPTIONAL);
+    if (trained < low) refuse(config, "max_position_embeddings", "%d or more, or --train-ctx", low);
+    return trained;
+}
+
+static void read_rope(const Keys *config, const Keys *block, int family, int type, RopeFile *file) {
+    RopeConfig *r = &file->rope;
+    RopeSettings method;
+    double theta = family != NO_FAMILY ? families[family].theta : r->theta;
+    unsigned may_be = theta > 0 || get(block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
+    int trained = read_trained(config, block, family, type, file);
+    settings_read_method(&method, types[type].method);
+    *r = (RopeConfig){method.method, method.dynamic, r->head_dim, .train_ctx = trained, .truncate = true};
+    r->theta = number(block, "rope_theta", number(config, "rope_theta", theta, 1, may_be), 1, OPTIONAL);
+    double ratio = (double)file->max_positions / fmax(trained, 1);
+    if (type != DEFAULT) r->factor = number(block, "factor", ratio, 0, type >= YARN ? OPTIONAL | NULL_TOO : 0);
+    if (type >= YARN) r->attention_factor = number(block, "attention_factor", 0, 0, OPTIONAL | NULL_TOO);
+    if (type == YARN) read_yarn(block, r);
+    if (type == LONGROPE) read_longrope(block, file);
+    if (type != LLAMA3) return;
+    r->low_freq_factor = number(block, "low_freq_factor", 1, 0, 0);
+    r->high_freq_factor = number(block, "high_freq_factor", 4, r->low_freq_factor, 0);
+}
+
+// True when a list of keys, each with a space behind it, has this one.
+static bool has_key(const char *list, const char *key) {
+    size_t n = strlen(key);
+    while ((strncmp(list, key, n) != 0 || list[n] != ' ') && *list) list += strcspn(list, " ") + 1;
+    return *list;
+}
+
+// Keys of the block that mean nothing to its type, or to none.
+static void check_keys(const Keys *block, int type, char *unused, size_t capacity) {
+    const char *quoted, *v = block->object && *block->object == '{' ? json_first(block->object, &quoted) : NULL;
+    for (; v; v = json_next(v, &quoted)) {
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
+        bool is_known = has_key(idle_keys, key);
+        if (has_key(types[type].keys, key) || has_key(common_keys, key)) continue;
+        for (int i = DEFAULT; i < SU; i++) is_known = is_known || has_key(types[i].keys, key);
+        if (!is_known) refuse(block, key, "a key that some rope_type has");
+        snprintf(unused + strlen(unused), capacity - strlen(unused), "%s%s", unused[0] ? ", " : "", key);
+    }
+}
+
+// Whether Python takes a value for true.
+static bool is_something(const char *v) {
+    double x;
+    bool is_whole;
+    if (json_number(v, &x, &is_whole)) return x != 0;
+    return v && (*v == 't' || (*v == '"' && v[1] != '"') || ((*v == '[' || *v == '{') && json_first(v, NULL)));
+}
+
+bool rope_config_parse(RopeFile *file, char *text, size_t length, Error *err) {
+    static const char *const of_configs[] = {"rope_scaling",  "rope_parameters",         "model_type",
+                                             "architectures", "max_position_embeddings", "hidden_size"};
+    for (char *at = text; *at == '#'; at += *at == '\n')
+        for (; *at && *at != '\n'; at++) *at = ' ';
+    if (!json_check(text, length, err)) return false;
+    const char *root = text + strspn(text, " \t\r\n"), *name = "rope_parameters", *key;
+    if (*root != '{') return fail(err, "line 1: not a JSON object");
+    bool good = true, is_config = false;
+    for (size_t i = 0; i < sizeof of_configs / sizeof *of_configs; i++)
+        is_config = is_config || json_member(root, of_configs[i]);
+    Keys config = {text, is_config ? root : NULL, "", &good, err}, block = {text, root, "", &good, err};
+    if (is_config) {
+        bool scaling = is_something(get(&config, "rope_scaling"));
+        if (scaling) name = "rope_scaling";
+        const char *v = get(&config, name);
+        bool is_one = !is_something(v) || *v == '{';
+        block = (Keys){text, is_one ? v : NULL, scaling ? "rope_scaling." : "rope_parameters.", &good, err};
+        for (v = v && *v == '{' ? json_first(v, &key) : NULL; v; v = json_next(v, &key)) is_one = is_one && *v != '{';
+        if (!is_one) refuse(&config, name, "one object of settings for all layers");
+    }
+    int family = read_family(&config);
+    int missing = family == NO_FAMILY ? file->max_positions : families[family].max_positions;
+    file->max_positions = integer(&config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
+    read_dims(&config, &block, family, file);
+    int type = read_type(&block, family);
+    if (good) read_rope(&config, &block, family, type, file);
+    if (good) check_keys(&block, type, file->unused, sizeof file->unused);
+    return good;
+}
+
+bool rope_config_open(RopeFile *file, const char *path, Error *err) {
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *in = is_stdin ? stdin : fopen(path, "rb");
+    if (!in) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
+    Error reason = {"no memory for its text"};
+    char *text = malloc(MOST_BYTES + 2);
+    size_t n = text ? fread(text, 1, MOST_BYTES + 1, in) : 0;
+    bool good = text && (!ferror(in) || fail(&reason, "cannot read (%s)", strerror(errno))) &&
+                (n <= MOST_BYTES || fail(&reason, "more than %d bytes", MOST_BYTES));
+    if (!is_stdin) fclose(in);
+    if (good) text[n] = '\0';
+    good = good && rope_config_parse(file, text, n, &reason);
+    free(text);
+    return good || fail(err, "%s: %s", path, reason.text);
+}

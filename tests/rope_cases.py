@@ -1,0 +1,211 @@
+"""What RoPE's keys in a config.json mean, and which are refused: one list for the exporter (test_export.py), for the
+program's --rope-config, and for both side by side (test_rope_config.py)."""
+
+ORIGINAL = 'original_max_position_embeddings'
+LONG = {'rope_type': 'longrope', 'short_factor': [1.0, 1.5, 2], 'long_factor': [1, 4.0, 16.0], ORIGINAL: 64}
+
+
+def changed(config, **changes):
+    """A copy with other values; ... as a value takes the key away."""
+    return {key: value for key, value in {**config, **changes}.items() if value is not ...}
+
+
+NOTHING = {'rope_method': 0, 'rope_dynamic': 0, 'theta': 10000.0, 'factor': 0.0, 'train_ctx': 256, 'ramp': 0,
+           'truncate': 1, 'beta_fast': 0.0, 'beta_slow': 0.0, 'attention_factor': 0.0, 'mscale': 0.0,
+           'mscale_all_dim': 0.0, 'low_freq_factor': 0.0, 'high_freq_factor': 0.0, 'short': [], 'long': []}
+YARN = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 64}
+LLAMA3 = {'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, ORIGINAL: 32}
+
+# What each spelling means, in words, and the fields that differ from NOTHING. max_position_embeddings is 256.
+SPELLINGS = [
+    ('nothing said', {}, {}),
+    ('null is nothing', {'rope_scaling': None, 'rope_parameters': None}, {}),
+    ('an empty block is nothing', {'rope_scaling': {}}, {}),
+    ('default', {'rope_scaling': {'rope_type': 'default'}}, {}),
+    ('a block without a type is default', {'rope_parameters': {'rope_theta': 5e5}}, {'theta': 5e5}),
+    ('default ignores a factor', {'rope_scaling': {'type': 'default', 'factor': 8.0}}, {}),
+    ('rope_theta beside', {'rope_theta': 500000}, {'theta': 500000.0}),
+    ('rope_theta is 10000 unless said', {'rope_theta': ...}, {}),
+    ('rope_theta inside goes before beside', {'rope_theta': 7.0, 'rope_parameters': {'rope_theta': 1e6}},
+     {'theta': 1e6}),
+    ('rope_theta inside rope_scaling too', {'rope_scaling': {'type': 'linear', 'factor': 2, 'rope_theta': 1e6}},
+     {'rope_method': 1, 'factor': 2.0, 'theta': 1e6}),
+    ('linear by type', {'rope_scaling': {'type': 'linear', 'factor': 4.0}}, {'rope_method': 1, 'factor': 4.0}),
+    ('linear by rope_type', {'rope_scaling': {'rope_type': 'linear', 'factor': 4}}, {'rope_method': 1, 'factor': 4.0}),
+    ('linear in rope_parameters',
+     {'rope_theta': ..., 'rope_parameters': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 2e4}},
+     {'rope_method': 1, 'factor': 4.0, 'theta': 2e4}),
+    ('linear below 1', {'rope_scaling': {'type': 'linear', 'factor': 0.5}}, {'rope_method': 1, 'factor': 0.5}),
+    ('rope_type goes before type', {'rope_scaling': {'rope_type': 'linear', 'type': 'yarn', 'factor': 4.0}},
+     {'rope_method': 1, 'factor': 4.0}),
+    ('rope_scaling goes before rope_parameters, rope_theta and all',
+     {'rope_theta': ..., 'rope_scaling': {'type': 'linear', 'factor': 2.0},
+      'rope_parameters': {'rope_theta': 1e6, 'factor': 3.0}},
+     {'rope_method': 1, 'factor': 2.0}),
+    ('linear counts from max_position_embeddings',
+     {ORIGINAL: 32, 'rope_scaling': {'type': 'linear', 'factor': 4.0, ORIGINAL: 64}},
+     {'rope_method': 1, 'factor': 4.0}),
+    ('linear has no attention factor', {'rope_scaling': {'type': 'linear', 'factor': 4.0, 'attention_factor': 2.0,
+                                                         'beta_fast': 8}}, {'rope_method': 1, 'factor': 4.0}),
+    ('dynamic is ntk', {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}},
+     {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
+    ('dynamic counts from max_position_embeddings',
+     {ORIGINAL: 32, 'rope_scaling': {'rope_type': 'dynamic', 'factor': 2.0, ORIGINAL: 64}},
+     {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
+    ('yarn', {'rope_scaling': YARN}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn with finetuned, as in the wild',
+     {'rope_scaling': {'type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'finetuned': True}},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('original beside the block', {ORIGINAL: 128, 'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
+    ('original beside goes before inside', {ORIGINAL: 128, 'rope_scaling': YARN},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 128}),
+    ('original missing is max_position_embeddings', {'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 256}),
+    ('yarn, factor null', {'rope_scaling': dict(YARN, factor=None)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, factor missing', {'rope_scaling': {'type': 'yarn', ORIGINAL: 100}},
+     {'rope_method': 4, 'factor': 2.56, 'train_ctx': 100}),
+    ('yarn, factor and original missing', {'rope_scaling': {'type': 'yarn'}}, {'rope_method': 4, 'factor': 1.0}),
+    ('yarn, a factor that is not the ratio', {'rope_scaling': dict(YARN, factor=3.5)},
+     {'rope_method': 4, 'factor': 3.5, 'train_ctx': 64}),
+    ('yarn, attention_factor', {'rope_scaling': dict(YARN, attention_factor=1.25)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'attention_factor': 1.25}),
+    ('yarn, nulls', {'rope_scaling': dict(YARN, attention_factor=None, beta_fast=None, beta_slow=None, mscale=None,
+                                          mscale_all_dim=None)}, {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, betas', {'rope_scaling': dict(YARN, beta_fast=16, beta_slow=2.5)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'beta_fast': 16.0, 'beta_slow': 2.5}),
+    ('yarn, betas of 0 are not said', {'rope_scaling': dict(YARN, beta_fast=0, beta_slow=0.0)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, DeepSeek', {'rope_scaling': dict(YARN, mscale=1.0, mscale_all_dim=0.707)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'mscale': 1.0, 'mscale_all_dim': 0.707}),
+    ('yarn, mscale alone means nothing', {'rope_scaling': dict(YARN, mscale=0.707)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, mscale with an mscale_all_dim of 0', {'rope_scaling': dict(YARN, mscale=0.707, mscale_all_dim=0)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('yarn, not truncated', {'rope_scaling': dict(YARN, truncate=False)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'truncate': 0}),
+    ('yarn, truncate null is false', {'rope_scaling': dict(YARN, truncate=None)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'truncate': 0}),
+    ('yarn in rope_parameters', {'rope_theta': ..., 'rope_parameters': dict(YARN, rope_theta=1e6, truncate=True)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'theta': 1e6}),
+    ('llama3', {'rope_scaling': LLAMA3},
+     {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
+    ('llama3, original missing', {'rope_scaling': changed(LLAMA3, **{ORIGINAL: ...})},
+     {'rope_method': 5, 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
+    ('llama3 has no attention factor', {'rope_scaling': dict(LLAMA3, attention_factor=2.0)},
+     {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
+    ('longrope', {'rope_scaling': LONG}, {'rope_method': 6, 'factor': 4.0, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
+                                          'long': [1.0, 4.0, 16.0]}),
+    ('longrope, factor, attention_factor', {'rope_scaling': dict(LONG, factor=8, attention_factor=1.19)},
+     {'rope_method': 6, 'factor': 8.0, 'attention_factor': 1.19, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
+      'long': [1.0, 4.0, 16.0]}),
+    ('longrope, original beside, as Phi-3', {ORIGINAL: 128, 'rope_scaling': changed(LONG, **{ORIGINAL: ...})},
+     {'rope_method': 6, 'factor': 2.0, 'train_ctx': 128, 'short': [1.0, 1.5, 2.0], 'long': [1.0, 4.0, 16.0]}),
+    ('unscaled positions, ours', {'rope_scaling': dict(LONG, long_factor=LONG['short_factor'], unscaled_positions=0)},
+     {'rope_method': 6, 'factor': 4.0, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0], 'long': [1.0, 1.5, 2.0]}),
+    ('partial_rotary_factor of 1', {'partial_rotary_factor': 1.0, 'rope_parameters': {'partial_rotary_factor': 1}}, {}),
+]
+
+# Whole configs of the families, and the fields that they mean: `head_dim` is what turns of a head.
+LISTS = {'short_factor': [1.0, 1.1, 1.2], 'long_factor': [1.0, 3.0, 9.0]}
+PHI = {'model_type': 'phi3', 'architectures': ['Phi3ForCausalLM'], 'hidden_size': 24, 'num_attention_heads': 4,
+       'max_position_embeddings': 256, ORIGINAL: 64, 'rope_theta': 10000.0}
+IS_LONG = {'rope_method': 6, 'factor': 4.0, 'train_ctx': 64, 'head_dim': 6, 'short': LISTS['short_factor'],
+           'long': LISTS['long_factor']}
+
+
+def family(model_type, architecture, **changes):
+    return changed({'model_type': model_type, 'architectures': [architecture], 'hidden_size': 64,
+                    'num_attention_heads': 4, 'max_position_embeddings': 256}, **changes)
+
+
+def phi(block, **changes):
+    return changed(PHI, rope_scaling=block, **changes)
+
+
+FAMILIES = [
+    ('llama, all defaults', family('llama', 'LlamaForCausalLM', max_position_embeddings=...),
+     {'train_ctx': 2048, 'head_dim': 16}),
+    ('mistral', family('mistral', 'MistralForCausalLM', max_position_embeddings=..., head_dim=32),
+     {'train_ctx': 131072, 'head_dim': 32}),
+    ('qwen2', family('qwen2', 'Qwen2ForCausalLM', max_position_embeddings=..., rope_theta=1e6),
+     {'train_ctx': 32768, 'head_dim': 16, 'theta': 1e6}),
+    ('qwen2, as its card says', family('qwen2', 'Qwen2ForCausalLM', max_position_embeddings=32768, rope_scaling={
+        'factor': 4.0, ORIGINAL: 32768, 'type': 'yarn'}),
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 32768, 'head_dim': 16}),
+    ('qwen2, the newest layout', family('qwen2', 'Qwen2ForCausalLM', dtype='bfloat16', rope_parameters={
+        'rope_theta': 1e6, 'rope_type': 'default'}, layer_types=['full_attention']), {'theta': 1e6, 'head_dim': 16}),
+    ('qwen3 without head_dim', family('qwen3', 'Qwen3ForCausalLM'), {'head_dim': 128}),
+    ('qwen3', family('qwen3', 'Qwen3ForCausalLM', head_dim=32, max_position_embeddings=...),
+     {'head_dim': 32, 'train_ctx': 32768}),
+    ('smollm3', family('smollm3', 'SmolLM3ForCausalLM', max_position_embeddings=...),
+     {'head_dim': 16, 'theta': 2e6, 'train_ctx': 32768}),
+    ('smollm3 with a theta', family('smollm3', 'SmolLM3ForCausalLM', rope_theta=5e6), {'head_dim': 16, 'theta': 5e6}),
+    ('phi3', phi(None), {'head_dim': 6}),
+    ('phi3, longrope', phi(dict(LISTS, type='longrope')), IS_LONG),
+    ('phi3, su', phi(dict(LISTS, type='su')), IS_LONG),
+    ('phi3, yarn is longrope', phi(dict(LISTS, rope_type='yarn')), IS_LONG),
+    ('phi3, mscales are not used', phi(dict(LISTS, type='longrope', short_mscale=1.1, long_mscale=1.2)), IS_LONG),
+    ('phi3, a factor', phi(dict(LISTS, type='longrope', factor=8)), dict(IS_LONG, factor=8.0)),
+    ('phi3, attention_factor', phi(dict(LISTS, type='longrope', attention_factor=1.25)),
+     dict(IS_LONG, attention_factor=1.25)),
+    ('phi3, the original of the block is not read', phi(dict(LISTS, type='longrope', **{ORIGINAL: 32}), **{
+        ORIGINAL: ..., 'max_position_embeddings': 8192}), dict(IS_LONG, factor=2.0, train_ctx=4096)),
+    ('phi3, part of a head', phi(dict(LISTS, type='longrope'), head_dim=8, partial_rotary_factor=0.75), IS_LONG),
+    ('phi3, part of a head inside', phi(dict(LISTS, type='longrope', partial_rotary_factor=0.8), head_dim=8), IS_LONG),
+    ('phi3, all defaults', phi({}, max_position_embeddings=..., **{ORIGINAL: ...}), {'head_dim': 6, 'train_ctx': 4096}),
+]
+
+# Changes of a Llama's config (24 wide, 4 heads, 256 positions), and the key that is refused.
+REFUSED = [
+    ('layer-specific rope', {'rope_parameters': {'full_attention': {'rope_type': 'default'}}}, 'rope_parameters'),
+    ('rope block of another kind', {'rope_scaling': 'linear'}, 'rope_scaling'),
+    ('rope block a list', {'rope_scaling': [1]}, 'rope_scaling'),
+    ('partial rotary', {'partial_rotary_factor': 0.5}, 'partial_rotary_factor'),
+    ('partial rotary inside', {'rope_parameters': {'partial_rotary_factor': 0.25}},
+     'rope_parameters.partial_rotary_factor'),
+    ('unknown rope_type', {'rope_scaling': {'rope_type': 'su', 'factor': 4.0}}, 'rope_scaling.rope_type'),
+    ('unknown type', {'rope_scaling': {'type': 'xpos'}}, 'rope_scaling.type'),
+    ('null rope_type', {'rope_scaling': {'rope_type': None, 'type': 'linear', 'factor': 2}}, 'rope_scaling.rope_type'),
+    ('linear without factor', {'rope_scaling': {'type': 'linear'}}, 'rope_scaling.factor'),
+    ('linear factor null', {'rope_scaling': {'type': 'linear', 'factor': None}}, 'rope_scaling.factor'),
+    ('dynamic without factor', {'rope_scaling': {'type': 'dynamic'}}, 'rope_scaling.factor'),
+    ('llama3 without factor', {'rope_scaling': changed(LLAMA3, factor=...)}, 'rope_scaling.factor'),
+    ('llama3 without low', {'rope_scaling': changed(LLAMA3, low_freq_factor=...)}, 'low_freq_factor'),
+    ('llama3 without high', {'rope_scaling': changed(LLAMA3, high_freq_factor=...)}, 'high_freq_factor'),
+    ('llama3 high not above low', {'rope_scaling': dict(LLAMA3, high_freq_factor=1.0)}, 'high_freq_factor'),
+    ('factor 0', {'rope_scaling': dict(YARN, factor=0)}, 'rope_scaling.factor'),
+    ('attention_factor 0', {'rope_scaling': dict(YARN, attention_factor=0)}, 'attention_factor'),
+    ('betas the wrong way', {'rope_scaling': dict(YARN, beta_fast=1, beta_slow=32)}, 'beta_fast'),
+    ('negative mscale', {'rope_scaling': dict(YARN, mscale=-1.0, mscale_all_dim=1.0)}, 'mscale'),
+    ('truncate of another kind', {'rope_scaling': dict(YARN, truncate='no')}, 'truncate'),
+    ('original null', {'rope_scaling': {**YARN, ORIGINAL: None}}, ORIGINAL),
+    ('original null beside', {ORIGINAL: None, 'rope_scaling': YARN}, ORIGINAL),
+    ('original 0', {'rope_scaling': {**YARN, ORIGINAL: 0}}, ORIGINAL),
+    ('longrope, original 1', {'rope_scaling': {**LONG, ORIGINAL: 1}}, ORIGINAL),
+    ('longrope, original 1 beside', {ORIGINAL: 1, 'rope_scaling': LONG}, ORIGINAL),
+    ('longrope of one position', {'max_position_embeddings': 1, 'rope_scaling': changed(LONG, **{ORIGINAL: ...})},
+     'max_position_embeddings'),
+    ('original a fraction', {'rope_scaling': {**YARN, ORIGINAL: 64.5}}, ORIGINAL),
+    ('longrope list too short', {'rope_scaling': dict(LONG, short_factor=[1.0, 1.0])}, 'short_factor'),
+    ('longrope list missing', {'rope_scaling': changed(LONG, long_factor=...)}, 'long_factor'),
+    ('longrope list of another kind', {'rope_scaling': dict(LONG, long_factor=[1.0, 'x', 1.0])}, 'long_factor'),
+    ('longrope list with 0', {'rope_scaling': dict(LONG, long_factor=[1.0, 0, 1.0])}, 'long_factor'),
+    ('unscaled positions of another kind', {'rope_scaling': dict(LONG, unscaled_positions=True)}, 'unscaled_positions'),
+    ('unscaled positions below 0', {'rope_scaling': dict(LONG, unscaled_positions=-1)}, 'unscaled_positions'),
+    ('unscaled positions and two lists', {'rope_scaling': dict(LONG, unscaled_positions=4)}, 'unscaled_positions'),
+    ('rope_theta 1', {'rope_theta': 1.0}, 'rope_theta'), ('rope_theta null', {'rope_theta': None}, 'rope_theta'),
+    ('head_dim', {'head_dim': 7}, 'head_dim'),
+]
+
+# Those of Phi3, of a whole config, likewise.
+PHI_REFUSED = [
+    ('phi3, linear', phi({'type': 'linear', 'factor': 2.0}), 'rope_scaling.type'),
+    ('phi3, no lists', phi({'type': 'longrope'}), 'rope_scaling.short_factor'),
+    ('phi3, lists for whole heads', phi(dict(LISTS, type='longrope'), partial_rotary_factor=0.67), 'short_factor'),
+    ('phi3, an odd part', phi(dict(LISTS, type='longrope'), partial_rotary_factor=0.5), 'partial_rotary_factor'),
+    ('phi3, no part', phi(dict(LISTS, type='longrope'), partial_rotary_factor=0), 'partial_rotary_factor'),
+    ('phi3, more than all', phi(dict(LISTS, type='longrope'), partial_rotary_factor=1.5), 'partial_rotary_factor'),
+    ('phi3, original null', phi(dict(LISTS, type='longrope'), **{ORIGINAL: None}), ORIGINAL),
+]

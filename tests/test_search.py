@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""--search: what it finds is a list that longrope takes, never worse on its own windows than what it began with, the
+same for the same seed and any number of threads, and there when Ctrl-C ends it."""
+
+import json
+import math
+import os
+import re
+import signal
+
+from common import check, close, good, in_work, main, one_line, random_ids, run, skip, table, tiny_model, write, \
+    write_tokenizer
+from test_interrupts import ended, started, wait_until
+
+LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
+N, L = 48, 16
+
+
+def files(name='searched'):
+    """A model of 8 pairs and a text of some 1,500 tokens."""
+    vocab_size = write_tokenizer(in_work(name + '.tokenizer.bin'), LETTERS)
+    model = tiny_model(name + '.bin', n_layers=1, head_dim=16, n_heads=2, n_kv_heads=1, train_ctx=L, seq_len=L,
+                       vocab_size=vocab_size)
+    words = ['abc', 'the', 'dog', 'a', 'zebra', 'of', 'x']
+    text = ' '.join(words[i % 7] for i in random_ids(500, 1000, 4))
+    return model, write(in_work(name + '.txt'), text)
+
+
+def block_of(out):
+    return json.loads([line for line in out.splitlines() if not line.startswith('#')][0])
+
+
+def said(out):
+    """{what: nll} of the # lines, as `searched yarn`, `judged found`."""
+    return {m[1]: float(m[2]) for m in re.finditer(r'^# ((?:searched|judged) \S+)\s+nll (\S+) ', out, re.M)}
+
+
+def search(*arguments, **options):
+    model, text = files()
+    return good(model, '--search', text, '-n', N, '--search-windows', 3, '--reads', 150, *arguments, **options).out
+
+
+def test_what_is_found():
+    for more in ([], ['--search-attention'], ['--search-attention', '--search-unscaled', '--minimize', 'all'],
+                 ['--minimize', 'half', '--population', 4, '-s', 5]):
+        out, what = search(*more), ' '.join(map(str, more))
+        block, nll = block_of(out), said(out)
+        lists = block['short_factor'], block['long_factor']
+        check(block['rope_type'] == 'longrope' and lists[0] == lists[1] and len(lists[0]) == 8, 'a block: ' + what, out)
+        check(all(1 <= a <= b <= 2 * N / L for a, b in zip(lists[0], lists[0][1:])), 'no divisor falls: ' + what, lists)
+        check((block['factor'], block['original_max_position_embeddings']) == (N / L, L), 'factor and length: ' + what)
+        own = [value for key, value in nll.items() if key.startswith('searched ') and key != 'searched found']
+        check(len(own) == 1 and nll['searched found'] < own[0], 'better than it began: ' + what, nll)
+        check({'judged yarn', 'judged found'} <= set(nll), 'judged: ' + what, out)
+        check(block.get('unscaled_positions', 0) in [0] + [2 ** k for k in range(9)] and
+              ('unscaled_positions' not in block or '--search-unscaled' in more), 'unscaled positions: ' + what, block)
+        read = int(re.search(r'^# read\t(\d+) windows', out, re.M)[1])
+        check(0 < read <= 150, 'the budget: ' + what, read)
+        if '--search-attention' not in more:
+            seeds = [1, 0.1 * math.log(N / L) + 1]
+            check(min(abs(block['attention_factor'] - a) for a in seeds) < 1e-12, 'a method\'s attention factor', block)
+
+
+def test_windows():
+    """Its numbers are those of --ppl with the methods' own names, on windows that were cut out by hand."""
+    model, text = files()
+    out = search('-s', 3)
+    nll = said(out)
+    path = write(in_work('block.json'), out)
+    # Every token of this text is one letter behind a space that is put in front of all.
+    spelled = ' ' + open(text).read()
+    ids = [259 + LETTERS.index(c) for c in spelled]
+    given, last = N - 1, 5
+    windows = [[1] + ids[int((len(ids) - given) * i / last):][:given] for i in range(6)]
+    for kind, places in (('searched', windows[0::2]), ('judged', windows[1::2])):
+        for name, arguments in (('yarn', ['--rope', 'yarn']), ('found', ['--rope-config', path]),
+                                ('ntk', ['--rope', 'ntk']), ('linear', ['--rope', 'linear'])):
+            total = []
+            for window in places:
+                listed = write(in_work('ids.txt'), ' '.join(map(str, window)))
+                rows = table(good(model, '--ppl', listed, '--ids', '--per-token', '-n', N, *arguments).out)[2]
+                total += [float(row['nll']) for row in rows if int(row['position']) >= L]
+            mean = sum(total) / len(total)
+            if '%s %s' % (kind, name) in nll:
+                close([nll['%s %s' % (kind, name)]], [mean], 2e-6, '%s %s' % (kind, name))
+            if kind == 'searched':
+                check(nll['searched found'] <= mean + 2e-6, 'not worse than ' + name, (nll, mean))
+    check(set(nll) & {'searched yarn', 'searched ntk', 'searched linear', 'searched none'}, 'what it began with', nll)
+
+
+def test_same():
+    first = search('-s', 7, '--search-attention', '--search-unscaled')
+    check(first == search('-s', 7, '--search-attention', '--search-unscaled'), 'the same seed')
+    check(first != search('-s', 8, '--search-attention', '--search-unscaled'), 'another seed')
+    for threads in 2, 3:
+        check(first == search('-s', 7, '--search-attention', '--search-unscaled', '--threads', threads),
+              '%d threads' % threads)
+
+
+def test_back():
+    """What was found runs as it was measured, and can be where another search begins."""
+    model, text = files()
+    out = search('--search-attention', '--search-unscaled')
+    path = write(in_work('found.json'), out)
+    json_of = good(model, '--rope-json', '--rope-config', path).out
+    check(json_of.splitlines()[-1] == out.splitlines()[-1], '--rope-json of what was found', json_of)
+    again = search('--search-attention', '--search-unscaled', '--rope-config', path, '--reads', 60)
+    check(said(again)['searched found'] <= said(out)['searched found'] + 1e-12, 'a search goes on', said(again))
+    check('searched longrope' in said(again), 'it begins with --rope\'s own', said(again))
+
+
+def test_interrupted():
+    if not os.path.exists('/proc/self/status'):
+        return skip('Ctrl-C in a search (no /proc says where a program stands)')
+    model, text = files('long')
+    longer = write(in_work('longer.txt'), open(text).read() * 40)
+    process = started(model, '--search', longer, '-n', 2000, '--search-windows', 4, '--reads', 1000000)
+    wait_until(process, 'caught')
+    signal.sigtimedwait([], 1.5)
+    process.send_signal(signal.SIGINT)
+    result = ended(process)
+    if result.raw:
+        check(result.status == 130 and block_of(result.out)['rope_type'] == 'longrope' and
+              'judged found' not in result.out, 'Ctrl-C gives the best so far', result)
+    else:  # a slow machine: not one candidate was read
+        check(result.status == 130 and 'interrupted before' in result.err, 'Ctrl-C before there was anything', result)
+    result = good(model, '--search', longer, '-n', 2000, '--search-windows', 2, '--seconds', 0.5, timeout=600)
+    check(block_of(result.out), '--seconds ends it', result)
+
+
+def test_refused():
+    model, text = files()
+    base = [model, '--search', text]
+    one_line(run(*base, '-n', L), 1, 'nothing to search', 'more positions', 'trained context of 16')
+    one_line(run(*base, '-n', 200, '--search-windows', 9), 1, 'too short a text', 'fewer than 9 windows of 200')
+    one_line(run(*base, '-n', N, '--population', 3), 2, 'population of 3', '--population')
+    one_line(run(*base, '-n', N, '--minimize', 'most'), 2, 'a part of another name', 'past, half, all')
+    one_line(run(*base, '-n', N, '--reads', 0), 2, 'no budget', '--reads')
+    one_line(run(model, '--reads', 3), 2, 'a budget without a search', '--search')
+    one_line(run(*base, '--passkey'), 2, 'two jobs', '--search')
+    one_line(run(*base, '-n', N, '--rope', 'yarn,ntk'), 2, 'two methods', '--rope')
+    one_line(run(model, '--search', in_work('absent'), '-n', N), 1, 'no text', 'absent')
+
+
+if __name__ == '__main__':
+    main(globals())
