@@ -348,7 +348,7 @@ def test_hostile():
     for field, value in (('version', 5), ('weight_type', 99), ('dim', 0), ('n_layers', 1 << 31), ('head_dim', 7),
                          ('n_kv_heads', 3), ('vocab_size', 1 << 25), ('theta', 0.5), ('theta', float('nan')),
                          ('norm_eps', float('inf')), ('n_eos', 9), ('rope_method', 7), ('encoding', 3),
-                         ('longrope_kept', 4), ('rotary_dim', 9), ('n_longrope', 3), ('bos_id', 50)):
+                         ('unscaled_positions', 4), ('rotary_dim', 9), ('n_longrope', 3), ('bos_id', 50)):
         bad = dict(c, **{field: value})
         with_header(in_work('bad.bin'), model, dict(bad, n_longrope=0))
         if field == 'n_longrope':

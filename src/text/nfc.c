@@ -7,15 +7,8 @@
 #include "unicode.h"
 
 // Korean syllables: 19 leading consonants, 21 vowels, 27 trailing consonants or none.
-enum {
-    SYLLABLES = 0xAC00,
-    LEADS = 0x1100,
-    VOWELS = 0x1161,
-    TRAILS = 0x11A7,
-    N_LEADS = 19,
-    N_VOWELS = 21,
-    N_TRAILS = 28
-};
+enum { SYLLABLES = 0xAC00, LEADS = 0x1100, VOWELS = 0x1161, TRAILS = 0x11A7 };
+enum { N_LEADS = 19, N_VOWELS = 21, N_TRAILS = 28 };
 
 enum { FIRST_MARK = 0x300 };  // all characters below it stay as they are, and nothing before them joins them
 
