@@ -67,13 +67,19 @@ def opened_model(path, out, kept):
 
 def widen_all(path, out):
     try:
-        done = subprocess.run([RUN, os.path.abspath(path), '--quantize', 'f16', out], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        run = subprocess.Popen([RUN, os.path.abspath(path), '--quantize', 'f16', out], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     except OSError as error:
         raise Problem(path, 'has weights that only ./run can widen to float16 (%s: %s; expected it to be built: make)'
                       % (RUN, error.strerror))
-    if done.returncode:
-        lines = done.stderr.decode('utf-8', 'replace').splitlines() or ['status %d' % done.returncode]
+    try:
+        said = run.communicate()[1]
+    except BaseException:  # an interrupt: run takes away what it has begun
+        run.terminate()
+        run.communicate()
+        raise
+    if run.returncode:
+        lines = said.decode('utf-8', 'replace').splitlines() or ['status %d' % run.returncode]
         raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1])
 
 

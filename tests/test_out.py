@@ -5,9 +5,11 @@ own converters do; then it is brought in again, and must score the same. Tokeniz
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 import reference
 from common import (BLOCK_MODELS, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main, perplexity,
@@ -365,6 +367,21 @@ def test_hostile():
         refused('a table with %d' % byte, 'bad.bin', write(in_work('bad.bin'), data[:at] + bytes([byte]) +
                                                            data[at + 1:]), out)
     refused('cut inside the tables', 'cut short', write(in_work('bad.bin'), data[:260]), out)
+
+
+def test_interrupted():
+    """Whenever it comes: nothing is left, or all is there."""
+    for i, stop in enumerate([signal.SIGTERM, signal.SIGINT] * 6):
+        place = in_work('interrupted %d' % i)
+        os.mkdir(place)
+        command = [sys.executable, os.path.join(ROOT, 'model_export.py'), os.path.join(ROOT, 'model.bin'),
+                   os.path.join(place, 'o.gguf' if i % 4 < 2 else 'o/')]
+        child = subprocess.Popen(command, stderr=subprocess.PIPE)
+        time.sleep(0.04 + 0.04 * i)
+        child.send_signal(stop)
+        said, status, names = child.communicate()[1], child.returncode, os.listdir(place)
+        good = names in (['o.gguf'], ['o']) if status == 0 else names == [] and status in (1, 130, -stop)  # 1: while Python starts
+        check(good, 'interrupted after %d ms' % (40 + 40 * i), (status, names, said[-200:]))
 
 
 def test_without_run():
