@@ -4,31 +4,36 @@
 
 #include "product.h"
 
-// sum += register i of a group of weights times group `at` of the vectors, lane by lane.
-ALWAYS_INLINE vf add_products(vf sum, WeightType type, const uint8_t *weights, const Vectors *v, int64_t at, int i,
-                              vf scale) {
-    vi correction = (vi)load(v->corrections + (at * GROUP_VECS + i) * LANES);
-    vb x = load_bytes(v->values + (at * GROUP_VECS + i) * 4 * LANES);
-    return sum + to_float(dot4(correction, load_weights(type, weights, i), x)) * scale;
+// The products of n registers of a group of weights from `first` on with group `at` of the vectors, begun with `start`.
+ALWAYS_INLINE vi dot_registers(WeightType type, vi start, const uint8_t *weights, const Vectors *v, int64_t at,
+                               int first, int n) {
+    const int8_t *x = v->values + (at * group_vecs(type) + first) * 4 * LANES;
+    UNROLLED (i, n) start = dot(dot_of(type), start, load_weights(type, weights, first + i), load_bytes(x + 4 * LANES * i));
+    return whole_sums(dot_of(type), start);
 }
 
 // Two groups at a time, so that their sums do not wait for one another.
 static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
-    const int64_t groups = v->groups, first = t * groups;
+    const int64_t groups = v->groups, first = t * row_of_scales(v);
     vf sum[2] = {{0}};
     for (int64_t g = 0; g < groups; g += 2)
         UNROLLED (h, 2) {
             if (g + h == groups) break;
             const uint8_t *group = weights + (g + h) * Q8_GROUP;
             vf scale = splat(float_at(scales + 4 * (g + h)) * v->scales[first + g + h]);
+            vi start = {INT8_OFFSET ? v->corrections[first + g + h] : 0};
             prefetch_ahead(group);
-            UNROLLED (i, GROUP_VECS) sum[h] = add_products(sum[h], WEIGHT_Q8, group, v, first + g + h, i, scale);
+            vi dots = dot_registers(WEIGHT_Q8, start, group, v, t * groups + g + h, 0, group_vecs(WEIGHT_Q8));
+            sum[h] += to_float(dots) * scale;
         }
     return sum_lanes(sum[0] + sum[1]);
 }
 
-enum { PACKS = LANES / 2 };  // a pack of q4 has two scales, so that those of PACKS packs fill a register
+enum {
+    PACKS = LANES / 2,                   // a pack of q4 has two scales, so that those of PACKS packs fill a register
+    SCALED_PARTS = LANES == 16 ? 1 : 2,  // of a pack, which have scales of their own
+};
 
 // The scales of n packs, at most PACKS: what lies behind them may be the file's end.
 static inline vf q4_scales(const uint8_t *scales, int64_t n) {
@@ -40,18 +45,22 @@ static inline vf q4_scales(const uint8_t *scales, int64_t n) {
 
 static inline float q4_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
-    const int64_t packs = v->groups, first = t * packs;
+    const int64_t packs = v->groups, first = t * row_of_scales(v);
+    const int vecs = group_vecs(WEIGHT_Q4) / SCALED_PARTS;
     vf sum[2] = {{0}};
     for (int64_t p = 0; p < packs; p += PACKS) {
         const int64_t left = packs - p;
         prefetch_ahead(scales + 4 * p);
-        vf both = q4_scales(scales + 4 * p, left) * load(v->scales + 2 * (first + p));
+        vf both = q4_scales(scales + 4 * p, left) * load(v->scales + first + 2 * p);
+        if (Q4_OFFSET) sum[0] += to_float((vi)load(v->corrections + first + 2 * p)) * both;
         UNROLLED (k, PACKS) {
             if (k == left) break;
             const uint8_t *pack = weights + (p + k) * (Q4_PACK / 2);
             if (k % 2 == 0) prefetch_ahead(pack);
-            UNROLLED (i, GROUP_VECS)
-                sum[k % 2] = add_products(sum[k % 2], WEIGHT_Q4, pack, v, first + p + k, i, spread(both, k, i));
+            UNROLLED (i, SCALED_PARTS) {
+                vi dots = dot_registers(WEIGHT_Q4, (vi){0}, pack, v, t * packs + p + k, i * vecs, vecs);
+                sum[k % 2] += to_float(dots) * spread(both, k, i);
+            }
         }
     }
     return sum_lanes(sum[0] + sum[1]);
