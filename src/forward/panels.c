@@ -11,9 +11,9 @@
 // or when the row has no more, the first bytes of the next 64 rows. Rows lie row_bytes apart.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
     const int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
-    const uintptr_t first = (uintptr_t)m->data + offset;
+    const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
     for (int64_t r = 0; r < PANEL_ROWS; r++)
-        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(first + r * row_bytes + i));
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
 }
 
 enum { BLOCK_GROUPS = 4 };  // groups of 64 columns in an int8 panel: 16 KB, or 32 KB as int16

@@ -18,13 +18,13 @@
 typedef struct {
     const MappedFile *file;
     const Header *header;
-    size_t offset;
-    bool overflow;  // the offset does not fit in size_t
+    uint64_t offset;
+    bool overflow;  // the offset does not fit in 64 bits
 } Cursor;
 
 // What comes next: in version 3 it begins at a multiple of 64 bytes.
-static const void *take(Cursor *c, size_t count, size_t item_bytes) {
-    size_t alignment = c->header->config.version == 3 ? 64 : 1, size = c->file->size, here, bytes;
+static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
+    uint64_t alignment = c->header->config.version == 3 ? 64 : 1, size = c->file->size, here, bytes;
     c->overflow |= !add_size(c->offset, alignment - 1, &here);
     here = here / alignment * alignment;
     c->overflow |= !mul_size(count, item_bytes, &bytes) || !add_size(here, bytes, &c->offset);
@@ -33,7 +33,7 @@ static const void *take(Cursor *c, size_t count, size_t item_bytes) {
 
 // The values, then the scales of types that have them. No header's rows * cols is above 2^44.
 static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
-    static const size_t bytes[N_WEIGHT_TYPES] = {4, 2, 2, 1, Q4_PACK / 2};
+    static const uint64_t bytes[N_WEIGHT_TYPES] = {4, 2, 2, 1, Q4_PACK / 2};
     const ModelConfig *k = &c->header->config;
     int64_t size = c->header->group_size, values = rows * cols, scales = 0;
     Matrix m = {.type = k->weight_type, .rows = rows, .cols = cols, .group_size = size};
@@ -108,8 +108,8 @@ static bool read_model(Model *m, Error *err) {
         take_tensors(&c, m);
         if (c.overflow) return fail(err, "impossible header: the tensors' sizes overflow");
         if (c.offset != m->file.size)
-            return fail(err, "%s (%zu bytes found, %zu expected from the header)",
-                        c.offset > m->file.size ? "truncated" : "too long", m->file.size, c.offset);
+            return fail(err, "%s (%zu bytes found, %llu expected from the header)",
+                        c.offset > m->file.size ? "truncated" : "too long", m->file.size, (unsigned long long)c.offset);
         if (pass == 0) m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
         if (!m->layers) return false;
     }
