@@ -47,7 +47,7 @@ typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
 typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef float float_mem __attribute__((aligned(1), may_alias));
 typedef uint8_t vb_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+typedef int16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef int8_t vp_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef int8_t vq_mem __attribute__((vector_size(LANES), aligned(1), may_alias));
 
@@ -121,7 +121,7 @@ static inline void pause_briefly(void) {
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
 
-static inline vf load_bf16(const void *p) { return (vf)(__builtin_convertvector(*(const vh_mem *)p, vu) << 16); }
+static inline vf load_bf16(const void *p) { return (vf)((vu)__builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
 
 static inline vf load_i8(const void *p) {
 #if defined SIMD_AVX512
@@ -139,11 +139,10 @@ static inline vf load_f16(const void *p) {
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 #else
-    // The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are
-    // apart.
-    vu h = __builtin_convertvector(*(const vh_mem *)p, vu), rest = (h & 0x7fff) << 13;
-    vu bits = (vu)select_vf((vi)(rest >= 0x0f800000), (vf)(rest | 0x7f800000), (vf)rest * 0x1p112f);
-    return (vf)((h & 0x8000) << 16 | bits);
+    // The sign goes up with the exponent, which is moved by multiplying with a power of two: that gets subnormals right.
+    // Infinity and NaN have the largest exponent in both.
+    vu bits = (vu)__builtin_convertvector(*(const vh_mem *)p, vi) << 13 & 0x8fffe000, top = bits & 0x0f800000;
+    return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));
 #endif
 }
 
@@ -291,7 +290,18 @@ static inline vb splat_lane(const void *p) {
 }
 
 // Twice LANES int8 as int16.
-static inline vb load_pairs(const void *p) { return (vb)__builtin_convertvector(*(const vp_mem *)p, vs); }
+static inline vb load_pairs(const void *p) {
+#if defined SIMD_AVX512
+    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256(p));
+#elif defined SIMD_AVX2
+    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128(p));
+#elif defined __SSE2__
+    __m128i bytes = _mm_loadl_epi64(p);
+    return (vb)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+#else
+    return (vb)__builtin_convertvector(*(const vp_mem *)p, vs);
+#endif
+}
 
 // Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15,
 // or as pairs -8 to 7.
