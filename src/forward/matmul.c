@@ -39,24 +39,24 @@ struct Workspace {
     uint8_t *panels;      // (n_threads, PANEL_BYTES)
 };
 
-static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols) {
-    const int64_t groups = groups_of(cols), row = 2 * groups + LANES;
+static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int corrections) {
+    const int64_t groups = n * groups_of(cols);
     return (Vectors){
-        .values = arena_take(arena, n * groups, Q8_GROUP * (Q8_DOT == PAIRS ? 2 : 1)),
-        .scales = arena_take(arena, n * row, sizeof(float)),
-        .corrections = arena_take(arena, n * row, sizeof(int32_t)),
+        .values = arena_take(arena, groups, Q8_GROUP * (Q8_DOT == PAIRS ? 2 : 1)),
+        .scales = arena_take(arena, 2 * groups + LANES, sizeof(float)),  // LANES at a time are loaded
+        .corrections = arena_take(arena, corrections * groups, sizeof(int32_t)),
         .normed = arena_take(arena, n * cols, sizeof(float)),
     };
 }
 
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads) {
     Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = max_n};
-    w.of_team = lay_out_vectors(arena, max_n, max_cols);
+    w.of_team = lay_out_vectors(arena, max_n, max_cols, 2);
     w.sums = arena_take(arena, 2 * n_threads * max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols);
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, STARTS);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
@@ -67,27 +67,22 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
 static void round_vector(const float *x, int offset, Vectors *v, int64_t t) {
     const bool in_place = v->n <= VECTORS_IN_PLACE;
     const int n_scales = v->scales_per_group;
-    const int64_t row = row_of_scales(v);
     for (int64_t g = 0; g < v->groups; g++) {
-        int64_t left = v->cols - g * Q8_GROUP, n = left < Q8_GROUP ? left : Q8_GROUP;
-        int8_t values[Q8_GROUP] = {0};
+        int64_t left = v->cols - g * Q8_GROUP, n = left < Q8_GROUP ? left : Q8_GROUP, at = t * v->groups + g;
+        int8_t values[Q8_GROUP] = {0}, *out = v->values + at * Q8_GROUP * v->value_bytes;
         float scale = f32_to_i8(values, x + g * Q8_GROUP, n);
         if (!in_place) v->scales[g * v->n + t] = scale;
+        else memset(v->corrections + at * STARTS, 0, STARTS * sizeof *v->corrections);
         for (int64_t i = 0; i < n_scales; i++) {
-            int64_t of_scale = Q8_GROUP / n_scales, at = g * n_scales + i;
-            int32_t sum = 0;
-            for (int64_t j = i * of_scale; offset && j < (i + 1) * of_scale; j++) sum += values[j];
-            v->corrections[in_place ? t * row + at : at * v->n + t] = -offset * sum;
-            if (in_place) v->scales[t * row + at] = scale;
+            const int64_t columns = Q8_GROUP / n_scales;
+            int32_t sum = offset ? sum_i8(values + i * columns, columns) : 0;
+            v->corrections[in_place ? at * STARTS + i * (STARTS / 2) : (g * n_scales + i) * v->n + t] = -offset * sum;
+            if (in_place) v->scales[at * n_scales + i] = scale;
         }
-        int8_t *out = v->values + (t * v->groups + g) * Q8_GROUP * v->value_bytes;
         if (v->value_bytes == 1) memcpy(out, values, sizeof values);
         else
             for (int64_t i = 0; i < Q8_GROUP; i += 2 * LANES) store(out + 2 * i, (vf)load_pairs(values + i));
     }
-    if (!in_place) return;
-    memset(v->scales + (t + 1) * row - LANES, 0, LANES * sizeof *v->scales);
-    memset(v->corrections + (t + 1) * row - LANES, 0, LANES * sizeof *v->corrections);
 }
 
 static void prepare_vector(const Input *input, const Way *way, Vectors *v, int64_t t) {

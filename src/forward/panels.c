@@ -13,7 +13,8 @@ static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int6
     const int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
     const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
     for (int64_t r = 0; r < PANEL_ROWS; r++)
-        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
 }
 
 enum { BLOCK_GROUPS = 4 };  // groups of 64 columns in an int8 panel: 16 KB, or 32 KB as int16
@@ -56,7 +57,8 @@ ALWAYS_INLINE void unpack_int8(WeightType type, const Matrix *m, int64_t row, in
 // constant m and type, so that `sum` is registers.
 ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t, const Int8Panel *panel, float *sums) {
     const Dot how = dot_of(type);
-    const int per_group = Q8_GROUP / columns_per_scale(type), stretch_bytes = columns_per_scale(type) * value_bytes(type);
+    const int columns = columns_per_scale(type), per_group = Q8_GROUP / columns,
+              stretch_bytes = columns * value_bytes(type);
     const int64_t group_bytes = Q8_GROUP * value_bytes(type), x_stride = v->groups * group_bytes;
     const int64_t first = panel->first_group;
     for (int64_t s = 0; s < panel->n_groups * per_group; s++) {  // stretches of columns that share a scale
@@ -66,8 +68,11 @@ ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t
         const bool is_first = first == 0 && s == 0;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
             vi sum[TILE_ROWS][TILE_VECS];
-            UNROLLED (i, m)
-                UNROLLED (j, TILE_VECS) sum[i][j] = how == BYTES ? (vi){0} + corrections[i] : (vi){0};
+            UNROLLED (i, m) {
+                vi start = {0};
+                if (how == BYTES) start += corrections[i];
+                UNROLLED (j, TILE_VECS) sum[i][j] = start;
+            }
             for (int q = 0; q < stretch_bytes / 4; q++) {
                 vb w[TILE_VECS];
                 UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q][r0 + j * LANES]);

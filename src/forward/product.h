@@ -9,6 +9,7 @@ enum {
     ROWS_IN_PLACE = 16,      // rows of one piece of work in place
     PANEL_ROWS = 64,         // rows of a panel, which is one piece of work
     PANEL_BYTES = 40 << 10,  // of a panel and what is needed to make it
+    STARTS = 16,             // what sums in place start with: a correction and 7 zeros for each of two scales
     Q4_OFFSET = Q4_DOT == PAIRS ? 0 : 8
 };
 
@@ -28,8 +29,8 @@ typedef struct {
     int value_bytes;       // 1: int8, 2: the same numbers as int16
     int8_t *values;        // (n, groups, 64)
     int scales_per_group;  // that the weights have
-    float *scales;         // in place (n, row_of_scales), all of a group equal; in panels (groups, n)
-    int32_t *corrections;  // in place (n, row_of_scales); in panels (groups, scales_per_group, n)
+    float *scales;         // in place (n, groups, scales_per_group), all equal; in panels (groups, n)
+    int32_t *corrections;  // in place (n, groups, STARTS); in panels (groups, scales_per_group, n)
     float *normed;         // (n, cols) memory for x
     void *panel;           // this thread's memory for weights
 } Vectors;
@@ -39,9 +40,6 @@ typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, con
 
 MultiplyRows multiply_float_rows, multiply_q8_rows, multiply_q4_rows;     // rows.c: up to VECTORS_IN_PLACE vectors
 MultiplyRows multiply_float_panel, multiply_q8_panel, multiply_q4_panel;  // panels.c: any number
-
-// In place a vector's scales and corrections are followed by zeros, for LANES at a time are loaded.
-static inline int64_t row_of_scales(const Vectors *v) { return v->groups * v->scales_per_group + LANES; }
 
 // Register i of a group of 64 weights, with the offset. A q8 row's last group may be shorter: what is read past its
 // end, in the file still (the scales lie behind the weights), is multiplied by zeros.

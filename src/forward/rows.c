@@ -4,28 +4,30 @@
 
 #include "product.h"
 
-// The products of n registers of a group of weights from `first` on with group `at` of the vectors, begun with `start`.
-ALWAYS_INLINE vi dot_registers(WeightType type, vi start, const uint8_t *weights, const Vectors *v, int64_t at,
-                               int first, int n) {
-    const int8_t *x = v->values + (at * group_vecs(type) + first) * 4 * LANES;
-    UNROLLED (i, n) start = dot(dot_of(type), start, load_weights(type, weights, first + i), load_bytes(x + 4 * LANES * i));
-    return whole_sums(dot_of(type), start);
+// The sum of products of one of `parts` parts of a group of weights with group `at` of the vectors.
+ALWAYS_INLINE vi dot_part(WeightType type, const uint8_t *weights, const Vectors *v, int64_t at, int part, int parts) {
+    const Dot how = dot_of(type);
+    const int n = group_vecs(type) / parts, offset = type == WEIGHT_Q4 ? Q4_OFFSET : INT8_OFFSET;
+    const int8_t *x = v->values + (at * parts + part) * n * 4 * LANES;
+    vi start = {0}, sum = {0};
+    if (offset) start = (vi)load(v->corrections + at * STARTS + part * (STARTS / 2));
+    if (how != NIBBLES) sum = start;
+    UNROLLED (i, n) sum = dot(how, sum, load_weights(type, weights, part * n + i), load_bytes(x + 4 * LANES * i));
+    return how == NIBBLES ? whole_sums(how, sum) + start : sum;
 }
 
 // Two groups at a time, so that their sums do not wait for one another.
 static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
-    const int64_t groups = v->groups, first = t * row_of_scales(v);
+    const int64_t groups = v->groups, first = t * groups;
     vf sum[2] = {{0}};
     for (int64_t g = 0; g < groups; g += 2)
         UNROLLED (h, 2) {
             if (g + h == groups) break;
             const uint8_t *group = weights + (g + h) * Q8_GROUP;
             vf scale = splat(float_at(scales + 4 * (g + h)) * v->scales[first + g + h]);
-            vi start = {INT8_OFFSET ? v->corrections[first + g + h] : 0};
             prefetch_ahead(group);
-            vi dots = dot_registers(WEIGHT_Q8, start, group, v, t * groups + g + h, 0, group_vecs(WEIGHT_Q8));
-            sum[h] += to_float(dots) * scale;
+            sum[h] += to_float(dot_part(WEIGHT_Q8, group, v, first + g + h, 0, 1)) * scale;
         }
     return sum_lanes(sum[0] + sum[1]);
 }
@@ -45,20 +47,18 @@ static inline vf q4_scales(const uint8_t *scales, int64_t n) {
 
 static inline float q4_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
-    const int64_t packs = v->groups, first = t * row_of_scales(v);
-    const int vecs = group_vecs(WEIGHT_Q4) / SCALED_PARTS;
+    const int64_t packs = v->groups, first = t * packs;
     vf sum[2] = {{0}};
     for (int64_t p = 0; p < packs; p += PACKS) {
         const int64_t left = packs - p;
         prefetch_ahead(scales + 4 * p);
-        vf both = q4_scales(scales + 4 * p, left) * load(v->scales + first + 2 * p);
-        if (Q4_OFFSET) sum[0] += to_float((vi)load(v->corrections + first + 2 * p)) * both;
+        vf both = q4_scales(scales + 4 * p, left) * load(v->scales + 2 * (first + p));
         UNROLLED (k, PACKS) {
             if (k == left) break;
             const uint8_t *pack = weights + (p + k) * (Q4_PACK / 2);
             if (k % 2 == 0) prefetch_ahead(pack);
             UNROLLED (i, SCALED_PARTS) {
-                vi dots = dot_registers(WEIGHT_Q4, (vi){0}, pack, v, t * packs + p + k, i * vecs, vecs);
+                vi dots = dot_part(WEIGHT_Q4, pack, v, first + p + k, i, SCALED_PARTS);
                 sum[k % 2] += to_float(dots) * spread(both, k, i);
             }
         }

@@ -121,7 +121,7 @@ static inline void pause_briefly(void) {
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
 
-static inline vf load_bf16(const void *p) { return (vf)((vu)__builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
+static inline vf load_bf16(const void *p) { return (vf)((vu) __builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
 
 static inline vf load_i8(const void *p) {
 #if defined SIMD_AVX512
@@ -139,9 +139,9 @@ static inline vf load_f16(const void *p) {
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 #else
-    // The sign goes up with the exponent, which is moved by multiplying with a power of two: that gets subnormals right.
-    // Infinity and NaN have the largest exponent in both.
-    vu bits = (vu)__builtin_convertvector(*(const vh_mem *)p, vi) << 13 & 0x8fffe000, top = bits & 0x0f800000;
+    // The exponent is moved by multiplying with a power of two, which gets subnormals right. Infinity and NaN have the
+    // largest one in both.
+    vu bits = (vu) __builtin_convertvector(*(const vh_mem *)p, vi) << 13 & 0x8fffe000, top = bits & 0x0f800000;
     return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));
 #endif
 }
@@ -289,6 +289,22 @@ static inline vb splat_lane(const void *p) {
     return x;
 }
 
+// The sum of n int8, a multiple of 16.
+static inline int32_t sum_i8(const int8_t *x, int64_t n) {
+#ifdef __SSE2__
+    __m128i sum = _mm_setzero_si128();  // of x + 128
+    for (int64_t i = 0; i < n; i += 16) {
+        __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const void *)(x + i)), _mm_set1_epi8(-128));
+        sum = _mm_add_epi64(sum, _mm_sad_epu8(bytes, _mm_setzero_si128()));
+    }
+    return _mm_cvtsi128_si32(_mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum))) - 128 * (int32_t)n;
+#else
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+#endif
+}
+
 // Twice LANES int8 as int16.
 static inline vb load_pairs(const void *p) {
 #if defined SIMD_AVX512
@@ -299,7 +315,7 @@ static inline vb load_pairs(const void *p) {
     __m128i bytes = _mm_loadl_epi64(p);
     return (vb)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
 #else
-    return (vb)__builtin_convertvector(*(const vp_mem *)p, vs);
+    return (vb) __builtin_convertvector(*(const vp_mem *)p, vs);
 #endif
 }
 
