@@ -118,10 +118,10 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
 // All values, some rows at a time, then all scales. Rows are written, and their errors added up, in order, so that
 // neither depends on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
-    size_t groups = groups_of(m->cols), scale_bytes = groups * sizeof(float);  // or two float16
-    size_t value_bytes = w->type == WEIGHT_Q4 ? groups * (Q4_PACK / 2) : (size_t)m->cols;
-    size_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
-    size_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
+    uint64_t groups = groups_of(m->cols), scale_bytes = groups * sizeof(float);  // or two float16
+    uint64_t value_bytes = w->type == WEIGHT_Q4 ? groups * (Q4_PACK / 2) : (uint64_t)m->cols;
+    uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
+    uint64_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
     QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[tensor_class];
     float *floats = w->failed ? NULL : alloc_array(bytes, 1, "rows to quantize", w->err);
     w->failed = !floats;
