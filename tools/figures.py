@@ -145,7 +145,6 @@ def tables(options, text, trained, near, far):
     }
     if os.path.exists(os.path.join(ROOT, SEARCHED)) and not options.quick:
         result['searched-16x'] = [[model, '--explain', '-n', str(far), '--rope-config', SEARCHED]]
-        result['searched-ppl'] = [ppl(far, ['longrope']) + ['--rope-config', SEARCHED]]
     if options.siblings:  # each with its own method
         own = {sibling: [settings_of(sibling)['method']] for sibling in options.siblings}
         result['sibling'] = [ppl(far, methods, sibling) for sibling, methods in own.items()]
