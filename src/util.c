@@ -167,6 +167,11 @@ const char *nearer_name(const char *word, const char *known, const char *best) {
     return !best[0] || distance < edit_distance(word, best) ? known : best;
 }
 
+bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected) {
+    return fail(err, "%s '%.100s' (%s%s%s%s)", what, word, nearest[0] ? "did you mean " : "", nearest,
+                nearest[0] ? "? " : "", expected);
+}
+
 bool map_file(const char *path, MappedFile *file, Error *err) {
     *file = (MappedFile){0};
     int fd = open(path, O_RDONLY);
@@ -213,6 +218,13 @@ char *read_file(const char *path, size_t *length, Error *err) {
     if (good) text[used] = '\0';
     else free(text);
     return good ? text : NULL;
+}
+
+uint64_t random_bits(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1du;
 }
 
 static double clock_seconds(clockid_t clock) {

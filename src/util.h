@@ -60,8 +60,15 @@ bool parse_int(const char *name, const char *text, long low, long high, int *out
 // than a third of the word's letters is none.
 const char *nearer_name(const char *word, const char *known, const char *best);
 
+// Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
+bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
+
 // The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
 char *read_file(const char *path, size_t *length, Error *err);
+
+// Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
+// seed at first, and never 0.
+uint64_t random_bits(uint64_t *state);
 
 // Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
 double now_seconds(void);
