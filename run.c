@@ -12,7 +12,6 @@
 #include "src/forward/transformer.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
-#include "src/model/quantize.h"
 #include "src/options.h"
 #include "src/rope_config.h"
 #include "src/text/chat.h"
@@ -95,8 +94,7 @@ int main(int argc, char **argv) {
 static bool read_rope_config(Program *p, Error *err) {
     const Options *o = &p->options;
     RopeFile *file = &p->rope_file;
-    file->rope = (RopeConfig){.head_dim = o->head_dim, .theta = o->rope.theta, .train_ctx = o->rope.train_ctx};
-    if (o->model_path) file->rope = p->model.rope;
+    file->rope = p->model.rope;
     file->head_dim = o->model_path ? (int)p->model.config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? p->model.config.seq_len : 0;
     if (!rope_config_open(file, o->rope_config, err)) return false;
@@ -108,41 +106,23 @@ static bool read_rope_config(Program *p, Error *err) {
     return true;
 }
 
-// The prompt of -i or -f, BOS before it.
-static int32_t *prompt_ids(Program *p, Error *err) {
-    const Options *o = &p->options;
-    size_t length = o->prompt ? strlen(o->prompt) : 0;
-    char *file = o->prompt_file ? read_file(o->prompt_file, &length, err) : NULL;
-    if (o->prompt_file && !file) return NULL;
-    int n = 0;
-    const char *prompt = file ? file : o->prompt ? o->prompt : "";
-    int32_t *ids = tokenizer_encode_prompt(p->tokenizer, prompt, length, &n, err);
-    free(file);
-    p->n_ids = (size_t)n;
-    if (ids && n == 0) {
-        fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-        free(ids);
-        return NULL;
-    }
-    return ids;
-}
-
-// The files that the job needs: the model, its tokenizer, a prompt or a text to measure.
+// The model, or what the options say in its place, and what goes with the job: its tokenizer, a prompt, a text.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    bool has_text = o->job == JOB_TEXT || (o->job == JOB_PPL && !o->ids) || o->job == JOB_TASKS ||
-                    o->job == JOB_CHECK || o->job == JOB_ATTN || o->job == JOB_SEARCH;
-    const char *measured = o->job == JOB_PPL || o->job == JOB_SEARCH ? o->text_path
-                           : o->job == JOB_CHECK                     ? o->check_path
-                                                                     : NULL;
+    const char *text = o->text_path ? o->text_path : o->check_path;
+    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
+    p->model.rope = (RopeConfig){.head_dim = o->head_dim, .truncate = true};
+    p->model.rope.theta = o->rope.theta;
+    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
     if (o->rope_config && !read_rope_config(p, err)) return false;
-    if (has_text) p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
-    if (has_text && !p->tokenizer) return false;
-    if (measured) p->ids = measured_text(measured, &p->model, p->tokenizer, &p->n_ids, err);
-    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    if (prompted) p->ids = prompt_ids(p, err);
-    return (!measured && !prompted) || p->ids;
+    if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
+        p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
+        if (!p->tokenizer) return false;
+    }
+    if (text) p->ids = measured_text(text, &p->model, p->tokenizer, &p->n_ids, err);
+    if (prompted) p->ids = prompt_ids(p->tokenizer, o->prompt, o->prompt_file, &p->n_ids, err);
+    return (!text && !prompted) || p->ids;
 }
 
 // ---- plan -----------------------------------------------------------------------------------------------------------
@@ -161,31 +141,30 @@ static bool read_methods(Program *p, Error *err) {
 // How many positions the job is about: -n, or what suits it.
 static int context_of(const Program *p) {
     const Options *o = &p->options;
-    if (o->steps > 0) return o->steps;
-    if (!o->model_path && !o->rope_config) return o->rope.train_ctx;
-    if (o->steps == 0) return p->model.config.seq_len;
-    if (o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_CHECK) return p->model.config.seq_len;
-    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return p->model.config.seq_len;
-    if (o->job == JOB_ATTN) return (int)p->n_ids;
-    size_t with_bos = p->n_ids + (p->tokenizer && tokenizer_bos(p->tokenizer) >= 0);
-    if (o->job == JOB_PPL || o->job == JOB_TASKS || o->job == JOB_SEARCH)
-        return measured_length(&p->model, p->ids ? with_bos : SIZE_MAX);
-    return o->job == JOB_BENCH ? BENCH_DEPTH : 256;
+    int seq_len = p->model.config.seq_len;
+    bool has_bos = p->tokenizer && tokenizer_bos(p->tokenizer) >= 0;
+    if (o->steps >= 0) return o->steps ? o->steps : seq_len;
+    switch (o->job) {
+    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : 256;
+    case JOB_ATTN: return (int)p->n_ids;
+    case JOB_BENCH: return BENCH_DEPTH;
+    case JOB_PPL:
+    case JOB_SEARCH: return measured_length(&p->model, p->n_ids + has_bos);
+    case JOB_TASKS: return measured_length(&p->model, SIZE_MAX);
+    default: return seq_len;
+    }
 }
 
 // Each method put together with what the model says, for p->context positions.
 static bool make_plans(Program *p, Error *err) {
     const Options *o = &p->options;
-    RopeConfig start = p->model.rope;
-    if (!o->model_path && !o->rope_config) start = (RopeConfig){.head_dim = o->head_dim, .truncate = true};
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
         bool needs_lists = s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS;
-        if (needs_lists && !start.short_factors) continue;
-        int window = p->model.config.sliding_window;
+        if (needs_lists && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[p->n_plans++];
-        if (!settings_resolve(s, &start, window, p->context, plan, err)) return false;
+        if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (o->model_path) plan->head_dim = (int)p->model.config.head_dim;
         plan->stale_keys = o->stale_keys;
     }
@@ -206,12 +185,10 @@ static bool open_text(Program *p, Error *err) {
     const RopePlan *plan = p->plans;
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
     char factor[40] = "";
-    p->session = open_session(o, &p->model, plan, p->context, true, err);
-    while (!p->session && o->mode == MODE_CHAT && o->steps < 0 && p->context > PREFILL_CHUNK) {
+    while (!(p->session = open_session(o, &p->model, plan, p->context, true, err))) {
+        if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
         p->context /= 2;
-        p->session = open_session(o, &p->model, plan, p->context, true, err);
     }
-    if (!p->session) return false;
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: rope %s%s, trained on %d; seed %llu\n", plan->name, factor, plan->rope.train_ctx,
@@ -280,23 +257,6 @@ static bool generate(Program *p, Error *err) {
 
 // ---- chat -----------------------------------------------------------------------------------------------------------
 
-// The next line of standard input without its newline, or NULL at the end or on Ctrl-C. The label is for people at a
-// terminal.
-static char *ask_line(const char *label) {
-    char *line = NULL;
-    size_t capacity = 0;
-    if (isatty(STDIN_FILENO)) fprintf(stderr, "%s", label);
-    catch_interrupt(0);
-    ssize_t n = getline(&line, &capacity, stdin);
-    if (n < 0) {
-        if (isatty(STDIN_FILENO)) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
-        free(line);
-        return NULL;
-    }
-    if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
-    return line;
-}
-
 static bool chat(Program *p, Error *err) {
     const Options *o = &p->options;
     int last = -1;
@@ -306,11 +266,11 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    char *typed = o->system_prompt ? NULL : ask_line("Enter system prompt (optional): ");
+    char *typed = o->system_prompt ? NULL : read_line("Enter system prompt (optional): ");
     const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         bool is_given = turn == 0 && o->prompt;
-        char *line = is_given ? NULL : ask_line("User: ");
+        char *line = is_given ? NULL : read_line("User: ");
         if (!is_given && !line) break;
         int n;
         int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, line ? line : o->prompt, last, &n, err);
@@ -342,31 +302,14 @@ static bool run_text(Program *p, Error *err) {
     return true;
 }
 
-// A copy with smaller weights, and what rounding did to each class of tensors.
-static bool quantize(const Program *p, Error *err) {
-    static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
-    WeightType type = types[p->options.quantize_type];
-    QuantizeError errors[N_TENSOR_CLASSES];
-    catch_termination();
-    if (!model_quantize(&p->model, type, p->options.quantize_path, &interrupted, errors, err)) return false;
-    Table table = table_open(SHAPE_LIST, 0, p->options.tsv);
-    table_note(&table, "errors as shares of the mean absolute weight", "of the class");
-    table_columns(&table, "tensors\tworst\tmean");
-    for (int i = 0; i < N_TENSOR_CLASSES; i++)
-        if (errors[i].mean > 0) table_row(&table, "%s\t%.6f\t%.6f", errors[i].name, errors[i].worst, errors[i].mean);
-    table_end(&table);
-    return true;
-}
-
 // Does what was asked for. *passed becomes false when it was done and found wanting.
 static bool run_job(Program *p, bool *passed, Error *err) {
     const Options *o = &p->options;
     if (!load(p, err)) return false;
-    if (o->job == JOB_QUANTIZE) return quantize(p, err);
+    if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
     p->context = context_of(p);
     if (!make_plans(p, err)) return false;
-    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && p->ids);
-    if (prompted && p->n_ids > (size_t)p->context)
+    if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
     const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_plans, p->context, p->ids, p->n_ids};

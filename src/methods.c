@@ -35,7 +35,7 @@ static bool append(List *list, const RopeSettings *item) {
 
 static bool append_method(List *list, const char *name, bool of_all) {
     RopeSettings s = *list->base;
-    char names[300] = "";
+    char names[300] = "expected ";
     if (settings_read_method(&s, name)) {
         s.of_all = of_all;
         snprintf(s.name, sizeof s.name, "%s", name);
@@ -52,8 +52,8 @@ static bool append_method(List *list, const char *name, bool of_all) {
         snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", rope_maps[i].name);
         nearest = nearer_name(plain, rope_maps[i].name, nearest);
     }
-    return fail(list->err, "--rope: there is no method '%.60s' (%s%s%sexpected %s, METHOD+MAP)", name,
-                nearest[0] ? "did you mean " : "", nearest, nearest[0] ? "? " : "", names);
+    snprintf(names + strlen(names), sizeof names - strlen(names), ", METHOD+MAP");
+    return fail_unknown(list->err, "--rope: there is no method", name, nearest, names);
 }
 
 // The method `s`, with the setting key=value.

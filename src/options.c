@@ -233,9 +233,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)sizeof name - 1, word);
     const char *nearest;
     const Option *option = find(name, &nearest);
-    if (!option)
-        return fail(err, "there is no option '%.100s' (%s%s%ssee --help)", word, nearest[0] ? "did you mean " : "",
-                    nearest, nearest[0] ? "? " : "");
+    if (!option) return fail_unknown(err, "there is no option", word, nearest, "see --help");
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
     const char *next = argv[*at + 1];
     bool optional = option->argument && option->argument[0] == '[';

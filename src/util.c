@@ -1,5 +1,6 @@
 // Errors as values, memory, numbers, files and signals.
 #define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64  // large files are seen on 32-bit machines, too
 #include "util.h"
 
 #include <ctype.h>
@@ -28,19 +29,19 @@ bool fail(Error *err, const char *format, ...) {
 
 enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
 
-void *arena_take(Arena *arena, size_t count, size_t size) {
-    size_t bytes, first = arena->used;
+void *arena_take(Arena *arena, uint64_t count, uint64_t size) {
+    uint64_t bytes, first = arena->used;
     bool fits = mul_size(count, size, &bytes) && add_size(bytes, ARENA_ALIGNMENT - 1, &bytes) &&
                 add_size(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
-    if (!fits || first == SIZE_MAX) arena->used = SIZE_MAX;
+    if (!fits || first == UINT64_MAX) arena->used = UINT64_MAX;
     return arena->memory ? arena->memory + first : NULL;
 }
 
 bool arena_open(Arena *arena, const char *what, Error *err) {
-    size_t bytes = arena->used ? arena->used : ARENA_ALIGNMENT;
-    arena->memory = bytes < SIZE_MAX ? aligned_alloc(ARENA_ALIGNMENT, bytes) : NULL;
+    uint64_t bytes = arena->used ? arena->used : ARENA_ALIGNMENT;
+    arena->memory = bytes <= PTRDIFF_MAX ? aligned_alloc(ARENA_ALIGNMENT, (size_t)bytes) : NULL;
     arena->used = 0;
-    return arena->memory || fail(err, "%s: cannot get %zu bytes of memory", what, bytes);
+    return arena->memory || fail(err, "%s: cannot get %llu bytes of memory", what, (unsigned long long)bytes);
 }
 
 void arena_close(Arena *arena) {
@@ -48,20 +49,22 @@ void arena_close(Arena *arena) {
     *arena = (Arena){0};
 }
 
-void *alloc_array(size_t count, size_t size, const char *what, Error *err) {
+void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err) {
     Arena arena = {0};
     arena_take(&arena, count, size);
-    size_t bytes = arena.used;
-    if (bytes == SIZE_MAX)
-        fail(err, "%s: %zu elements of %zu bytes do not fit in the address space", what, count, size);
-    else if (arena_open(&arena, what, err)) memset(arena.memory, 0, bytes);
+    uint64_t bytes = arena.used;
+    if (bytes > PTRDIFF_MAX)
+        fail(err, "%s: %llu elements of %llu bytes do not fit in the address space", what, (unsigned long long)count,
+             (unsigned long long)size);
+    else if (arena_open(&arena, what, err)) memset(arena.memory, 0, (size_t)bytes);
     return arena.memory;
 }
 
 void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err) {
-    size_t bytes, room = wanted + *capacity;
+    uint64_t bytes;
+    size_t room = wanted + *capacity;
     if (wanted <= *capacity) return array;
-    void *grown = mul_size(room, size, &bytes) ? realloc(array, bytes) : NULL;
+    void *grown = mul_size(room, size, &bytes) && bytes <= PTRDIFF_MAX ? realloc(array, (size_t)bytes) : NULL;
     if (grown) *capacity = room;
     else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
     return grown;
@@ -164,17 +167,24 @@ const char *nearer_name(const char *word, const char *known, const char *best) {
     return !best[0] || distance < edit_distance(word, best) ? known : best;
 }
 
+bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected) {
+    return fail(err, "%s '%.100s' (%s%s%s%s)", what, word, nearest[0] ? "did you mean " : "", nearest,
+                nearest[0] ? "? " : "", expected);
+}
+
 bool map_file(const char *path, MappedFile *file, Error *err) {
     *file = (MappedFile){0};
     int fd = open(path, O_RDONLY);
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     struct stat info;
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-    void *data = regular ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    bool fits = regular && (uint64_t)info.st_size <= PTRDIFF_MAX;
+    void *data = fits ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     int reason = errno;
     close(fd);
     if (!regular) return fail(err, "%s: not a regular file", path);
     if (info.st_size == 0) return fail(err, "%s: the file is empty", path);
+    if (!fits) return fail(err, "%s: %lld bytes, more than this machine can address", path, (long long)info.st_size);
     if (data == MAP_FAILED)
         return fail(err, "%s: cannot map %lld bytes (%s)", path, (long long)info.st_size, strerror(reason));
     *file = (MappedFile){data, (size_t)info.st_size};
@@ -208,6 +218,13 @@ char *read_file(const char *path, size_t *length, Error *err) {
     if (good) text[used] = '\0';
     else free(text);
     return good ? text : NULL;
+}
+
+uint64_t random_bits(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1du;
 }
 
 static double clock_seconds(clockid_t clock) {

@@ -16,13 +16,13 @@ typedef struct {
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Sizes are products of counts below 2^31 and small numbers, which 64 bits hold; longer products go through mul_size.
-_Static_assert(sizeof(size_t) >= 8, "a 64-bit machine: models are mapped whole, and so are their sizes");
-// *out = a * b, or a + b. False when the true result does not fit in size_t.
-static inline bool mul_size(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
-static inline bool add_size(size_t a, size_t b, size_t *out) { return !__builtin_add_overflow(a, b, out); }
+// What the machine can address, with 32 bits less, is checked where memory is taken or a file is mapped.
+// *out = a * b, or a + b. False when the true result does not fit in 64 bits.
+static inline bool mul_size(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool add_size(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
 
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
-void *alloc_array(size_t count, size_t size, const char *what, Error *err);
+void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 
 // The array, from malloc or NULL at first, with room for `wanted` elements of `size` bytes, and more than asked, so
 // that growing bit by bit is cheap. NULL with the reason; the array is then as it was.
@@ -32,10 +32,10 @@ void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char
 // arena is called twice: on an arena that starts as {0} and only counts, then, after arena_open, to get them for good.
 typedef struct {
     uint8_t *memory;  // NULL: it only counts
-    size_t used;      // bytes taken so far; SIZE_MAX when their number does not fit in size_t
+    uint64_t used;    // bytes taken so far; UINT64_MAX when their number does not fit
 } Arena;
 // The next `count` elements of `size` bytes, not cleared; NULL from an arena that only counts.
-void *arena_take(Arena *arena, size_t count, size_t size);
+void *arena_take(Arena *arena, uint64_t count, uint64_t size);
 // Gets the memory that was counted. False with the reason, which says how much was asked for `what`.
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
@@ -60,8 +60,15 @@ bool parse_int(const char *name, const char *text, long low, long high, int *out
 // than a third of the word's letters is none.
 const char *nearer_name(const char *word, const char *known, const char *best);
 
+// Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
+bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
+
 // The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
 char *read_file(const char *path, size_t *length, Error *err);
+
+// Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
+// seed at first, and never 0.
+uint64_t random_bits(uint64_t *state);
 
 // Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
 double now_seconds(void);

@@ -16,11 +16,15 @@ import sys
 from common import ROOT, Result, add_counts, check, counts, in_work, main, skip, write
 
 AARCH64 = 'aarch64-linux-gnu-gcc -static'
+GCC_32_BIT = 'gcc -m32 -mfpmath=sse -isystem /usr/include/x86_64-linux-gnu'
+WASM = '-sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1'
+os.environ.setdefault('NODE_PATH', '/usr/share/nodejs')
 # Name: what make is told, and what the programs are run by.
 VARIANTS = {
     'plain': ("CC='%s' ARCH= OPENMP=" % os.environ.get('CC', 'cc'), ''),
     'gcc-avx512': ('CC=gcc ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
     'gcc-avx2': ('CC=gcc ARCH=-march=x86-64-v3 OPENMP=-fopenmp', ''),
+    'gcc-avxvnni': ("CC=gcc ARCH='-march=x86-64-v3 -mavxvnni' OPENMP=-fopenmp", ''),
     'gcc-sse2': ('CC=gcc ARCH=-march=x86-64 OPENMP=-fopenmp', ''),
     'gcc-native-alone': ('CC=gcc ARCH=-march=native OPENMP=', ''),
     'gcc-O0': ("CC=gcc CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
@@ -32,6 +36,10 @@ VARIANTS = {
     'clang-plain': ('CC=clang ARCH= OPENMP=', ''),
     'clang-O0': ("CC=clang CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
     'musl': ("CC='musl-gcc -static' ARCH=-march=native OPENMP=", ''),
+    # 32 bits, where numbers still are what SSE makes of them. Debian's gcc-12-multilib needs to be told of asm/.
+    'gcc-32-bit': ("CC='%s' ARCH=-march=x86-64 OPENMP=" % GCC_32_BIT, ''),
+    # WebAssembly, of 32 bits, too: node runs it as a program that opens files. Debian's emscripten wants node-acorn.
+    'wasm': ("CC=emcc CFLAGS='-O3 -msimd128' OPENMP= LDFLAGS='%s'" % WASM, 'node --no-experimental-fetch'),
     # -O2, for with -O3 gcc 12 for aarch64 itself crashes, not on the program but on test_units.c.
     'aarch64': ("CC='%s' CFLAGS=-O2 OPENMP=-fopenmp" % AARCH64, 'qemu-aarch64'),
     'aarch64-alone': ("CC='%s' CFLAGS=-O2 OPENMP=" % AARCH64, 'qemu-aarch64'),
@@ -46,7 +54,7 @@ VARIANTS = {
 TESTS = {'test_units.py': ['test_same'], 'test_golden.py': []}
 SHORT = {'valgrind': ['test_golden.py'], 'threads': ['test_golden.py']}  # the rest would take them long
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
-NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2'}
+NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
 PROBE = """#include <errno.h>
 #include <math.h>
 #include <stdlib.h>

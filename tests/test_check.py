@@ -106,6 +106,27 @@ def test_window():
     fails('a window shorter than the text', judge(changed(MODEL, 'window.bin', sliding_window=256)), 'window')
 
 
+def test_distance_maps():
+    """Reach is the longest text whose distances, as the map counts them, stay below L = 64; a window shows its sinks,
+    too."""
+    def longest(distance):
+        return max(n for n in range(1, 256) if max(distance(n - 1, j) for j in range(n)) < 64)
+    c = config(vocab_size=259, train_ctx=64, seq_len=256)
+    write_model(in_work('maps.bin'), c, random_weights(c, 2))
+    write_tokenizer(in_work('maps.tokenizer.bin'))
+    grouped = longest(lambda i, j: i - j if i - j < 8 else i // 3 - j // 3 + 8 - 8 // 3)
+    leaky = longest(lambda i, j: i - j if i - j < 32 else 32 + (i - j - 32) / 2)
+    for method, reach, window in (
+            ('none', 64, None), ('rerope', 'any', None), ('dca', 'any', None),
+            ('yarn+dca', 'any', None), ('self-extend:group=3:near=8', grouped, None), ('leaky-rerope:k=2', leaky, None),
+            ('streaming', 'any', 64), ('streaming:window=70', 64, 74), ('lm-infinite', 'any', 74),
+            ('window', 'any', 64), ('none:window=32:sinks=4', 64, 36), ('none:window=100', 64, 100)):
+        result = run(in_work('maps.bin'), '--check', '-n', 200, '--rope', method)
+        rows = {r['check']: r for r in table(result.out)[2]}
+        found = rows['reach']['value'], rows['window']['value'] if 'window' in rows else None
+        check(found == (str(reach), str(window) if window else None), '%s reaches %s' % (method, reach), found)
+
+
 def test_longrope_temperature():
     def lists(**more):
         c = config(method='longrope', short_factors=[1.0] * 4, long_factors=[2.0] * 4, train_ctx=64, seq_len=256,

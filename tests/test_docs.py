@@ -11,6 +11,7 @@ from common import ROOT, check, in_work, main, skip, write
 
 DOCUMENTS = ['README.md', 'docs/lesson.md', 'docs/model.md']
 SHORTER = [(r'-n (8192|4096|2048|1024)', '-n 600'), (r'--samples \d+', '--samples 2'), (r'--trials \d+', '--trials 1'),
+           (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
 # Files of the reader's own in the commands, and what the test puts in their place.
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200

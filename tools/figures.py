@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes every figure of the README again from the shipped models: make figures, or python3 tools/figures.py.
+"""Makes every figure of the README and the lesson again from the shipped models: make figures, or
+python3 tools/figures.py.
 
 Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures/*.png from them with tools/plot.py, and
 prints every command that it runs; each table says on its # lines which command made it, and up to which length the
@@ -17,12 +18,15 @@ import subprocess
 import sys
 import time
 
+from experiments import EXPERIMENTS
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
 SEARCHED = 'docs/searched-16x.json'  # what --search found for model.bin (docs/lesson.md says how)
-STATIC = METHODS[:5]  # a dynamic method has its static one's frequencies at a given length
+STATIC = METHODS[:5]
+ONE_LENGTH = STATIC + ['window']  # at one length a dynamic method is its static one: the same line
 
 
 def fail(what):
@@ -41,10 +45,10 @@ def say(text):
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
-def run_quietly(arguments):
+def run_quietly(arguments, text=b''):
     """Standard output of ./run, whose remarks on stderr are shown only when it fails. A
     pipe there also means no bars."""
-    done = subprocess.run(['./run'] + arguments, cwd=ROOT, capture_output=True)
+    done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text, capture_output=True)
     if done.returncode:
         fail('%s: %s' % (shlex.join(['./run'] + arguments), done.stderr.decode(errors='replace').strip()))
     return done.stdout
@@ -57,6 +61,7 @@ class Text:
     def __init__(self, options, far):
         path = options.text or (NOVEL if os.path.exists(NOVEL) else None)
         self.command, self.data, self.argument = '', None, '-'
+        self.name = 'Great Expectations' if path == NOVEL else os.path.basename(path) if path else 'its own text'
         try:
             if path and path.endswith('.xz'):
                 with lzma.open(path) as file:
@@ -70,6 +75,12 @@ class Text:
         except (OSError, lzma.LZMAError) as error:
             fail('%s: %s' % (path, getattr(error, 'strerror', None) or error))
         say('# text: ' + (nice_path(path) if path else 'written by the model itself, for want of --text FILE'))
+
+    def content(self):
+        if self.data is None:
+            with open(os.path.join(ROOT, self.argument), 'rb') as file:
+                self.data = file.read()
+        return self.data
 
     def write_one(self, options, far):
         """Three stretches as long as the longest window: sampled tokens read back are
@@ -97,6 +108,8 @@ def measure(out, name, commands, text, trained):
                     file.write(run_quietly(arguments))
                     continue
                 file.write(b'# trained\t%d\n' % trained)
+                if reads:
+                    file.write(b'# book\t%s\n' % text.name.encode())
                 # Its standard error stays the terminal's, for the progress bar.
                 done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text.data if reads else None,
                                       stdout=subprocess.PIPE)
@@ -109,6 +122,20 @@ def measure(out, name, commands, text, trained):
     finally:
         if os.path.exists(path + '.tmp'):
             os.remove(path + '.tmp')
+    say('# %s: %.1f s' % (nice_path(path), time.time() - start))
+
+
+def experiment(options, name, text, trained):
+    """The table of one of experiments.py."""
+    start, path = time.time(), os.path.join(options.out, name + '.tsv')
+    say('# %s: many runs of --ppl or --attn' % name)
+    try:
+        command, columns, rows = EXPERIMENTS[name](run_quietly, options.model, text.content(), options.quick)
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('# command\t./run %s\n# trained\t%d\n# book\t%s\n' % (shlex.join(command), trained, text.name))
+            file.writelines('\t'.join(map(str, row)) + '\n' for row in [columns.split()] + rows)
+    except (OSError, ValueError) as error:
+        fail('%s: %s' % (path, getattr(error, 'strerror', None) or error))
     say('# %s: %.1f s' % (nice_path(path), time.time() - start))
 
 
@@ -134,8 +161,8 @@ def tables(options, text, trained, near, far):
     lengths = [n for n in (trained // 2 * 2 ** k for k in range(20)) if n <= far]
     result = {
         'explain-16x': [[model, '--explain', '-n', str(far), '--rope', m] for m in METHODS[:-1]],
-        'perplexity-4x': [ppl(near, METHODS)],
-        'perplexity-16x': [ppl(far, METHODS)],
+        'perplexity-4x': [ppl(near, ONE_LENGTH)],
+        'perplexity-16x': [ppl(far, ONE_LENGTH)],
         'sweep': [ppl(far, ['yarn:factor=2,4,8,16,32'])],
         'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
         'passkey': [passkey(far, ['none', 'yarn'] if options.quick else METHODS)],
@@ -145,7 +172,6 @@ def tables(options, text, trained, near, far):
     }
     if os.path.exists(os.path.join(ROOT, SEARCHED)) and not options.quick:
         result['searched-16x'] = [[model, '--explain', '-n', str(far), '--rope-config', SEARCHED]]
-        result['searched-ppl'] = [ppl(far, ['longrope']) + ['--rope-config', SEARCHED]]
     if options.siblings:  # each with its own method
         own = {sibling: [settings_of(sibling)['method']] for sibling in options.siblings}
         result['sibling'] = [ppl(far, methods, sibling) for sibling, methods in own.items()]
@@ -155,21 +181,31 @@ def tables(options, text, trained, near, far):
 
 SOME = ['--methods', ','.join(STATIC)]
 BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS), '--title']
+PLAIN = ['--methods', ','.join(ONE_LENGTH), '--title']
 PICTURES = {  # their tables and the other arguments of plot.py
-    'pairs-16x': (['explain-16x'], SOME),
-    'decay-16x': (['explain-16x'], SOME + ['--decay']),
+    'pairs-16x': (['explain-16x'], SOME + [
+        '--title', 'All slow the slowest pair by s; the methods differ in the fast ones']),
+    'decay-16x': (['explain-16x'], SOME + ['--decay', '--title',
+                                           'A far key that matches counts more with every method than with none']),
     'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope']),
-    'perplexity-4x': (['perplexity-4x'], []),
-    'perplexity-16x': (['perplexity-16x'], []),
-    'sweep': (['sweep'], ['--title', 'Perplexity by position: which factor?']),
-    'lengths': (['lengths'], []),
+    'perplexity-4x': (['perplexity-4x'], PLAIN + [
+        'At 4 times the trained length plain RoPE breaks; linear, untuned, is worse yet']),
+    'perplexity-16x': (['perplexity-16x'], PLAIN + [
+        'Plain RoPE breaks past its trained length; YaRN and a window hold']),
+    'sweep': (['sweep'], ['--title', 'A factor breaks where it no longer reaches; more than needed costs a little']),
+    'lengths': (['lengths'], ['--title', 'A dynamic scale costs short texts nothing']),
     'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,linear,yarn,window', '--title',
-                                                'Perplexity by position, before and after tuning on long texts']),
-    'passkey': (['passkey'], []),
-    'distances': (['explain-maps'], ['--distances']),
-    'maps-16x': (['perplexity-16x', 'maps-16x'], BESIDE + ['Perplexity by position: distance maps']),
-    'passkey-maps': (['passkey', 'passkey-maps'], BESIDE + ['Passkeys found with distance maps, %']),
-    'passkey-sibling': (['passkey-sibling'], ['--title', 'Passkeys found after tuning on long texts, %']),
+                                                'Two hundred steps of tuning take YaRN near the window\'s perplexity']),
+    'passkey': (['passkey'], PLAIN + ['Keys found, %: a window forgets what it no longer sees; YaRN finds all']),
+    'distances': (['explain-maps'], ['--distances', '--title', 'No map lets a distance grow past the trained length']),
+    'maps-16x': (['perplexity-16x', 'maps-16x'], BESIDE + [
+        'Untuned, the maps stay near the window at 16 times the length']),
+    'passkey-maps': (['passkey', 'passkey-maps'], BESIDE + [
+        'Keys found, %: the four maps that see everything find all']),
+    'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after tuning on long texts, %: all']),
+    'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
+    'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
+    'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 
 
@@ -186,12 +222,15 @@ def measure_all(options):
     near, far = [int(k * trained) for k in ((1.5, 2) if options.quick else (4, 16))]
     text = Text(options, far)
     jobs = tables(options, text, trained, near, far)
-    wanted = options.only.split(',') if options.only else list(jobs)
-    unknown = [name for name in wanted if name not in jobs]
+    wanted = options.only.split(',') if options.only else list(jobs) + list(EXPERIMENTS)
+    unknown = [name for name in wanted if name not in jobs and name not in EXPERIMENTS]
     if unknown:
-        fail('--only: there is no table %s (expected %s)' % (unknown[0], ', '.join(jobs)))
+        fail('--only: there is no table %s (expected %s)' % (unknown[0], ', '.join(list(jobs) + list(EXPERIMENTS))))
     for name in wanted:
-        measure(options.out, name, jobs[name], text, far if 'sibling' in name else trained)
+        if name in EXPERIMENTS:
+            experiment(options, name, text, trained)
+        else:
+            measure(options.out, name, jobs[name], text, far if 'sibling' in name else trained)
 
 
 def main():
@@ -207,11 +246,12 @@ def main():
     parser.add_argument('--only', metavar='LIST',
                         help='measure these tables only, comma-separated; draw all that are there')
     parser.add_argument('--plots-only', action='store_true', help='measure nothing, draw the tables that are there')
+    parser.add_argument('--tables-only', action='store_true', help='draw nothing')
     parser.add_argument('--quick', action='store_true', help='all of it, far too short to mean anything: seconds')
     options = parser.parse_args()
     options.samples = options.samples or (1 if options.quick else 16)
     options.trials = options.trials or (1 if options.quick else 4)
-    if not importlib.util.find_spec('matplotlib'):
+    if not options.tables_only and not importlib.util.find_spec('matplotlib'):
         fail('needs matplotlib: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), '
              'or pip install matplotlib')
     try:
@@ -221,7 +261,7 @@ def main():
     start = time.time()
     if not options.plots_only:
         measure_all(options)
-    for name, (needed, arguments) in PICTURES.items():
+    for name, (needed, arguments) in () if options.tables_only else PICTURES.items():
         paths = [os.path.join(options.out, table + '.tsv') for table in needed]
         missing = [path for path in paths if not os.path.exists(path)]
         if missing:

@@ -10,145 +10,20 @@ The header row of the tables says which picture it is:
                        with --decay: what a distance leaves of the attention score;
                        with --distances: what a distance map makes of every distance;
                        with --divisors: how many times slower each pair turns
+    tools/experiments.py   its tables: a page read again, stale keys, one head's scores
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
 Needs matplotlib, which nothing else here does. OUT may end in .png or .svg.
 """
 import argparse
-import io
 import math
 import os
 import sys
 
-from plot_tables import fail, method_of, read_tables, trained_length
-
-# One colour and marker per method in every picture. The colours are Okabe and Ito's, which colour-blind people can tell
-# apart, darker where they are too pale on white. A dynamic method looks like its static one, dashed.
-STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc', 's'),
-          'ntk-by-parts': ('#009e73', 'D'), 'yarn': ('#0060a8', 'o'), 'window': ('#b8558f', 'v'),
-          'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*'), 'rerope': ('#8c2d04', '<'),
-          'leaky-rerope': ('#e6550d', '>'), 'self-extend': ('#54278f', 'p'), 'dca': ('#00796b', 'd'),
-          'streaming': ('#827717', 'h'), 'lm-infinite': ('#c2a300', '8')}
-SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
-INK, GREY, PALE = '#222222', '#707070', '#dddddd'
-DOTS = (0, (1, 2))
-WIDTH, DPI = 8.3, 200  # 1660 pixels, twice what GitHub shows
-
-
-# ---- drawing --------------------------------------------------------------------------------------------------------
-
-def plain(x):
-    """A number as people say it: 0.01, 512, 1k, 8k, 300, 100k; powers of ten below 0.001 as such."""
-    if 1e-10 < x < 5e-4:
-        return '10⁻' + '⁰¹²³⁴⁵⁶⁷⁸⁹'[-round(math.log10(x))]
-    for thousand in (1024, 1000):
-        if x >= 1000 and x % thousand == 0:
-            return '%dk' % (x // thousand)
-    return ('%.6f' % x).rstrip('0').rstrip('.')
-
-
-def counted(n, what):
-    return '%d %s%s' % (n, what, '' if n == 1 else 's')
-
-
-def style_of(name, names, pale=0):
-    """Colour, marker and dashes. Of several settings of one method (yarn:factor=2, ...) each is a
-    shade, the last the darkest."""
-    from matplotlib.colors import to_rgb
-    base = lambda name: name.split(':')[0]
-    static = lambda name: 'ntk' if base(name) == 'dynamic' else base(name).replace('dynamic-', '')
-    unknown = [other for other in dict.fromkeys(map(static, names)) if other not in STYLES]
-    colour, marker = STYLES.get(static(name)) or (SPARE[unknown.index(static(name)) % len(SPARE)], 'h')
-    family = [other for other in names if base(other) == base(name)]
-    shade = 0.62 * (1 - family.index(name) / (len(family) - 1)) if len(family) > 1 else pale
-    return {'color': tuple(c + (0.95 - c) * shade for c in to_rgb(colour)), 'marker': marker,
-            'dashes': (4, 1.6) if base(name) != static(name) else (None, None)}
-
-
-def new_figure(height, title, subtitle, **subplots):
-    """A white card, which reads on a dark page as on a light one."""
-    import matplotlib
-    matplotlib.use('Agg')
-    matplotlib.rcParams.update({
-        'font.size': 9.5, 'text.color': INK, 'axes.labelcolor': INK, 'axes.edgecolor': GREY, 'axes.linewidth': 0.8,
-        'xtick.color': GREY, 'ytick.color': GREY, 'xtick.labelcolor': INK, 'ytick.labelcolor': INK,
-        'axes.spines.top': False, 'axes.spines.right': False, 'lines.linewidth': 1.7, 'lines.markersize': 4.3,
-        'svg.fonttype': 'none', 'svg.hashsalt': 'rope.c'})
-    import matplotlib.pyplot as plt
-    fig, axes = plt.subplots(figsize=(WIDTH, height), squeeze=False, **subplots)
-    fig.text(0.012, 1 - 0.11 / height, title, fontsize=11.5, fontweight='bold', va='top')
-    fig.text(0.012, 1 - 0.37 / height, subtitle, fontsize=9, color=GREY, va='top')
-    return fig, axes
-
-
-def log_scale(axis, octaves):
-    """A logarithmic axis with plain numbers: powers of two, or round ones, as many as suit the range."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-    getattr(axis.axes, 'set_%sscale' % axis.axis_name)('log')
-    low, high = axis.get_view_interval()
-    steps = [1] if high / low > 1000 else [1, 2, 5] if high / low > 12 else [1, 1.5, 2, 3, 4, 5, 7]
-    ticks = [2.0 ** k for k in range(31)] if octaves else [m * 10.0 ** e for e in range(-12, 13) for m in steps]
-    axis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
-
-
-def draw_lines(ax, lines, markers=True):
-    """Draws (name, label, x, y, paleness): a line that lies on an earlier one is dashed, so that both are seen."""
-    names, drawn = list(dict.fromkeys(line[0] for line in lines)), []
-    for name, _, x, y, pale in lines:
-        style = style_of(name, names, pale)
-        if any(len(y) == len(other) and all(abs(p - q) <= 0.01 * abs(p) for p, q in zip(y, other)) for other in drawn):
-            style.update(marker='', dashes=(4, 4))
-        ax.plot(x, y, **(style if markers else dict(style, marker='')))
-        drawn.append(y)
-
-
-def label_ends(ax, lines):
-    """Each line's label beside the axes at the height of its last point, pushed apart where they would touch."""
-    fig, names, ends = ax.figure, list(dict.fromkeys(line[0] for line in lines)), []
-    fig.subplots_adjust(right=0.945 - 0.0091 * max(len(line[1]) for line in lines))
-    for i, (name, label, x, y, pale) in enumerate(lines):
-        for point in [p for p in zip(x, y) if math.isfinite(p[1])][-1:]:  # none when perplexity overflowed everywhere
-            height = ax.transAxes.inverted().transform(ax.transData.transform(point))[1]
-            ends.append((round(height, 2), -i, label, style_of(name, names, pale)['color'], point))
-    gap = 11.5 / 72 / (ax.get_position().height * fig.get_figheight())  # a line of text, as a share of the axes' height
-    blocks = []  # [middle, ends]: neighbours that touch share a block around their mean
-    for end in sorted(ends):
-        blocks.append([end[0], [end]])
-        while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (len(blocks[-1][1]) + len(blocks[-2][1])) / 2:
-            _, upper = blocks.pop()
-            both = blocks.pop()[1] + upper
-            blocks.append([max(sum(e[0] for e in both) / len(both), gap * (len(both) - 1) / 2), both])
-    for middle, members in blocks:
-        for i, (_, _, label, colour, point) in enumerate(members):
-            ax.annotate(label, point, (1.04, middle + gap * (i - (len(members) - 1) / 2)),
-                        textcoords='axes fraction', va='center', color=tuple(0.8 * c for c in colour),
-                        arrowprops={'arrowstyle': '-', 'color': colour, 'linewidth': 0.6, 'shrinkA': 1, 'shrinkB': 3,
-                                    'relpos': (0, 0.5)})
-
-
-def token_figure(tables, options, lines, headings, labels, xlim, markers=True):
-    """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes.
-    headings: title and subtitle; labels: of the x axis and the y axis."""
-    fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
-    fig.subplots_adjust(left=0.075, top=0.855, bottom=0.115)
-    draw_lines(ax, lines, markers)
-    ax.set_xlim(*xlim)
-    log_scale(ax.xaxis, True)
-    if markers:
-        log_scale(ax.yaxis, False)
-    ax.set_xlabel(labels[0])
-    ax.set_ylabel(labels[1])
-    ax.grid(axis='y', color=PALE, linewidth=0.6)
-    trained = trained_length(tables, options)
-    if xlim[0] < trained < xlim[1]:
-        ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-        ax.annotate('trained length %s' % plain(trained), (trained, 1), (4, -2), xycoords=('data', 'axes fraction'),
-                    textcoords='offset points', va='top', color=GREY, fontsize=9)
-    label_ends(ax, lines)
-    return fig, ax
-
+from plot_lesson import draw_again, draw_attention, draw_stale
+from plot_parts import (DOTS, GREY, INK, PALE, counted, draw_lines, label_ends, log_scale, new_figure, plain, save,
+                        style_of, token_figure)
+from plot_tables import book_of, fail, method_of, read_tables, trained_length
 
 # ---- the pictures ---------------------------------------------------------------------------------------------------
 
@@ -171,8 +46,9 @@ def draw_perplexity(tables, options):
         label = method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(model)[0])
         lines.append((method, label, *zip(*sorted(line)), 0.55 * (model == models[0] != models[-1])))
     headings = ('Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
-                '%s; %s of %s' % (', '.join(models), counted(tables[0].number('samples', 1), 'window'),
-                                  'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')))
+                '%s; %s, %s of %s' % (', '.join(models), book_of(tables),
+                                      counted(tables[0].number('samples', 1), 'window'),
+                                      'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')))
     labels = 'length of the text, tokens' if by_length else 'position, tokens', 'perplexity'
     xlim = lengths[0] * 0.93 if by_length else 40, lengths[-1] * 1.03
     return token_figure(tables, options, lines, headings, labels, xlim)[0]
@@ -184,7 +60,7 @@ def draw_passkey(tables, options):
     models = list(dict.fromkeys(t.model for t in tables))
     panels = [(method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(t.model)[0]), method, rows)
               for t in tables for method, rows in t.methods().items()]
-    columns = min(4, len(panels))
+    columns = 3 if len(panels) in (5, 6) else min(4, len(panels))
     n_rows = -(-len(panels) // columns)
     trained = trained_length(tables, options)
     beyond = 0 < trained < max(row['length'] for _, _, rows in panels for row in rows)
@@ -355,19 +231,6 @@ def draw_divisors(tables, options):
     return fig
 
 
-def save(fig, path):
-    """A PNG gets a palette: flat colours lose nothing by it and the file is a third of the size."""
-    from PIL import Image
-    try:
-        if not path.lower().endswith('.png'):
-            return fig.savefig(path, metadata={'Date': None} if path.lower().endswith('.svg') else None)
-        picture = io.BytesIO()
-        fig.savefig(picture, dpi=DPI)
-        Image.open(picture).convert('RGB').quantize(255, dither=Image.Dither.NONE).save(path, optimize=True)
-    except (OSError, ValueError) as error:
-        fail(path, getattr(error, 'strerror', None) or str(error).split('\n')[0])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('tables', nargs='+', metavar='TABLE')
@@ -402,7 +265,8 @@ def main():
     except ImportError:
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
-    picture = {'ppl': draw_perplexity, 'passkey': draw_passkey,
+    picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'again': draw_again, 'stale': draw_stale,
+               'attention': draw_attention,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else
                draw_decay if options.decay else draw_pairs}
     try:

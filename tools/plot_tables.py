@@ -2,10 +2,14 @@
 import os
 import sys
 
-# The header rows of ./run, by which a table is recognised.
+# The header rows of ./run and of experiments.py, by which a table is recognised; the standard error of --ppl, a
+# seventh column, is not drawn.
 KINDS = {
     'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl'],
     'passkey': ['method', 'length', 'depth', 'trials', 'correct', 'accuracy'],
+    'again': ['method', 'place', 'distance', 'tokens', 'first', 'second'],
+    'stale': ['method', 'keys', 'length', 'texts', 'change'],
+    'attention': ['method', 'distance', 'low', 'mean', 'high', 'weight'],
     'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
 }
 EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'
@@ -16,7 +20,7 @@ def fail(path, what):
 
 
 class Table:
-    """kind, settings (the # lines, as text) and rows (dicts; all but the method's name are numbers)."""
+    """kind, settings (the # lines, as text) and rows (dicts; all but names are numbers)."""
 
     def __init__(self, path, kind, settings):
         self.path, self.kind, self.settings, self.rows = path, kind, settings, []
@@ -40,6 +44,7 @@ def read_tables(path):
     tables, settings, table = [], {}, None
     for number, line in enumerate(lines, 1):
         cells = line.split('\t')
+        cells = cells[:6] if len(cells) == 7 and (cells[6] == 'se' or table and table.kind == 'ppl') else cells
         kind = next((kind for kind, columns in KINDS.items() if cells == columns), None)
         if line.startswith('#'):
             if table:  # a line about the next one
@@ -57,7 +62,8 @@ def read_tables(path):
                 fail(path,
                      'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
             try:
-                table.rows.append({c: cell if c == 'method' else float(cell) for c, cell in zip(columns, cells)})
+                table.rows.append({c: cell if c in ('method', 'keys') else float(cell)
+                                   for c, cell in zip(columns, cells)})
             except ValueError as error:
                 fail(path, 'line %d: %s' % (number, error))
     if not tables:
@@ -78,3 +84,11 @@ def trained_length(tables, options):
 def method_of(table):
     method, name = table.settings.get('method', '?'), table.settings.get('map')
     return method if not name else name if method == 'none' else '%s+%s' % (method, name)
+
+
+def book_of(tables):
+    """The text's name, as the tables' # lines say it: great-expectations.txt is Great Expectations."""
+    names = (t.settings.get(key, '-') for t in tables for key in ('book', 'text'))
+    said = next((name for name in names if name != '-'), 'a text')
+    name = os.path.basename(said).replace('.txt', '')
+    return name.replace('-', ' ').title() if '-' in name else name

@@ -55,11 +55,10 @@ float f32_to_i8(int8_t *out, const float *x, int64_t n) {
     float max = max_lanes(most), scale = max / 127, inverse = scale > 0 ? 127 / max : 0;
     for (int64_t i = 0; i < n; i += LANES) {
         // Adding 1.5 * 2^23 leaves the nearest whole number (ties to even) in the low bits of the sum.
-        vu bits = (vu)(load_some(x + i, n - i) * inverse + 0x1.8p23f);
+        vi whole = (vi)multiply_add(load_some(x + i, n - i), splat(inverse), splat(0x1.8p23f)) - 0x4b400000;
         int8_t bytes[LANES];
-        for (int j = 0; j < LANES; j++) bytes[j] = (int8_t)bits[j];
-        if (n - i >= LANES) memcpy(out + i, bytes, LANES);
-        else memcpy(out + i, bytes, n - i);
+        store_i8(n - i >= LANES ? out + i : bytes, whole);
+        if (n - i < LANES) memcpy(out + i, bytes, n - i);
     }
     return scale + sum_lanes(strange);
 }

@@ -12,6 +12,7 @@
 
 // Ways to multiply: what the weights are, and the functions for few vectors (in place) and for many (panels).
 typedef struct {
+    int value_bytes;       // of an activation, see product.h
     int offset;            // that weights are stored with when they are multiplied, see product.h
     int scales_per_group;  // of 64 weights; 0: activations stay float32 instead of being rounded to int8
     MultiplyRows *in_place, *panel;
@@ -20,9 +21,9 @@ typedef struct {
 enum { FLOAT_WAY, Q8_WAY, Q4_WAY };
 
 static const Way ways[] = {
-    [FLOAT_WAY] = {0, 0, multiply_float_rows, multiply_float_panel},  // any weights, widened to float32
-    [Q8_WAY] = {INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel},
-    [Q4_WAY] = {8, 2, multiply_q4_rows, multiply_q4_panel},
+    [FLOAT_WAY] = {0, 0, 0, multiply_float_rows, multiply_float_panel},  // any weights, widened to float32
+    [Q8_WAY] = {Q8_DOT == PAIRS ? 2 : 1, INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel},
+    [Q4_WAY] = {Q4_DOT == PAIRS ? 2 : 1, Q4_OFFSET, 2, multiply_q4_rows, multiply_q4_panel},
 };
 
 static const Way *way_of(const Matrix *m) {
@@ -47,11 +48,11 @@ struct Workspace {
     uint8_t *panels;      // (n_threads, PANEL_BYTES)
 };
 
-static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int scales, int corrections) {
-    int64_t groups = n * groups_of(cols);
+static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int corrections) {
+    const int64_t groups = n * groups_of(cols);
     return (Vectors){
-        .values = arena_take(arena, groups, Q8_GROUP),
-        .scales = arena_take(arena, scales * groups + LANES, sizeof(float)),  // LANES at a time are loaded
+        .values = arena_take(arena, groups, Q8_GROUP * (Q8_DOT == PAIRS ? 2 : 1)),
+        .scales = arena_take(arena, 2 * groups + LANES, sizeof(float)),  // LANES at a time are loaded
         .corrections = arena_take(arena, corrections * groups, sizeof(int32_t)),
         .normed = arena_take(arena, n * cols, sizeof(float)),
     };
@@ -59,12 +60,12 @@ static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int scales
 
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads) {
     Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = max_n};
-    w.of_team = lay_out_vectors(arena, max_n, max_cols, 1, 2);
+    w.of_team = lay_out_vectors(arena, max_n, max_cols, 2);
     w.sums = arena_take(arena, 2 * n_threads * max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, 2, LANE_SUMS);
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, STARTS);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
@@ -73,27 +74,23 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
 
 // Vector t, which is x, as int8 in groups of 64, and the corrections for weights that are stored with this offset.
 static void round_vector(const float *x, int offset, Vectors *v, int64_t t) {
-    const vb ones = (vb){0} + 1;
     const bool in_place = v->n <= VECTORS_IN_PLACE;
     const int n_scales = v->scales_per_group;
     for (int64_t g = 0; g < v->groups; g++) {
-        int64_t at = t * v->groups + g, left = v->cols - g * Q8_GROUP, n = left < Q8_GROUP ? left : Q8_GROUP;
-        int8_t *values = v->values + at * Q8_GROUP;
-        memset(values + n, 0, Q8_GROUP - n);
+        int64_t left = v->cols - g * Q8_GROUP, n = left < Q8_GROUP ? left : Q8_GROUP, at = t * v->groups + g;
+        int8_t values[Q8_GROUP] = {0}, *out = v->values + at * Q8_GROUP * v->value_bytes;
         float scale = f32_to_i8(values, x + g * Q8_GROUP, n);
-        int32_t lanes[LANE_SUMS], sums[2] = {0};
-        for (int i = 0; i < GROUP_VECS; i++) {
-            vi lane = dot4((vi){0}, ones, load_bytes(values + 4 * LANES * i)) * -offset;
-            store(lanes + LANES * i, (vf)lane);
+        if (!in_place) v->scales[g * v->n + t] = scale;
+        else memset(v->corrections + at * STARTS, 0, STARTS * sizeof *v->corrections);
+        for (int64_t i = 0; i < n_scales; i++) {
+            const int64_t columns = Q8_GROUP / n_scales;
+            int32_t sum = offset ? sum_i8(values + i * columns, columns) : 0;
+            v->corrections[in_place ? at * STARTS + i * (STARTS / 2) : (g * n_scales + i) * v->n + t] = -offset * sum;
+            if (in_place) v->scales[at * n_scales + i] = scale;
         }
-        if (in_place) {
-            memcpy(v->corrections + at * LANE_SUMS, lanes, sizeof lanes);
-            for (int i = 0; i < n_scales; i++) v->scales[at * n_scales + i] = scale;
-            continue;
-        }
-        v->scales[g * v->n + t] = scale;
-        for (int i = 0; i < LANE_SUMS; i++) sums[i * n_scales / LANE_SUMS] += lanes[i];
-        for (int i = 0; i < n_scales; i++) v->corrections[(g * n_scales + i) * v->n + t] = sums[i];
+        if (v->value_bytes == 1) memcpy(out, values, sizeof values);
+        else
+            for (int64_t i = 0; i < Q8_GROUP; i += 2 * LANES) store(out + 2 * i, (vf)load_pairs(values + i));
     }
 }
 
@@ -116,6 +113,7 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
     v.cols = cols;
     v.groups = groups_of(cols);
     v.x = input->norm ? v.normed : input->x;
+    v.value_bytes = way->value_bytes;
     v.scales_per_group = way->scales_per_group;
     int first = 0, end = input->n;
     if (!in_place) team_share(team, input->n, &first, &end);

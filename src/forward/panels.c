@@ -11,19 +11,18 @@
 // or when the row has no more, the first bytes of the next 64 rows. Rows lie row_bytes apart.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
     const int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
-    const uintptr_t first = (uintptr_t)m->data + offset;
+    const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
     for (int64_t r = 0; r < PANEL_ROWS; r++)
-        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(first + r * row_bytes + i));
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
 }
 
-enum {
-    BLOCK_GROUPS = 4,           // groups of 64 columns in an int8 panel: 16 KB
-    GROUP_QUADS = Q8_GROUP / 4  // four columns of a row lie together, as dot4 takes them
-};
+enum { BLOCK_GROUPS = 4 };  // groups of 64 columns in an int8 panel: 16 KB, or 32 KB as int16
 
-// A block of int8 or 4-bit weights from `first_group` on.
+// A block of int8 or 4-bit weights from `first_group` on. Four columns of a row lie together, or two as int16, as dot
+// takes them.
 typedef struct {
-    uint8_t values[BLOCK_GROUPS * GROUP_QUADS][PANEL_ROWS][4];
+    uint8_t values[BLOCK_GROUPS * Q8_GROUP / (Q8_DOT == PAIRS ? 2 : 4)][PANEL_ROWS][4];
     float scales[2 * BLOCK_GROUPS][PANEL_ROWS];  // for every stretch of columns that has a scale
     int64_t first_group, n_groups;               // last, so that registers are loaded from whole cache lines
 } Int8Panel;
@@ -41,11 +40,12 @@ ALWAYS_INLINE void unpack_int8(WeightType type, const Matrix *m, int64_t row, in
             scales[r] = group_scales(m, from, panel->first_group);
         }
         for (int g = 0; g < panel->n_groups; g++)
-            for (int i = 0; i < GROUP_VECS; i++) {
+            for (int i = 0; i < group_vecs(type); i++) {
                 vf square[LANES];
                 for (int r = 0; r < LANES; r++) square[r] = (vf)load_weights(type, weights[r] + g * group_bytes, i);
                 transpose(square);
-                for (int q = 0; q < LANES; q++) store(panel->values[g * GROUP_QUADS + i * LANES + q][r0], square[q]);
+                for (int q = 0; q < LANES; q++)
+                    store(panel->values[(g * group_vecs(type) + i) * LANES + q][r0], (vf)in_panel((vb)square[q]));
             }
         for (int s = 0; s < panel->n_groups * scales_per_group; s++)
             for (int r = 0; r < LANES; r++)
@@ -56,24 +56,29 @@ ALWAYS_INLINE void unpack_int8(WeightType type, const Matrix *m, int64_t row, in
 // Vectors [t, t + m): what the panel's columns give is added to sums (n, PANEL_ROWS), or begins them. Inlined with
 // constant m and type, so that `sum` is registers.
 ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t, const Int8Panel *panel, float *sums) {
-    const int columns = columns_per_scale(type), per_group = Q8_GROUP / columns, quads = columns / 4;
-    const int64_t groups = v->groups, first = panel->first_group;
+    const Dot how = dot_of(type);
+    const int columns = columns_per_scale(type), per_group = Q8_GROUP / columns,
+              stretch_bytes = columns * value_bytes(type);
+    const int64_t group_bytes = Q8_GROUP * value_bytes(type), x_stride = v->groups * group_bytes;
+    const int64_t first = panel->first_group;
     for (int64_t s = 0; s < panel->n_groups * per_group; s++) {  // stretches of columns that share a scale
-        const int8_t *x = v->values + (t * groups + first) * Q8_GROUP + s * columns;
+        const int8_t *x = v->values + t * x_stride + first * group_bytes + s * stretch_bytes;
         const float *x_scales = v->scales + (first + s / per_group) * v->n + t;
         const int32_t *corrections = v->corrections + (first * per_group + s) * v->n + t;
         const bool is_first = first == 0 && s == 0;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
             vi sum[TILE_ROWS][TILE_VECS];
-            UNROLLED (i, m)
-                UNROLLED (j, TILE_VECS) sum[i][j] = (vi){0} + corrections[i];
-            for (int q = 0; q < quads; q++) {
+            UNROLLED (i, m) {
+                vi start = {0};
+                if (how == BYTES) start += corrections[i];
+                UNROLLED (j, TILE_VECS) sum[i][j] = start;
+            }
+            for (int q = 0; q < stretch_bytes / 4; q++) {
                 vb w[TILE_VECS];
-                UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * quads + q][r0 + j * LANES]);
+                UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q][r0 + j * LANES]);
                 UNROLLED (i, m) {
-                    int32_t four;
-                    memcpy(&four, x + i * groups * Q8_GROUP + 4 * q, sizeof four);
-                    UNROLLED (j, TILE_VECS) sum[i][j] = dot4(sum[i][j], w[j], (vb)((vi){0} + four));
+                    vb four = splat_lane(x + i * x_stride + 4 * q);
+                    UNROLLED (j, TILE_VECS) sum[i][j] = dot(how, sum[i][j], w[j], four);
                 }
             }
             vf scales[TILE_VECS];
@@ -83,7 +88,8 @@ ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
                     vf before = {0};
                     if (!is_first) before = load(out);
-                    store(out, before + to_float(sum[i][j]) * (scales[j] * x_scales[i]));
+                    vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + corrections[i] : sum[i][j];
+                    store(out, multiply_add(to_float(whole), scales[j] * x_scales[i], before));
                 }
         }
     }

@@ -4,12 +4,16 @@
 
 #include "product.h"
 
-// sum += register i of a group of weights times group `at` of the vectors, lane by lane.
-ALWAYS_INLINE vf add_products(vf sum, WeightType type, const uint8_t *weights, const Vectors *v, int64_t at, int i,
-                              vf scale) {
-    vi correction = (vi)load(v->corrections + (at * GROUP_VECS + i) * LANES);
-    vb x = load_bytes(v->values + (at * GROUP_VECS + i) * 4 * LANES);
-    return sum + to_float(dot4(correction, load_weights(type, weights, i), x)) * scale;
+// The sum of products of one of `parts` parts of a group of weights with group `at` of the vectors.
+ALWAYS_INLINE vi dot_part(WeightType type, const uint8_t *weights, const Vectors *v, int64_t at, int part, int parts) {
+    const Dot how = dot_of(type);
+    const int n = group_vecs(type) / parts, offset = type == WEIGHT_Q4 ? Q4_OFFSET : INT8_OFFSET;
+    const int8_t *x = v->values + (at * parts + part) * n * 4 * LANES;
+    vi start = {0}, sum = {0};
+    if (offset) start = (vi)load(v->corrections + at * STARTS + part * (STARTS / 2));
+    if (how != NIBBLES) sum = start;
+    UNROLLED (i, n) sum = dot(how, sum, load_weights(type, weights, part * n + i), load_bytes(x + 4 * LANES * i));
+    return how == NIBBLES ? whole_sums(how, sum) + start : sum;
 }
 
 // Two groups at a time, so that their sums do not wait for one another.
@@ -23,12 +27,15 @@ static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, i
             const uint8_t *group = weights + (g + h) * Q8_GROUP;
             vf scale = splat(float_at(scales + 4 * (g + h)) * v->scales[first + g + h]);
             prefetch_ahead(group);
-            UNROLLED (i, GROUP_VECS) sum[h] = add_products(sum[h], WEIGHT_Q8, group, v, first + g + h, i, scale);
+            sum[h] += to_float(dot_part(WEIGHT_Q8, group, v, first + g + h, 0, 1)) * scale;
         }
     return sum_lanes(sum[0] + sum[1]);
 }
 
-enum { PACKS = LANES / 2 };  // a pack of q4 has two scales, so that those of PACKS packs fill a register
+enum {
+    PACKS = LANES / 2,                   // a pack of q4 has two scales, so that those of PACKS packs fill a register
+    SCALED_PARTS = LANES == 16 ? 1 : 2,  // of a pack, which have scales of their own
+};
 
 // The scales of n packs, at most PACKS: what lies behind them may be the file's end.
 static inline vf q4_scales(const uint8_t *scales, int64_t n) {
@@ -50,8 +57,10 @@ static inline float q4_row_dot(const Matrix *m, int64_t row, const Vectors *v, i
             if (k == left) break;
             const uint8_t *pack = weights + (p + k) * (Q4_PACK / 2);
             if (k % 2 == 0) prefetch_ahead(pack);
-            UNROLLED (i, GROUP_VECS)
-                sum[k % 2] = add_products(sum[k % 2], WEIGHT_Q4, pack, v, first + p + k, i, spread(both, k, i));
+            UNROLLED (i, SCALED_PARTS) {
+                vi dots = dot_part(WEIGHT_Q4, pack, v, first + p + k, i, SCALED_PARTS);
+                sum[k % 2] += to_float(dots) * spread(both, k, i);
+            }
         }
     }
     return sum_lanes(sum[0] + sum[1]);

@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #elif defined __ARM_NEON && defined __aarch64__
 #include <arm_neon.h>
+#elif defined __wasm_simd128__
+#include <wasm_simd128.h>
 #endif
 
 #if defined __AVX512F__ && defined __AVX512BW__
@@ -40,11 +42,13 @@ typedef long long vx __attribute__((vector_size(4 * LANES)));
 typedef long long vxh __attribute__((vector_size(2 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));   // whole numbers, and what comparing gives
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));  // bits
+typedef int16_t vs __attribute__((vector_size(4 * LANES)));   // two to a lane
 typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
 typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef float float_mem __attribute__((aligned(1), may_alias));
 typedef uint8_t vb_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+typedef int16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+typedef int8_t vp_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef int8_t vq_mem __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 static inline vf load(const void *p) { return *(const vf_mem *)p; }
@@ -53,16 +57,28 @@ static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
+// a * b + c, rounded once where the processor can: left to the compiler, it is now so, now otherwise.
+static inline vf multiply_add(vf a, vf b, vf c) {
+#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __FMA__)
+    return MM(fmadd_ps)(a, b, c);
+#elif defined SIMD_NEON
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
 static inline float float_at(const void *p) { return *(const float_mem *)p; }  // at any address
 
-// Vector i of the 16 lanes that have number 2k of `pairs` in the first 8 and 2k + 1 in the others.
+// For part i of SCALED_PARTS of a pack of q4, number 2k of `pairs` for its first half and 2k + 1 for the other.
 static inline vf spread(vf pairs, int k, int i) {
     const int a = 2 * k, b = 2 * k + 1;
 #ifdef SIMD_AVX512
     (void)i;
     return _mm512_permutexvar_ps(_mm512_set_epi32(b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a), pairs);
+#elif defined SIMD_AVX2
+    return _mm256_permutevar8x32_ps(pairs, _mm256_set1_epi32(i == 0 ? a : b));
 #else
-    return splat(pairs[i * LANES < 8 ? a : b]);
+    return splat(pairs[i == 0 ? a : b]);
 #endif
 }
 
@@ -105,7 +121,7 @@ static inline void pause_briefly(void) {
 
 // ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
 
-static inline vf load_bf16(const void *p) { return (vf)(__builtin_convertvector(*(const vh_mem *)p, vu) << 16); }
+static inline vf load_bf16(const void *p) { return (vf)((vu) __builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
 
 static inline vf load_i8(const void *p) {
 #if defined SIMD_AVX512
@@ -118,11 +134,11 @@ static inline vf load_i8(const void *p) {
 }
 
 #if !defined SIMD_AVX512 && !(defined SIMD_AVX2 && defined __F16C__) && !defined SIMD_NEON
-// The exponent is moved by multiplying with a power of two, which gets subnormals right; infinity and NaN are apart.
-static inline vf f16_bits_to_float(vu h) {
-    vu rest = (h & 0x7fff) << 13;
-    vu bits = (vu)select_vf((vi)(rest >= 0x0f800000), (vf)(rest | 0x7f800000), (vf)rest * 0x1p112f);
-    return (vf)((h & 0x8000) << 16 | bits);
+// Of 16 bits each, sign-extended. The exponent is moved by multiplying with a power of two, which gets subnormals right.
+// Infinity and NaN have the largest one in both.
+static inline vf f16_bits_to_float(vi h) {
+    vu bits = (vu)h << 13 & 0x8fffe000, top = bits & 0x0f800000;
+    return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));
 }
 #endif
 
@@ -132,7 +148,24 @@ static inline vf load_f16(const void *p) {
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
 #else
-    return f16_bits_to_float(__builtin_convertvector(*(const vh_mem *)p, vu));
+    return f16_bits_to_float(__builtin_convertvector(*(const vh_mem *)p, vi));
+#endif
+}
+
+// The other way, for whole numbers from -127 to 127.
+static inline void store_i8(void *p, vi x) {
+#if defined SIMD_AVX512
+    _mm_storeu_si128(p, _mm512_cvtepi32_epi8((vx)x));
+#elif defined __SSE2__
+#ifdef SIMD_AVX2
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((vx)x), _mm256_extracti128_si256((vx)x, 1));
+#else
+    __m128i words = _mm_packs_epi32((vx)x, (vx)x);
+#endif
+    words = _mm_packs_epi16(words, words);
+    memcpy(p, &words, LANES);
+#else
+    *(vq_mem *)p = __builtin_convertvector(x, vq_mem);
 #endif
 }
 
@@ -145,7 +178,7 @@ static inline float half_at(const void *p) {
 #elif defined SIMD_NEON
     return vget_lane_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)))), 0);
 #else
-    return f16_bits_to_float((vu){0} + bits)[0];
+    return f16_bits_to_float((vi){0} + (int16_t)bits)[0];
 #endif
 }
 
@@ -186,51 +219,153 @@ static inline void store_f16(void *p, vf x) {
 #endif
 }
 
-// ---- dot products of bytes ------------------------------------------------------------------------------------------
+// ---- dot products of small integers ---------------------------------------------------------------------------------
 
-// Instructions that multiply unsigned weights with signed activations take int8 weights as value + 128; what that adds,
-// 128 times the sum of the activations, is taken off again. The others take int8 weights as they are.
-#if defined __AVX512VNNI__ || (defined SIMD_AVX2 && defined __AVXVNNI__)
+// How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what q8 and q4 take.
+typedef enum {
+    BYTES,    // four weights and activations a lane
+    NIBBLES,  // the same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to 32 columns
+    PAIRS,    // two a lane, as int16: where a processor would take more instructions for bytes
+#if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
+#define SIMD_VNNI
+    Q8_DOT = BYTES,
+    Q4_DOT = BYTES
+#elif defined SIMD_AVX512 || defined SIMD_AVX2
+    Q8_DOT = PAIRS,
+    Q4_DOT = NIBBLES
+#elif defined __SSE2__ || defined __wasm_simd128__
+    Q8_DOT = PAIRS,
+    Q4_DOT = PAIRS
+#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+    Q8_DOT = BYTES,
+    Q4_DOT = NIBBLES
+#else
+    Q8_DOT = BYTES,
+    Q4_DOT = BYTES
+#endif
+} Dot;
+
+// Instructions that take bytes of weights unsigned get int8 ones as value + INT8_OFFSET; what that adds, 128 times the
+// sum of the activations, is taken off again.
+#ifdef SIMD_VNNI
 enum { INT8_OFFSET = 128 };
 #else
 enum { INT8_OFFSET = 0 };
 #endif
 
-// Each lane: sum + its four weights times its four activations. Weights are value + INT8_OFFSET, or 0 to 15.
-static inline vi dot4(vi sum, vb weights, vb x) {
+// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbours of both halves of a
+// register: of 16 columns in a row it does not matter what lane has which, and in_panel sees to the others.
+ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__
+    (void)how;
     return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
+    (void)how;
     return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
-#elif defined SIMD_AVX2
-    // |w| times x with w's sign: pairs stay below 2^15, for x is never -128.
-    vx w = (vx)weights, pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8((vx)x, w));
-    return sum + (vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined SIMD_AVX512 || defined SIMD_AVX2
+    if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
+    sum = (vi)((vs)sum + (vs)MM(maddubs_epi16)((vx)weights, (vx)x));
+    __asm__("" : "+v"(sum));  // else gcc adds up in another order, for which registers are too few
+    return sum;
 #elif defined __SSE2__
-    vx w = (vx)weights, a = (vx)x;  // even and odd bytes as 16-bit numbers
-    vx even = MM(madd_epi16)(MM(srai_epi16)(MM(slli_epi16)(w, 8), 8), MM(srai_epi16)(MM(slli_epi16)(a, 8), 8));
-    return sum + (vi)even + (vi)MM(madd_epi16)(MM(srai_epi16)(w, 8), MM(srai_epi16)(a, 8));
+    (void)how;
+    return sum + (vi)_mm_madd_epi16((vx)weights, (vx)x);
+#elif defined __wasm_simd128__
+    (void)how;
+    return sum + (vi)wasm_i32x4_dot_i16x8((v128_t)weights, (v128_t)x);
 #elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
+    (void)how;
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON
-    int16x8_t low = vmull_s8(vget_low_s8((int8x16_t)weights), vget_low_s8((int8x16_t)x)),
-              high = vmull_high_s8((int8x16_t)weights, (int8x16_t)x);
-    return sum + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+    int8x16_t w = (int8x16_t)weights, a = (int8x16_t)x;  // two products of bytes fit into 16 bits
+    int16x8_t start = how == NIBBLES ? (int16x8_t)sum : vdupq_n_s16(0);
+    int16x8_t pairs = vmlal_high_s8(vmlal_s8(start, vget_low_s8(w), vget_low_s8(a)), w, a);
+    return how == NIBBLES ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
 #else
+    (void)how;
     for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
     return sum;
 #endif
 }
 
-// Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15.
-static inline vb load_nibbles(const uint8_t *pack, int i) {
+// What dot has added up, in 32 bits.
+ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
+    if (how != NIBBLES) return sum;
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    return (vi)MM(madd_epi16)((vx)sum, (vx)((vs){0} + 1));
+#else
+    return (sum << 16 >> 16) + (sum >> 16);
+#endif
+}
+
+// Weights of LANES rows, four or two columns a lane, in the order in which dot takes them with splat_lane.
+static inline vb in_panel(vb weights) {
+#if defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+    const uint8x16_t halves = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
+    weights = (vb)vqtbl1q_u8((uint8x16_t)weights, halves);
+#endif
+    return weights;
+}
+
+// The four bytes at p, activations for all lanes.
+static inline vb splat_lane(const void *p) {
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    vb x = (vb)((vi){0} + four);
+#if defined __SSE2__
+    __asm__("" : "+v"(x));  // else gcc loads several of them before they are needed, and runs out of registers
+#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+    const uint8x16_t halves = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
+    x = (vb)vqtbl1q_u8((uint8x16_t)x, halves);
+#endif
+    return x;
+}
+
+// The sum of n int8, a multiple of 16.
+static inline int32_t sum_i8(const int8_t *x, int64_t n) {
+#ifdef __SSE2__
+    __m128i sum = _mm_setzero_si128();  // of x + 128
+    for (int64_t i = 0; i < n; i += 16) {
+        __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const void *)(x + i)), _mm_set1_epi8(-128));
+        sum = _mm_add_epi64(sum, _mm_sad_epu8(bytes, _mm_setzero_si128()));
+    }
+    return _mm_cvtsi128_si32(_mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum))) - 128 * (int32_t)n;
+#else
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+#endif
+}
+
+// Twice LANES int8 as int16.
+static inline vb load_pairs(const void *p) {
+#if defined SIMD_AVX512
+    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256(p));
+#elif defined SIMD_AVX2
+    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128(p));
+#elif defined __SSE2__
+    __m128i bytes = _mm_loadl_epi64(p);
+    return (vb)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+#else
+    return (vb) __builtin_convertvector(*(const vp_mem *)p, vs);
+#endif
+}
+
+// Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15,
+// or as pairs -8 to 7.
+ALWAYS_INLINE vb load_nibbles(Dot how, const uint8_t *pack, int i) {
 #ifdef SIMD_AVX512
+    (void)how;
     (void)i;
     const __m512i shifts = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
     __m512i twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)pack));
     return (vb)_mm512_and_si512(_mm512_srlv_epi16(twice, shifts), _mm512_set1_epi8(15));
 #else
-    enum { TO_A_HALF = 8 / LANES };
+    enum { TO_A_HALF = 8 / LANES, PAIRS_TO_A_HALF = 16 / LANES };
+    if (how == PAIRS) {
+        vs bytes = (vs)load_pairs(pack + i % PAIRS_TO_A_HALF * 2 * LANES);
+        return (vb)((i < PAIRS_TO_A_HALF ? bytes & 15 : bytes >> 4 & 15) - 8);
+    }
     vb bytes = load_bytes(pack + i % TO_A_HALF * 4 * LANES);
     return i < TO_A_HALF ? bytes & 15 : bytes >> 4;
 #endif

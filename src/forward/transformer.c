@@ -47,7 +47,7 @@ struct Session {
     float *watched;                   // NULL: nobody
 
     KvCache cache;
-    size_t cache_bytes;
+    uint64_t cache_bytes;
     AttentionScratch *attention;
     Workspace *workspace;
     Arena arena;  // where all these arrays lie
@@ -315,8 +315,8 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
 }
 
 size_t session_bytes(const Session *s, size_t *cache_bytes) {
-    *cache_bytes = s->cache_bytes;
-    return s->arena.used;
+    *cache_bytes = (size_t)s->cache_bytes;
+    return (size_t)s->arena.used;
 }
 
 void session_free(Session *s) {

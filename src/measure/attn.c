@@ -34,7 +34,7 @@ static void print_keys(const Measurement *m, const float *scores) {
         const char *piece = tokenizer_decode(m->tokenizer, i > 0 ? m->ids[i - 1] : -1, m->ids[i], &length);
         spell(piece, length, text, sizeof text);
         if (scores[i] == -INFINITY) continue;  // outside the window
-        table_row(&table, "%d\t%d\t%.6f\t%.9g\t%s", i, n - 1 - i, scores[i], exp(scores[i] - max) / total, text);
+        table_row(&table, NULL, "%d\t%d\t%.6f\t%.9g\t%s", i, n - 1 - i, scores[i], exp(scores[i] - max) / total, text);
     }
     table_end(&table);
 }

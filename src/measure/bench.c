@@ -101,17 +101,11 @@ static double cache_bytes(const Measurement *m, double positions) {
     return (double)count.used / KV_BLOCK * (seen < positions ? seen : positions);
 }
 
-typedef struct {
-    const Measurement *m;
-    Table *table;
-    Session *session;
-} Bench;
-
 // Prints the row of one phase: decoding behind the first n of `tokens`, or (prefill) reading those. Decoding expects
 // that the session has read them.
-static bool bench_phase(const Bench *bench, const int32_t *tokens, bool decode, int n, Error *err) {
-    const Measurement *m = bench->m;
-    Session *s = bench->session;
+static bool bench_phase(const Method *method, const int32_t *tokens, bool decode, int n, Error *err) {
+    const Measurement *m = method->m;
+    Session *s = method->session;
     int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;
     double cache = cache_bytes(m, decode ? n + (DECODED + 1) / 2.0 : n);
     double bytes = (decode ? DECODED : 1) * (weight_bytes(m->model) + cache);
@@ -122,7 +116,7 @@ static bool bench_phase(const Bench *bench, const int32_t *tokens, bool decode, 
             if (!session_read(s, tokens + i, step, i + step, 1, err) || !session_logits(s, 0, 1, err)) return false;
     }
     double seconds = median(&runs), speed = bytes / seconds * 1e-9;
-    table_row(bench->table, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
+    table_row(method->table, NULL, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
               count / seconds, speed);
     fflush(stdout);
     if (!decode) return true;
@@ -133,31 +127,27 @@ static bool bench_phase(const Bench *bench, const int32_t *tokens, bool decode, 
     return true;
 }
 
-// How fast memory and arithmetic are here.
-static bool print_yardsticks(const Measurement *m, Table *table, Error *err) {
-    double reading = reading_speed(&m->model->file, 0, err);
-    double multiplying = reading > 0 ? multiplying_speed(err) : 0;
-    if (multiplying == 0) return false;
-    print_heading(m, table, "bench");
-    table_note(table, "threads", "%d", thread_count());
-    table_note(table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
-    table_note(table, "float32_gflops", "%.1f", multiplying * 1e-9);
-    table_columns(table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
-    return true;
-}
-
 bool bench(const Measurement *m, Error *err) {
     int depth = m->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
     uint32_t vocab_size = m->model->config.vocab_size;
     int32_t *tokens = alloc_array(context, sizeof *tokens, "tokens", err);
     Session *s = tokens ? open_session(m->options, m->model, m->plans, context, true, err) : NULL;
     for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
+    double reading = s ? reading_speed(&m->model->file, 0, err) : 0;
+    double multiplying = reading > 0 ? multiplying_speed(err) : 0;
     Table table = table_open(SHAPE_LIST, 0, m->options->tsv);
-    const Bench b = {m, &table, s};
-    bool ok = s && print_yardsticks(m, &table, err) && bench_phase(&b, tokens, true, 0, err) &&
-              bench_phase(&b, tokens, false, prompt, err);
+    const Method method = {.m = m, .table = &table, .session = s};
+    bool ok = multiplying > 0;
+    if (ok) {
+        print_heading(m, &table, "bench");
+        table_note(&table, "threads", "%d", thread_count());
+        table_note(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
+        table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
+        table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
+        ok = bench_phase(&method, tokens, true, 0, err) && bench_phase(&method, tokens, false, prompt, err);
+    }
     if (ok && depth > prompt)
-        ok = bench_phase(&b, tokens, false, depth, err) && bench_phase(&b, tokens, true, depth, err);
+        ok = bench_phase(&method, tokens, false, depth, err) && bench_phase(&method, tokens, true, depth, err);
     table_end(&table);
     session_free(s);
     free(tokens);

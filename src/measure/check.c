@@ -18,6 +18,7 @@ enum {
     N_PROBES = 4,     // blocks by which settings are chosen
     TAIL = 64,        // tokens that are read one by one
     MOST_TRIALS = 5,  // keys at each length
+    MOST_LENGTH = 1 << 30,
 };
 static const double MOST_LOSS = 1.25;     // perplexity as asked for, in shares of the short windows'
 static const double BASE_LOSS = 1.1;      // and in short windows with the file's theta, in shares of another's
@@ -29,38 +30,40 @@ static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in share
 // Settings for short windows: plain, as the file has them, and with two other bases.
 typedef enum { PLAIN, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES } Reference;
 
+typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;  // a condition is FAIL or OK
+static const char *const verdicts[] = {"fail", "ok", "unknown", "untried"};
+
 typedef struct {
     const Measurement *m;
     Table table;
     double start, seconds_per_token;  // of short windows
     int half;                         // of a short window
     int lengths[MAX_LENGTHS], n_lengths;
+    int n_tried;                       // the lengths that perplexity was tried at
     int blocks[MAX_BLOCKS], n_blocks;  // where the half windows that are scored begin, in rising order
     RopePlan references[N_REFERENCES];
-    double sums[N_REFERENCES];  // of nll over the probes
-    int holds;                  // the length to which it holds by what is known
-    bool judged;                // perplexity, or retrieval, could be
-    int32_t *ids;               // (length) of the text, BOS before it, if there is one
-    double *nll, *short_nll;    // (length) of the blocks: read as one text, and in short windows
+    int holds;         // the length to which it holds by what is known
+    bool judged;       // perplexity could be
+    int32_t *ids;      // (length) of the text, BOS before it, if there is one
+    double *nll;       // (length) of the blocks, read as one text
+    double *baseline;  // (length) and in short windows: the best of the references, which each have such a row
 } Check;
 
-// Prints a row. When its verdict is not `ok`, the model holds to `otherwise` at most.
-static void print_row(Check *c, const char *check, int length, const char *value, const char *limit,
-                      const char *verdict, double otherwise) {
-    table_row(&c->table, "%s\t%d\t%s\t%s\t%s", check, length, value, limit, verdict);
+// ---- verdicts -------------------------------------------------------------------------------------------------------
+
+// Prints a row. When its verdict is not OK, the model holds to `otherwise` at most.
+static void judge(Check *c, const char *check, int length, double value, double limit, Verdict verdict,
+                  double otherwise) {
+    char found[32] = "-", allowed[32] = "-";
+    if (verdict != UNTRIED) {
+        snprintf(allowed, sizeof allowed, "%.6g", limit);
+        if (value < INFINITY) snprintf(found, sizeof found, "%.6g", value);
+        else snprintf(found, sizeof found, "any");
+    }
+    table_row(&c->table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
     if (!c->table.eyes) fflush(stdout);
-    if (strcmp(verdict, "ok") != 0 && otherwise < c->holds) c->holds = (int)otherwise;
+    if (verdict != OK && otherwise < c->holds) c->holds = (int)otherwise;
 }
-
-static void print_numbers(Check *c, const char *check, int length, double value, double limit, const char *verdict,
-                          double otherwise) {
-    char texts[2][32];
-    snprintf(texts[0], sizeof texts[0], "%.6g", value);
-    snprintf(texts[1], sizeof texts[1], "%.6g", limit);
-    print_row(c, check, length, value < INFINITY ? texts[0] : "any", texts[1], verdict, otherwise);
-}
-
-static const char *verdict_of(bool good) { return good ? "ok" : "fail"; }
 
 // The length before the i-th, to which a model holds that fails at that.
 static double before(const Check *c, int i) { return i > 0 ? c->lengths[i - 1] : 0; }
@@ -77,52 +80,62 @@ static double pass_seconds(const Check *c, double n) {
 
 // ---- settings -------------------------------------------------------------------------------------------------------
 
+// How far away, as a map counts, the last of n positions sees a key. A map never has a later key further away.
+static double farthest(const RopePlan *p, int n) {
+    bool sees_first = !p->all_slide || p->window == 0 || p->window >= n || p->sinks > 0;
+    return rope_distance(&p->rope, n - 1, sees_first ? 0 : n - p->window);
+}
+
 // How many positions settings are made for.
 static double reach_of(const RopePlan *plan, int seq_len) {
     const RopeConfig *r = &plan->rope;
-    unsigned flags = rope_methods[r->method].flags;
-    double times = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
+    const unsigned flags = rope_methods[r->method].flags;
+    double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
     if (r->dynamic) return INFINITY;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
-    return flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS) ? fmax(times, seq_len) : times;
+    if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
+    if (!r->map && !(plan->all_slide && plan->window > 0)) return reach;
+    // Map and window decide how long a text is whose distances stay below that; lm-infinite's first keys stand at it.
+    const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
+    double limit = map == ROPE_MAP_WINDOW && plan->window <= reach ? reach + 1 : reach;
+    int low = 0, high = MOST_LENGTH;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        *(farthest(plan, middle) < limit ? &low : &high) = middle;
+    }
+    return high == MOST_LENGTH ? INFINITY : low;
 }
 
-// What the file says of itself.
-static void check_file(Check *c) {
-    const RopeConfig *file = &c->m->model->rope, *own = &c->references[FILES_OWN].rope;
+// What the file says of itself, what was asked for against the length, and against what the model was made with:
+// another method is another model.
+static void check_settings(Check *c) {
+    const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
+    const RopeConfig *file = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
     const RopeMethod *method = &rope_methods[file->method];
     const int n = c->m->length, seq_len = c->m->model->config.seq_len;
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int said = (file->factor > 0) + (file->low_freq_factor > 0) + (file->high_freq_factor > 0);
-        print_numbers(c, "llama3-factors", n, said, 3, verdict_of(said == 3), 0);
+        judge(c, "llama3-factors", n, said, 3, said == 3, 0);
     }
     if (method->flags & ROPE_USES_LISTS) {
         double s = fmax(file->factor, (double)seq_len / own->train_ctx), expected = method->attention(own, s);
         double found = file->attention_factor != 0 ? file->attention_factor : method->attention(own, own->factor);
-        print_numbers(c, "temperature", n, found, expected, verdict_of(fabs(found / expected - 1) < 0.1), 0);
+        judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
-    if (method->flags & ROPE_USES_FACTOR && !file->dynamic && file->factor > 0) {
-        double reach = reach_of(&c->references[FILES_OWN], seq_len);
-        print_numbers(c, "context", n, seq_len, reach, verdict_of(seq_len <= reach * 1.01 + 1), 0);
-    }
-}
-
-// What was asked for, against the length, and against what the model was made with: another is another model.
-static void check_settings(Check *c) {
-    const RopePlan *asked = &c->m->plans[0], *own = &c->references[FILES_OWN];
-    const RopeConfig *a = &asked->rope, *file = &own->rope;
-    const int n = c->m->length, window = asked->window;
-    double reach = reach_of(asked, c->m->model->config.seq_len);
-    check_file(c);
-    print_numbers(c, "reach", n, reach, n, verdict_of(reach >= n - 0.5), reach);
-    if (window > 0) print_numbers(c, "window", n, window, n, verdict_of(window >= n), window);
-    if (file->method != ROPE_NONE) {
-        bool same = a->method == file->method && a->dynamic == file->dynamic;
-        print_row(c, "method", n, asked->name, own->name, verdict_of(same), 0);
-    }
-    if (a->theta != file->theta) print_numbers(c, "theta", n, a->theta, file->theta, "fail", 0);
-    if (a->train_ctx != file->train_ctx) print_numbers(c, "train_ctx", n, a->train_ctx, file->train_ctx, "fail", 0);
+    double reach = reach_of(plan, seq_len);
+    if (method->flags & ROPE_USES_FACTOR && !file->dynamic && file->factor > 0)
+        judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
+    reach = reach_of(asked, seq_len);
+    judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
+    int seen = asked->window + asked->sinks;
+    if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
+    bool same = own->method == ROPE_NONE || (a->method == own->method && a->dynamic == own->dynamic);
+    if (own->method != ROPE_NONE)
+        table_row(&c->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
+    if (!same) c->holds = 0;
+    if (a->theta != own->theta) judge(c, "theta", n, a->theta, own->theta, FAIL, 0);
+    if (a->train_ctx != own->train_ctx) judge(c, "train_ctx", n, a->train_ctx, own->train_ctx, FAIL, 0);
 }
 
 // ---- perplexity -----------------------------------------------------------------------------------------------------
@@ -132,24 +145,24 @@ static void check_settings(Check *c) {
 static void choose_blocks(Check *c) {
     int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx, window = n < SHORT ? n : SHORT;
     c->half = (train_ctx < window && train_ctx >= LEAST ? train_ctx : window) / 2;
-    for (int to = 2 * c->half; c->n_lengths<MAX_LENGTHS; to = to> n / 3 ? n : 2 * to) {
-        int count = (to - (c->n_lengths ? c->lengths[c->n_lengths - 1] : c->half)) / c->half;
-        int taken = count < 1 ? 1 : count < BUCKET_BLOCKS ? count : BUCKET_BLOCKS;
+    int from = c->half, to = 2 * c->half;
+    while (from < n && c->n_lengths < MAX_LENGTHS) {
+        int count = (to - from) / c->half, taken = count < 1 ? 1 : count < BUCKET_BLOCKS ? count : BUCKET_BLOCKS;
         for (int j = taken - 1; j >= 0; j--) c->blocks[c->n_blocks++] = to - c->half * (1 + j * count / taken);
-        c->lengths[c->n_lengths++] = to;
-        if (to == n) break;
+        c->lengths[c->n_lengths++] = from = to;
+        to = to > n / 3 ? n : 2 * to;
     }
 }
 
 static bool is_probe(const Check *c, int block) { return block % (c->n_blocks / N_PROBES + 1) == 0; }
 
 // Scores the blocks that are probes, or those that are not, each in a window of its own. The sum over them.
-static bool score_short(Check *c, const RopePlan *plan, bool probes, double *sum, Error *err) {
+static bool score_short(Check *c, Reference reference, bool probes, double *sum, Error *err) {
     const Measurement *m = c->m;
     int n = 2 * c->half, bos = tokenizer_bos(m->tokenizer);
-    Session *s = open_session(m->options, m->model, plan, n, false, err);
+    double nll[SHORT], *kept = c->baseline + (size_t)reference * (size_t)m->length;
     int32_t window[SHORT];
-    double nll[SHORT];
+    Session *s = open_session(m->options, m->model, &c->references[reference], n, false, err);
     bool ok = s != NULL;
     *sum = 0;
     for (int b = 0; ok && b < c->n_blocks; b++) {
@@ -159,7 +172,7 @@ static bool score_short(Check *c, const RopePlan *plan, bool probes, double *sum
         if (bos >= 0) window[0] = bos;
         session_rewind(s, 0);
         ok = session_read(s, window, c->half - 1, n, 0, err) && score_tokens(s, window, c->half, n, n, nll, err);
-        for (int i = 0; ok && i < c->half; i++) *sum += c->short_nll[block + i] = nll[c->half + i];
+        for (int i = 0; ok && i < c->half; i++) *sum += kept[block + i] = nll[c->half + i];
     }
     session_free(s);
     return ok;
@@ -168,27 +181,24 @@ static bool score_short(Check *c, const RopePlan *plan, bool probes, double *sum
 // Finds what the model can do in short windows, plain or as its file has it, whichever is better, and whether another
 // base would suit it better than its own.
 static bool check_short(Check *c, Error *err) {
-    const bool scaled = c->references[FILES_OWN].rope.method != ROPE_NONE;
-    double rest, tokens = 0;
-    Reference best = PLAIN;
-    for (int i = N_REFERENCES - 1; i >= 0; i--) {  // the plain ones last, whose scores stay
-        if (i == FILES_OWN && !scaled) continue;
-        double began = now_seconds();
-        if (!score_short(c, &c->references[i], true, &c->sums[i], err)) return false;
-        double took = now_seconds() - began;  // other work on the machine makes it longer, nothing shorter
-        if (c->seconds_per_token == 0 || took < c->seconds_per_token) c->seconds_per_token = took;
-    }
+    const double most = c->m->model->config.vocab_size * KNOWS_NOTHING;
+    double sums[N_REFERENCES], tokens = 0, least = INFINITY, rest;
     for (int b = 0; b < c->n_blocks; b++) tokens += is_probe(c, b) * c->half;
-    c->seconds_per_token /= 2 * tokens;
-    if (scaled && c->sums[FILES_OWN] < c->sums[PLAIN]) best = FILES_OWN;
-    if (best == FILES_OWN && !score_short(c, &c->references[best], true, &rest, err)) return false;
-    if (!score_short(c, &c->references[best], false, &rest, err)) return false;
-    double ppl = exp(c->sums[best] / tokens), vocab_size = c->m->model->config.vocab_size;
-    double other = exp(fmin(c->sums[SMALLER_BASE], c->sums[LARGER_BASE]) / tokens);
-    bool good = ppl <= other * BASE_LOSS;
-    c->judged = fmin(ppl, other) < vocab_size * KNOWS_NOTHING;
-    print_numbers(c, "short-perplexity", 2 * c->half, ppl, vocab_size * KNOWS_NOTHING, c->judged ? "ok" : "unknown", 0);
-    if (c->judged) print_numbers(c, "base", 2 * c->half, ppl / other, BASE_LOSS, verdict_of(good), 0);
+    for (int i = 0; i < N_REFERENCES; i++) {
+        sums[i] = INFINITY;
+        if (i == FILES_OWN && c->references[i].rope.method == ROPE_NONE) continue;
+        double began = now_seconds();
+        if (!score_short(c, (Reference)i, true, &sums[i], err)) return false;
+        least = fmin(least, now_seconds() - began);  // other work on the machine makes it longer, nothing shorter
+    }
+    c->seconds_per_token = least / (2 * tokens);
+    Reference best = sums[FILES_OWN] < sums[PLAIN] ? FILES_OWN : PLAIN;
+    if (!score_short(c, best, false, &rest, err)) return false;
+    c->baseline += (size_t)best * (size_t)c->m->length;
+    double ppl = exp(sums[best] / tokens), other = exp(fmin(sums[SMALLER_BASE], sums[LARGER_BASE]) / tokens);
+    c->judged = fmin(ppl, other) < most;
+    judge(c, "short-perplexity", 2 * c->half, ppl, most, c->judged ? OK : UNKNOWN, 0);
+    if (c->judged) judge(c, "base", 2 * c->half, ppl / other, BASE_LOSS, ppl <= other * BASE_LOSS, 0);
     return true;
 }
 
@@ -202,28 +212,25 @@ static bool score_block(Check *c, Session *s, int block, Error *err) {
 }
 
 // Perplexity by length, as far as the budget goes: half of it is for the longest text at most.
-static bool check_perplexity(Check *c, Session *s, int *n_tried, Error *err) {
+static bool check_perplexity(Check *c, Session *s, Error *err) {
     double read = 0;  // seconds that what has been read should have taken
     for (int i = 0, b = 0; i < c->n_lengths; i++) {
-        double sums[2] = {0, 0}, began = now_seconds();
+        double excess = 0, began = now_seconds();
         int tokens = 0, length = c->lengths[i];
-        bool tried = pass_seconds(c, length) < c->m->options->budget / 2 || length <= 2 * c->half;
+        if (pass_seconds(c, length) >= c->m->options->budget / 2 && length > 2 * c->half) {
+            judge(c, "perplexity", length, NAN, NAN, UNTRIED, before(c, i));
+            continue;
+        }
         for (; b < c->n_blocks && c->blocks[b] + c->half <= length; b++) {
-            if (tried && !score_block(c, s, c->blocks[b], err)) return false;
-            for (int p = c->blocks[b]; p < c->blocks[b] + c->half; p++) {
-                sums[0] += c->nll[p];
-                sums[1] += c->short_nll[p];
-            }
+            if (!score_block(c, s, c->blocks[b], err)) return false;
+            for (int p = c->blocks[b]; p < c->blocks[b] + c->half; p++) excess += c->nll[p] - c->baseline[p];
             tokens += c->half;
         }
-        double ratio = exp((sums[0] - sums[1]) / tokens), took = now_seconds() - began;
-        if (tried && length > 2 * c->half) c->seconds_per_token *= took / (pass_seconds(c, length) - read);
+        double ratio = exp(excess / tokens), took = now_seconds() - began;
+        if (length > 2 * c->half) c->seconds_per_token *= took / (pass_seconds(c, length) - read);
         read = pass_seconds(c, length);
-        *n_tried += tried;
-        if (!tried) print_row(c, "perplexity", length, "-", "-", "untried", before(c, i));
-        else
-            print_numbers(c, "perplexity", length, ratio, MOST_LOSS,
-                          c->judged ? verdict_of(ratio <= MOST_LOSS) : "unknown", before(c, i));
+        c->n_tried++;
+        judge(c, "perplexity", length, ratio, MOST_LOSS, c->judged ? ratio <= MOST_LOSS : UNKNOWN, before(c, i));
     }
     return true;
 }
@@ -233,12 +240,12 @@ static bool check_perplexity(Check *c, Session *s, int *n_tried, Error *err) {
 // The last tokens one by one, behind what was read as generation reads it: in a text that grows. With a scale that does
 // not follow the length the cache of the prompt is the same, and stays.
 static bool check_steps(Check *c, Session *s, Error *err) {
-    const RopeConfig *r = &c->m->plans[0].rope;
     int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
-    double *nll = c->short_nll, sum = 0;  // which nobody needs any more
-    bool grows = rope_follows_length(r, n);
+    double *nll = c->baseline, change = 0;  // which nobody needs any more
+    bool grows = rope_follows_length(&c->m->plans[0].rope, n);
+    if (c->n_tried < c->n_lengths) return true;
     if (grows && pass_seconds(c, n) * 1.5 > seconds_left(c)) {
-        print_row(c, "step-by-step", n, "-", "-", "untried", n);
+        judge(c, "step-by-step", n, NAN, NAN, UNTRIED, n);
         return true;
     }
     session_rewind(s, grows ? 0 : at);
@@ -247,10 +254,9 @@ static bool check_steps(Check *c, Session *s, Error *err) {
         if (!session_read(s, c->ids + p, count, p + count, 0, err)) return false;
     }
     if (!score_tokens(s, c->ids, n - tail, n, 0, nll, err)) return false;
-    for (int p = n - tail; p < n; p++) sum += fabs(nll[p] - c->nll[p]);
-    print_numbers(c, "step-by-step", n, sum / tail, MOST_CHANGE,
-                  c->judged ? verdict_of(sum / tail <= MOST_CHANGE) : "unknown",
-                  c->references[FILES_OWN].rope.train_ctx);
+    for (int p = n - tail; p < n; p++) change += fabs(nll[p] - c->nll[p]) / tail;
+    judge(c, "step-by-step", n, change, MOST_CHANGE, c->judged ? change <= MOST_CHANGE : UNKNOWN,
+          c->references[FILES_OWN].rope.train_ctx);
     return true;
 }
 
@@ -266,32 +272,36 @@ static bool accuracy_in_short(Check *c, Session *s, double *best, Error *err) {
     return ok;
 }
 
-// How many keys there is time for at a length, when each of the lengths after it gets one at least. Five cost 3.5
-// passes over their text, three 2.5, one a single one.
-static int affordable(const Check *c, int i, int n_tried) {
+// How many times a text is read for keys at different depths, from the last one on: each from where it stands.
+static double readings(int trials) { return trials > 1 ? 1 + trials / 2.0 : 1; }
+
+// How many keys there is time for at a length, when each of the lengths after it gets one at least.
+static int affordable(const Check *c, int i) {
     double pass = pass_seconds(c, c->lengths[i]), time = seconds_left(c);
-    for (int j = i + 1; j < n_tried; j++) time -= pass_seconds(c, c->lengths[j]);
-    return 3.5 * pass <= time ? MOST_TRIALS : 2.5 * pass <= time ? 3 : pass <= time || i == n_tried - 1 ? 1 : 0;
+    int trials = MOST_TRIALS, least = i == c->n_tried - 1 ? 1 : 0;
+    for (int j = i + 1; j < c->n_tried; j++) time -= pass_seconds(c, c->lengths[j]);
+    while (trials > least && readings(trials) * pass > time) trials = trials > 1 ? trials - 2 : 0;
+    return trials;
 }
 
 // Retrieval by length, up to the last one that perplexity was tried at. What cannot be judged, or was left out between
 // others, does not hold a model back.
-static bool check_retrieval(Check *c, Session *s, int n_tried, Error *err) {
-    double short_accuracy, accuracy;
-    if (!accuracy_in_short(c, s, &short_accuracy, err)) return false;
-    double limit = FOUND_SHARE * fmax(short_accuracy, 0);
-    for (int i = 0; i < n_tried; i++) {
-        int length = c->lengths[i], trials = affordable(c, i, n_tried);
+static bool check_retrieval(Check *c, Session *s, Error *err) {
+    double in_short, accuracy;
+    if (!accuracy_in_short(c, s, &in_short, err)) return false;
+    const double limit = FOUND_SHARE * fmax(in_short, 0);
+    for (int i = 0; i < c->n_tried; i++) {
+        int length = c->lengths[i], trials = affordable(c, i);
         if (trials == 0) {
-            print_row(c, "retrieval", length, "-", "-", "untried", c->holds);
+            judge(c, "retrieval", length, NAN, NAN, UNTRIED, c->holds);
             continue;
         }
-        double began = now_seconds(), passes = trials == MOST_TRIALS ? 3.5 : trials == 3 ? 2.5 : 1;
+        double began = now_seconds(), expected = readings(trials) * pass_seconds(c, length);
         if (!passkey_accuracy(c->m, s, length, trials, &accuracy, err)) return false;
-        if (i > 0) c->seconds_per_token *= (now_seconds() - began) / (passes * pass_seconds(c, length));
-        bool able = accuracy >= 0 && short_accuracy >= FOUND_SHARE;
-        print_numbers(c, "retrieval", length, fmax(accuracy, 0), limit,
-                      able ? verdict_of(accuracy >= limit) : "unknown", able ? before(c, i) : c->holds);
+        if (i > 0) c->seconds_per_token *= (now_seconds() - began) / expected;
+        bool able = accuracy >= 0 && in_short >= FOUND_SHARE;
+        judge(c, "retrieval", length, fmax(accuracy, 0), limit, able ? accuracy >= limit : UNKNOWN,
+              able ? before(c, i) : c->holds);
         if (trials < MOST_TRIALS)
             table_remark(&c->table, "time for %d of %d keys at %d: --budget %g", trials, MOST_TRIALS, length,
                          c->m->options->budget);
@@ -305,25 +315,14 @@ static bool check_retrieval(Check *c, Session *s, int n_tried, Error *err) {
 static bool find_text(Check *c, Error *err) {
     const Measurement *m = c->m;
     size_t n = (size_t)m->length, bos = tokenizer_bos(m->tokenizer) >= 0, n_ids = m->n_ids;
-    const int32_t *given = m->ids;
-    int32_t *made = NULL;
-    for (size_t bytes = 6 * n; !given && (!made || n_ids + bos < n); bytes *= 2) {
-        char *text = plain_english(bytes, 1, err);
-        free(made);
-        made = text ? tokenizer_encode(m->tokenizer, text, strlen(text), &n_ids, err) : NULL;
-        free(text);
-        if (!made) return false;
-    }
-    c->ids = alloc_array(n + 2, sizeof *c->ids + 2 * sizeof *c->nll, "a text and its scores", err);
-    bool ok = c->ids && (n_ids + bos >= n || fail(err, "the text has %zu tokens, fewer than the %zu of -n", n_ids, n));
-    if (ok) {
-        c->ids[0] = tokenizer_bos(m->tokenizer);
-        memcpy(c->ids + bos, made ? made : given, (n - bos) * sizeof *c->ids);
-        c->nll = (double *)(void *)(c->ids + (n + 1) / 2 * 2);
-        c->short_nll = c->nll + n;
-    }
+    int32_t *made = m->ids ? NULL : plain_english(m->tokenizer, 6 * n, n - bos, 1, &n_ids, err);
+    const int32_t *text = m->ids ? m->ids : made;
+    bool ok = text && (n_ids + bos >= n || fail(err, "the text has %zu tokens, fewer than the %zu of -n", n_ids, n));
+    c->ids = ok ? alloc_array(n + 1, sizeof *c->ids, "a text", err) : NULL;
+    if (c->ids) c->ids[0] = tokenizer_bos(m->tokenizer);
+    if (c->ids) memcpy(c->ids + bos, text, (n - bos) * sizeof *c->ids);
     free(made);
-    return ok;
+    return c->ids;
 }
 
 static bool resolve_references(Check *c, Error *err) {
@@ -339,28 +338,36 @@ static bool resolve_references(Check *c, Error *err) {
     return true;
 }
 
+// All checks, one after the other.
+static bool run_checks(Check *c, Session *s, Error *err) {
+    const Measurement *m = c->m;
+    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
+    print_heading(m, &c->table, "check");
+    table_note(&c->table, "method", "%s", m->plans->name);
+    table_note(&c->table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
+    table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
+    choose_blocks(c);
+    check_settings(c);
+    bool ok =
+        check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
+    if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
+    else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
+    table_end(&c->table);
+    return ok;
+}
+
 bool check_model(const Measurement *m, bool *passed, Error *err) {
     Check c = {.m = m, .start = now_seconds(), .holds = m->length};
-    int n_tried = 0;
     if (m->length < LEAST) return fail(err, "--check needs at least %d positions (found -n %d)", LEAST, m->length);
     Session *s = open_session(m->options, m->model, &m->plans[0], m->length, true, err);
     bool ok = s && find_text(&c, err) && resolve_references(&c, err);
-    if (ok) {
-        c.table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
-        print_heading(m, &c.table, "check");
-        table_note(&c.table, "method", "%s", m->plans->name);
-        table_note(&c.table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
-        table_columns(&c.table, "check\tlength\tvalue\tlimit\tverdict");
-        choose_blocks(&c);
-        check_settings(&c);
-        ok = check_short(&c, err) && check_perplexity(&c, s, &n_tried, err);
-        ok = ok && (n_tried < c.n_lengths || check_steps(&c, s, err)) && check_retrieval(&c, s, n_tried, err);
-        if (ok && c.judged) table_note(&c.table, "holds to", "%d", c.holds);
-        else if (ok) table_note(&c.table, "holds to", "unknown: the model fails in a short text, too");
-    }
-    if (c.table.width) table_end(&c.table);
+    double *scores = ok ? alloc_array((size_t)m->length, (1 + N_REFERENCES) * sizeof *scores, "scores", err) : NULL;
+    c.nll = scores;
+    c.baseline = scores ? scores + m->length : NULL;
+    ok = scores && run_checks(&c, s, err);
     session_free(s);
     free(c.ids);
+    free(scores);
     *passed = ok && c.holds == m->length;
     return ok;
 }

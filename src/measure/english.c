@@ -35,15 +35,7 @@ static const char *const rules[] = {
     "Phouse|garden|street|village|church|market|river|field|kitchen|forest|town|harbour|school|road|room|hall|castle|"
     "prison|station|library|cellar|stable|tower|valley|island|mountain|shop|inn|office|court",
 };
-enum { N_RULES = sizeof rules / sizeof rules[0], LONGEST_SENTENCE = 400, MAX_DEPTH = 8 };
-
-// xorshift64* (Vigna, arXiv 1402.6246), as the sampler's.
-static uint32_t random_below(uint64_t *state, uint32_t n) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (uint32_t)((*state * 0x2545f4914f6cdd1du) >> 32) % n;
-}
+enum { N_RULES = sizeof rules / sizeof rules[0], LONGEST_SENTENCE = 400 };
 
 // One of the choices of a rule, which ends at a bar or at the end; NULL when there is no rule of this name.
 static const char *choose(char name, uint64_t *state) {
@@ -52,36 +44,42 @@ static const char *choose(char name, uint64_t *state) {
         if (rules[i][0] == name) rule = rules[i] + 1;
     uint32_t choices = 1;
     for (const char *c = rule; c && *c; c++) choices += *c == '|';
-    for (uint32_t skip = rule ? random_below(state, choices) : 0; skip > 0; skip--) rule = strchr(rule, '|') + 1;
+    for (uint32_t skip = rule ? (random_bits(state) >> 32) % choices : 0; skip > 0; skip--)
+        rule = strchr(rule, '|') + 1;
     return rule;
 }
 
-// Writes a sentence behind `end`, and returns the new end.
-static char *write_sentence(char *end, uint64_t *state) {
-    const char *open[MAX_DEPTH] = {choose('Z', state)};  // rules that are being written, each in the one before it
-    for (int depth = 0; depth >= 0;) {
-        char c = *open[depth];
-        if (!c || c == '|') {
-            depth--;
-            continue;
-        }
-        open[depth]++;
-        const char *rule = choose(c, state);
-        if (rule) open[++depth] = rule;
-        else *end++ = c;
+// Writes a choice behind `end`, and in the place of each rule's name a choice of that rule. The new end.
+static char *write_choice(char *end, const char *choice, uint64_t *state) {
+    for (; *choice && *choice != '|'; choice++) {
+        const char *inner = choose(*choice, state);
+        if (inner) end = write_choice(end, inner, state);
+        else *end++ = *choice;
     }
     return end;
 }
 
-char *plain_english(size_t bytes, uint64_t seed, Error *err) {
+static char *write_text(size_t bytes, uint64_t seed, Error *err) {
     char *text = alloc_array(bytes + LONGEST_SENTENCE, 1, "a text", err), *end = text;
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     while (text && end < text + bytes) {
         char *sentence = end;
-        end = write_sentence(end, &state);
+        end = write_choice(end, choose('Z', &state), &state);
         char *first = sentence + !isalpha((unsigned char)*sentence);
         *first = (char)toupper((unsigned char)*first);
         *end++ = ' ';
     }
     return text;
+}
+
+int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, uint64_t seed, size_t *n, Error *err) {
+    int32_t *ids = NULL;
+    for (*n = 0; *n < least; bytes *= 2) {
+        char *text = write_text(bytes, seed, err);
+        free(ids);
+        ids = text ? tokenizer_encode(tokenizer, text, strlen(text), n, err) : NULL;
+        free(text);
+        if (!ids) return NULL;
+    }
+    return ids;
 }

@@ -8,28 +8,26 @@
 
 static const double PI = 3.14159265358979323846;
 
-// What a method makes of every pair at one length, beside plain RoPE.
+// What a method makes of every pair at one length.
 typedef struct {
-    RopeFreqs now, plain;
+    RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];  // 1: a pair is kept, 0: interpolated by s, between: mixed
 } Pairs;
 
 // The kept share g follows from a frequency: f = plain * g + plain / s * (1 - g). Where it does not depend on s, it is
 // taken at s = 2, so that it can be told at s = 1, too.
 static void find_pairs(const RopeConfig *c, int length, Pairs *pairs) {
-    RopeConfig plain = *c, mixed = *c;
+    RopeConfig mixed = *c;
     RopeFreqs f;
     double s = rope_scale(c, length);
-    plain.method = ROPE_NONE;
     if (rope_methods[c->method].flags & ROPE_IS_FIXED_MIX && !(c->dynamic && s == 1)) {
         mixed.dynamic = false;
         mixed.factor = s = 2;
     }
-    rope_frequencies(&plain, length, &pairs->plain);
     rope_frequencies(c, length, &pairs->now);
     rope_frequencies(&mixed, length, &f);
     for (int i = 0; i < f.n_pairs; i++)
-        pairs->kept[i] = s == 1 ? 1 : (f.inv_freq[i] / pairs->plain.inv_freq[i] - 1 / s) / (1 - 1 / s);
+        pairs->kept[i] = s == 1 ? 1 : (f.inv_freq[i] / f.plain[i] - 1 / s) / (1 - 1 / s);
 }
 
 // One bar per pair.
@@ -40,7 +38,7 @@ static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs, int
     fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
     for (int i = 0; i < pairs->now.n_pairs; i++) {
         char bar[MOST + 1] = "";
-        double plain = pairs->plain.inv_freq[i], times = pairs->now.inv_freq[i] / plain;
+        double plain = pairs->now.plain[i], times = pairs->now.inv_freq[i] / plain;
         for (int j = 0; j < width; j++) bar[j] = j < pairs->kept[i] * width ? '#' : '.';
         fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
     }
@@ -70,71 +68,73 @@ static double unseen_share(const RopePlan *plan, int length) {
     return unseen / all;
 }
 
-// What the map makes of distances; '-' where the last query does not see so far.
-static void note_map(Table *t, const RopePlan *plan, int length) {
-    const RopeConfig *c = &plan->rope;
-    const RopeMap *map = c->map;
-    char distances[1024];
-    if (map) {
-        table_note(t, "map", "%s", map->name);
-        table_note(t, "map_source", "%s", map->source);
-        if (map->flags & ROPE_MAP_NEAR) table_note(t, "near", "%d", c->near);
-        if (map->flags & ROPE_MAP_K) table_note(t, "k", "%.12g", c->k);
-        if (map->flags & ROPE_MAP_GROUP) table_note(t, "group", "%d", c->group);
-        if (map->flags & ROPE_MAP_CHUNK) table_note(t, "chunk", "%d", c->chunk);
-        int used = 0;
-        for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
-            int far = (int)(d < i ? d : i), j = (int)i - far;
-            used += snprintf(distances + used, sizeof distances - (size_t)used, "%s%d:", d == 1 ? "" : " ", far);
-            used += snprintf(distances + used, sizeof distances - (size_t)used, sees(plan, (int)i, j) ? "%.6g" : "-",
-                             rope_distance(c, (int)i, j));
-        }
-        if (used) table_note(t, "distances", "%s", distances);
+// What the map makes of distances, those of 1, 2, 4 and so on of the last query; '-' where it does not see so far.
+static void write_distances(const RopePlan *plan, int length, char *out, size_t capacity) {
+    size_t used = 0;
+    for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
+        int far = (int)(d < i ? d : i), j = (int)i - far;
+        used += (size_t)snprintf(out + used, capacity - used, "%s%d:", d == 1 ? "" : " ", far);
+        used += (size_t)snprintf(out + used, capacity - used, sees(plan, (int)i, j) ? "%.6g" : "-",
+                                 rope_distance(&plan->rope, (int)i, j));
     }
+}
+
+static void note(Table *t, bool wanted, const char *key, double value) {
+    if (wanted) table_note(t, key, "%.12g", value);
+}
+
+// The settings in force and what follows from them.
+static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
+    const RopeConfig *c = &plan->rope;
+    const RopeMethod *m = &rope_methods[c->method];
+    const unsigned flags = m->flags, map = c->map ? c->map->flags : 0;
+    char name[64], distances[1024] = "";
+    settings_method_name(c->method, c->dynamic, name, sizeof name);
+    if (c->map) write_distances(plan, length, distances, sizeof distances);
+    table_note(t, "method", "%s", name);
+    table_note(t, "source", "%s", m->source);
+    note(t, true, "dynamic", c->dynamic);
+    note(t, true, "factor", c->factor);
+    note(t, true, "scale", now->scale);
+    note(t, true, "theta", c->theta);
+    note(t, true, "train_ctx", c->train_ctx);
+    note(t, true, "head_dim", plan->head_dim);
+    note(t, c->head_dim != plan->head_dim, "rotary_dim", c->head_dim);
+    note(t, true, "length", length);
+    note(t, true, "attention_factor", now->attention_factor);
+    if (flags & ROPE_USES_BETAS) table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
+    note(t, flags & ROPE_USES_BETAS, "beta_fast", c->beta_fast);
+    note(t, flags & ROPE_USES_BETAS, "beta_slow", c->beta_slow);
+    note(t, flags & ROPE_USES_FREQ_FACTORS, "low_freq_factor", c->low_freq_factor);
+    note(t, flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
+    note(t, c->unscaled_positions > 0, "unscaled_positions", c->unscaled_positions);
+    note(t, plan->window > 0, "window", plan->window);
+    note(t, plan->window > 0, "sinks", plan->sinks);
+    if (c->map) table_note(t, "map", "%s", c->map->name);
+    if (c->map) table_note(t, "map_source", "%s", c->map->source);
+    note(t, map & ROPE_MAP_NEAR, "near", c->near);
+    note(t, map & ROPE_MAP_K, "k", c->k);
+    note(t, map & ROPE_MAP_GROUP, "group", c->group);
+    note(t, map & ROPE_MAP_CHUNK, "chunk", c->chunk);
+    if (distances[0]) table_note(t, "distances", "%s", distances);
     table_note(t, "unseen_share", "%.6g", unseen_share(plan, length));
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
 void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
     const RopeConfig *c = &plan->rope;
-    const RopeMethod *m = &rope_methods[c->method];
     Pairs pairs;
-    char name[64];
-    Table table = table_open(SHAPE_LIST, c->train_ctx, tsv), *t = &table;
+    Table t = table_open(SHAPE_LIST, c->train_ctx, tsv);
     find_pairs(c, length, &pairs);
-    settings_method_name(c->method, c->dynamic, name, sizeof name);
-    table_note(t, "method", "%s", name);
-    table_note(t, "source", "%s", m->source);
-    table_note(t, "dynamic", "%d", c->dynamic);
-    table_note(t, "factor", "%.12g", c->factor);
-    table_note(t, "scale", "%.12g", pairs.now.scale);
-    table_note(t, "theta", "%.12g", c->theta);
-    table_note(t, "train_ctx", "%d", c->train_ctx);
-    table_note(t, "head_dim", "%d", plan->head_dim);
-    if (c->head_dim != plan->head_dim) table_note(t, "rotary_dim", "%d", c->head_dim);
-    table_note(t, "length", "%d", length);
-    table_note(t, "attention_factor", "%.12g", pairs.now.attention_factor);
-    if (m->flags & ROPE_USES_BETAS) {
-        table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
-        table_note(t, "beta_fast", "%.12g", c->beta_fast);
-        table_note(t, "beta_slow", "%.12g", c->beta_slow);
-    }
-    if (m->flags & ROPE_USES_FREQ_FACTORS) {
-        table_note(t, "low_freq_factor", "%.12g", c->low_freq_factor);
-        table_note(t, "high_freq_factor", "%.12g", c->high_freq_factor);
-    }
-    if (c->unscaled_positions) table_note(t, "unscaled_positions", "%d", c->unscaled_positions);
-    if (plan->window > 0) table_note(t, "window", "%d", plan->window);
-    if (plan->window > 0) table_note(t, "sinks", "%d", plan->sinks);
-    note_map(t, plan, length);
-    table_columns(t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
+    note_settings(&t, plan, length, &pairs.now);
+    table_columns(&t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     for (int i = 0; i < pairs.now.n_pairs; i++) {
-        double plain = pairs.plain.inv_freq[i], scaled = pairs.now.inv_freq[i];
-        table_row(t, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
+        double plain = pairs.now.plain[i], scaled = pairs.now.inv_freq[i];
+        table_row(&t, NULL, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
                   c->train_ctx * plain / (2 * PI), pairs.kept[i], scaled, 2 * PI / scaled);
     }
-    table_end(t);
-    if (plot) plot_pairs(plan, length, &pairs, t->width < 76 ? 24 : 40);
+    table_end(&t);
+    if (plot) plot_pairs(plan, length, &pairs, t.width < 76 ? 24 : 40);
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../text/text_io.h"
 
@@ -27,6 +28,14 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
         return NULL;
     }
     return ids;
+}
+
+void fill_window(const Measurement *m, int i, int n, int32_t *window) {
+    int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1;
+    size_t given = (size_t)m->length - (bos >= 0), room = m->n_ids - given;
+    size_t start = n > 1 ? (size_t)((double)room * i / (n - 1)) : 0;
+    window[0] = bos;
+    memcpy(window + (bos >= 0), m->ids + start, given * sizeof *window);
 }
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,

@@ -55,6 +55,10 @@ bool show_attention(const Measurement *m, Error *err);
 // for a prompt. On standard error: the share that decoding reaches of the speed at which threads read as many bytes.
 bool bench(const Measurement *m, Error *err);
 
+// Writes the copy with smaller weights that --quantize asks for. Prints what rounding did to each class of tensors:
+// tensors worst mean, in shares of the class's mean absolute weight.
+bool quantize_model(const Model *model, const Options *options, Error *err);
+
 // LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text, some of which search and others
 // judge. Prints as `#` lines what it began with, what it found and what the judges say, then the block as explain_json
 // does. Ctrl-C ends it with the best so far, after the window at hand. The same seed gives the same result, unless
@@ -97,6 +101,10 @@ void show_progress(Method *method, double done);
 bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
                      void *job, Error *err);
 
+// Fills a window of m->length positions with BOS, if there is one, and the i-th of n stretches spread evenly over the
+// text, which is long enough.
+void fill_window(const Measurement *m, int i, int n, int32_t *window);
+
 // nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, behind what the session has read, ids[0] to ids[from - 2]:
 // reads on to ids[to - 2] in one go at a current length of `length`, or (0) token by token.
 bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
@@ -105,6 +113,6 @@ bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, 
 // share in which it is found; -1 when not even the bare task fits. Nothing needs to be read anew before or after.
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err);
 
-// Plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed, at least
-// `bytes` of them, which the caller frees. NULL with the reason.
-char *plain_english(size_t bytes, uint64_t seed, Error *err);
+// Ids (n) of plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed,
+// at least so many bytes and ids of them, which the caller frees. NULL with the reason.
+int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, uint64_t seed, size_t *n, Error *err);

@@ -10,7 +10,6 @@
 enum { BLOCK = 16 };  // positions whose scores count as one in the standard error: neighbours depend on each other
 
 typedef struct {
-    size_t given;     // ids of the text in a window
     double *nll;      // (length) of the window's ids, each after those before it, from the second one on
     double *sum;      // (length) of nll over the windows of a method
     double *squares;  // (length) of a block's sum over the windows, at the block's first position
@@ -43,15 +42,14 @@ bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, 
 }
 
 // Scores the window at hand, all of it as one prompt or step by step.
-static bool score_window(const Perplexity *job, Method *method, double done, Error *err) {
-    const Measurement *m = method->m;
-    int n = m->length;
+static bool score_window(const Perplexity *job, Method *method, int sample, Error *err) {
+    const Options *o = method->m->options;
+    int n = method->m->length;
     session_rewind(method->session, 0);
-    if (!m->options->stepwise) return score_tokens(method->session, job->window, 1, n, n, job->nll, err);
-    for (int from = 1; from < n; from += KV_BLOCK) {
-        int to = n - from < KV_BLOCK ? n : from + KV_BLOCK;
-        if (!score_tokens(method->session, job->window, from, to, 0, job->nll, err)) return false;
-        show_progress(method, done + (double)to / n / m->options->samples);
+    for (int from = 1, to; from < n; from = to) {
+        to = o->stepwise && n - from > KV_BLOCK ? from + KV_BLOCK : n;
+        if (!score_tokens(method->session, job->window, from, to, o->stepwise ? 0 : n, job->nll, err)) return false;
+        show_progress(method, (sample + (double)to / n) / o->samples);
     }
     return true;
 }
@@ -75,13 +73,14 @@ static double standard_error(const Perplexity *job, int from, int to, double sam
     return blocks > 1 ? sqrt(fmax(squares, 0) * blocks / (blocks - 1)) / tokens : NAN;
 }
 
-// The row of positions [from, to).
-static void print_bucket(const Perplexity *job, const Method *method, int from, int to) {
+// The row of positions [from, to), which eyes find below `label`.
+static void print_bucket(const Perplexity *job, const Method *method, int from, int to, const char *label) {
+    const char *name = method->plan->name;
     double tokens = (double)(to - from) * method->m->options->samples, sum = 0;
     for (int p = from; p < to; p++) sum += job->sum[p];
-    double se = standard_error(job, from, to, method->m->options->samples, sum / tokens);
-    table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, from, to, tokens, sum / tokens,
-              exp(sum / tokens), se);
+    double nll = sum / tokens, se = standard_error(job, from, to, method->m->options->samples, nll);
+    table_row(method->table, &(TableCell){"", name, label, exp(nll)}, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", name, from,
+              to, tokens, nll, exp(nll), se);
 }
 
 // All windows of one method.
@@ -89,13 +88,12 @@ static bool run_method(void *context, Method *method, Error *err) {
     Perplexity *job = context;
     const Measurement *m = method->m;
     const char *name = method->plan->name;
+    char label[16];
     int n = m->length, samples = m->options->samples;
-    double room = (double)(m->n_ids - job->given);
     memset(job->sum, 0, 2 * n * sizeof *job->sum);  // and the squares
     for (int sample = 0; sample < samples; sample++) {
-        size_t start = samples > 1 ? (size_t)(room * sample / (samples - 1)) : 0;
-        memcpy(job->window + (n - job->given), m->ids + start, job->given * sizeof *job->window);
-        if (!score_window(job, method, (double)sample / samples, err)) return false;
+        fill_window(m, sample, samples, job->window);
+        if (!score_window(job, method, sample, err)) return false;
         for (int block = 1, end; block < n; block = end) {
             double sum = 0;
             end = block_end(block, n);
@@ -103,26 +101,26 @@ static bool run_method(void *context, Method *method, Error *err) {
                 sum += job->nll[p];
                 job->sum[p] += job->nll[p];
                 if (m->options->per_token)
-                    table_row(method->table, "%s\t%d\t%d\t%.6f", name, p, (int)job->window[p], job->nll[p]);
+                    table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", name, p, (int)job->window[p], job->nll[p]);
             }
             job->squares[block] += sum * sum;
         }
-        show_progress(method, (sample + 1.0) / samples);
     }
     if (m->options->per_token) return true;
     for (int from = 1, to; from < n; from = to) {
         to = from < 64 ? 64 : 2 * from;
         if (to > n) to = n;
-        print_bucket(job, method, from, to);
+        snprintf(label, sizeof label, "%d", to);
+        print_bucket(job, method, from, to, label);
     }
-    print_bucket(job, method, 1, n);
+    print_bucket(job, method, 1, n, "all");
     return true;
 }
 
 bool measure_perplexity(const Measurement *m, Error *err) {
     int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1;
     size_t n = m->length, samples = m->options->samples, given = n - (bos >= 0), windows = m->n_ids - given + 1;
-    Perplexity job = {.given = given};
+    Perplexity job;
     if (n < 2) return fail(err, "perplexity needs a window of at least 2 positions (found %zu)", n);
     if (m->n_ids < given)
         return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", m->n_ids, n);
@@ -138,7 +136,6 @@ bool measure_perplexity(const Measurement *m, Error *err) {
     job.sum = job.nll + n;
     job.squares = job.sum + n;
     job.window = (int32_t *)(void *)(job.squares + n);
-    job.window[0] = bos;  // or the text's first id, once a window is filled
     bool each = m->options->per_token;
     bool ok = measure_methods(m, "perplexity",
                               each ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse",

@@ -41,13 +41,8 @@ typedef struct {
     double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
 } Search;
 
-// Uniform in [0, 1): xorshift64*.
-static double draw(Search *s) {
-    s->random ^= s->random >> 12;
-    s->random ^= s->random << 25;
-    s->random ^= s->random >> 27;
-    return (double)(s->random * 0x2545F4914F6CDD1D >> 11) * 0x1p-53;
-}
+// Uniform in [0, 1).
+static double draw(Search *s) { return (double)(random_bits(&s->random) >> 11) * 0x1p-53; }
 
 // How much of the search is done, 1 when it is over.
 static double share_done(const Search *s) {
@@ -275,12 +270,8 @@ static bool cut_windows(Search *s, Error *err) {
     size_t count = (size_t)s->windows * s->n;
     s->ids = alloc_array(2 * count, sizeof *s->ids, "windows", err);
     s->nll = s->ids ? alloc_array(2 * count, sizeof *s->nll, "their scores", err) : NULL;
-    for (int i = 0; s->nll && i <= last; i++) {
-        int32_t *window = s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n;
-        size_t start = (size_t)((double)(m->n_ids - given) * i / last);
-        window[0] = bos;
-        memcpy(window + (bos >= 0), m->ids + start, (size_t)given * sizeof *window);
-    }
+    for (int i = 0; s->nll && i <= last; i++)
+        fill_window(m, i, last + 1, s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n);
     return s->nll != NULL;
 }
 

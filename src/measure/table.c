@@ -1,4 +1,4 @@
-// Tables for tools and for eyes. A row comes as tools have it; what eyes see is made from that.
+// Tables for tools and for eyes.
 #define _DEFAULT_SOURCE
 #include "table.h"
 
@@ -9,8 +9,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static const char BOLD[] = "\033[1m", DIM[] = "\033[2m", RED[] = "\033[31m", YELLOW[] = "\033[33m";
-static const char ON_RED[] = "\033[30;41m", ON_YELLOW[] = "\033[30;43m", ON_GREEN[] = "\033[30;42m";
+// How a cell stands out: in colour, or by a sign where there is none.
+typedef struct {
+    const char *code, *sign;
+} Style;
+static const Style PLAIN = {"", ""}, BOLD = {"\033[1m", ""}, DIM = {"\033[2m", ""}, RED = {"\033[31m", "!"};
+static const Style YELLOW = {"\033[33m", ""};
+static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"}, ON_GREEN = {"\033[30;42m", " #"};
 
 enum { MAX_ROW = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
 
@@ -19,23 +24,18 @@ static bool can_move(int file) {
     return isatty(file) && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
-static int terminal_width(int file) {
-    struct winsize size;
-    return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
-}
-
 Table table_open(TableShape shape, int train_ctx, bool tsv) {
     const char *no_color = getenv("NO_COLOR");
+    struct winsize size;
     bool eyes = !tsv && isatty(STDOUT_FILENO);
+    bool known = ioctl(eyes ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
     return (Table){.shape = shape,
                    .train_ctx = train_ctx,
                    .eyes = eyes,
                    .colour = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
-                   .width = terminal_width(eyes ? STDOUT_FILENO : STDERR_FILENO)};
+                   .width = known ? size.ws_col : 80};
 }
-
-// ---- the bar --------------------------------------------------------------------------------------------------------
 
 static void clear_bar(Table *t) {
     if (t->bar) fprintf(stderr, "\r%*s\r", t->width - 1, "");
@@ -49,25 +49,43 @@ void table_bar(Table *t, const char *text) {
     t->bar = true;
 }
 
-// ---- lines ----------------------------------------------------------------------------------------------------------
-
 static void end_line(Table *t) {
     if (t->at > 0) putchar('\n');
     t->at = 0;
 }
 
-// Writes one cell, `width` columns wide (below 0: from the left), `code` its colour. One for which the line has no room
-// goes to the next.
-static void put_cell(Table *t, const char *text, int width, const char *code) {
+// Writes one cell, `width` columns wide (below 0: from the left). One for which the line has no room goes to the next.
+static void put_cell(Table *t, const char *text, int width, Style style) {
     int least = (int)strlen(text), taken = abs(width) > least ? abs(width) : least;
     if (t->at > 0 && t->at + 1 + taken > t->width) {
         end_line(t);
         t->at = printf("  ");
     }
     if (t->at > 0) t->at += printf(" ");
-    bool coloured = t->colour && code[0];
-    printf("%s%*s%s", coloured ? code : "", width, text, coloured ? "\033[0m" : "");
+    bool coloured = t->colour && style.code[0];
+    printf("%s%*s%s", coloured ? style.code : "", width, text, coloured ? "\033[0m" : "");
     t->at += taken;
+}
+
+// ---- a list ---------------------------------------------------------------------------------------------------------
+
+// Takes the next of the cells between tabs off *rest; false at the end.
+static bool next_cell(const char **rest, char *cell, int capacity) {
+    if (!*rest) return false;
+    int length = (int)strcspn(*rest, "\t");
+    snprintf(cell, (size_t)capacity, "%.*s", length, *rest);
+    *rest = (*rest)[length] ? *rest + length + 1 : NULL;
+    return true;
+}
+
+// The two lines of a column's name, and how wide they are: a long one is broken at its first `_`.
+static int split_name(char *name, const char *parts[2]) {
+    char *at = strlen(name) > LONG_NAME ? strchr(name, '_') : NULL;
+    parts[0] = at ? name : "";
+    parts[1] = at ? at + 1 : name;
+    if (at) *at = '\0';
+    size_t width = strlen(parts[0]) > strlen(parts[1]) ? strlen(parts[0]) : strlen(parts[1]);
+    return width > CELL_WIDTH ? (int)width : CELL_WIDTH;
 }
 
 // Three or four digits of a number that is not whole; anything else stays. True when it is a number.
@@ -81,114 +99,78 @@ static bool shorten(const char *cell, char *out, int capacity) {
     return number;
 }
 
-// The next of the cells between tabs, or NULL; cuts them apart.
-static char *next_cell(char **rest) {
-    char *cell = *rest, *tab = cell ? strchr(cell, '\t') : NULL;
-    if (tab) *tab = '\0';
-    *rest = tab ? tab + 1 : NULL;
-    return cell;
-}
-
-// ---- a list ---------------------------------------------------------------------------------------------------------
-
-// The two lines of a column's name: a long one is broken at its first `_`.
-static int split_name(const char *name, const char *parts[2], char *out, int capacity) {
-    snprintf(out, (size_t)capacity, "%.*s", capacity - 1, name);
-    char *at = strlen(name) > LONG_NAME ? strchr(out, '_') : NULL;
-    parts[0] = at ? out : "";
-    parts[1] = at ? at + 1 : out;
-    if (at) *at = '\0';
-    size_t width = strlen(parts[0]) > strlen(parts[1]) ? strlen(parts[0]) : strlen(parts[1]);
-    return width > CELL_WIDTH ? (int)width : CELL_WIDTH;
-}
-
 // Line 0 or 1 of the names, or, with line 2, the cells of a row, whose kinds say on which side names stand.
 static void put_list(Table *t, const char *row, int line) {
-    char names[256], cells[MAX_ROW], name[64], shown[MAX_ROW], *rest_names = names, *rest = cells, *at, *text;
-    snprintf(names, sizeof names, "%s", t->columns);
-    snprintf(cells, sizeof cells, "%s", row);
-    for (int i = 0; (at = next_cell(&rest_names)) && (text = next_cell(&rest)); i++) {
-        const char *parts[2];
-        int width = split_name(at, parts, name, sizeof name);
-        bool number = shorten(text, shown, sizeof shown);
-        if (!number) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
-        bool fails = line == 2 && strcmp(text, "fail") == 0;
-        put_cell(t, line < 2 ? parts[line] : shown, width, line < 2 ? BOLD : fails ? RED : "");
+    char name[64], cell[MAX_ROW], shown[MAX_ROW];
+    const char *names = t->columns, *parts[2];
+    for (int i = 0; next_cell(&names, name, sizeof name) && next_cell(&row, cell, sizeof cell); i++) {
+        int width = split_name(name, parts);
+        if (!shorten(cell, shown, sizeof shown)) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
+        Style style = line < 2 ? BOLD : strcmp(cell, "fail") == 0 ? RED : PLAIN;
+        put_cell(t, line < 2 ? parts[line] : shown, width, style);
     }
     end_line(t);
 }
 
-static bool has_long_name(const char *columns) {
-    for (const char *at = columns; *at; at += strcspn(at, "\t"), at += *at == '\t')
-        if (strcspn(at, "\t") > LONG_NAME && memchr(at, '_', strcspn(at, "\t"))) return true;
-    return false;
+static void draw_row(Table *t, const char *row) {
+    char name[64];
+    const char *names = t->columns, *parts[2] = {"", ""};
+    while (!parts[0][0] && next_cell(&names, name, sizeof name)) split_name(name, parts);
+    for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_list(t, row, line);
+    t->headed = true;
 }
 
 // ---- a matrix -------------------------------------------------------------------------------------------------------
 
 // What stands out: a perplexity past the trained context against the last one within, an accuracy by itself.
-static const char *code_of(const Table *t, int i, double within) {
+static Style style_of(const Table *t, int i, double within) {
     double value = t->cells[i].value, times = value / within;
     if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
     bool past = within > 0 && atoi(t->cells[i].label) > t->train_ctx;
-    return !past || times < 1.25 ? "" : times < 1.5 ? YELLOW : RED;
+    return !past || times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Without colour a sign says the same.
-static const char *sign_of(const Table *t, const char *code) {
-    if (t->colour) return "";
-    return code == RED ? "!" : code == ON_RED ? " ." : code == ON_YELLOW ? " +" : code == ON_GREEN ? " #" : "";
-}
-
-// Writes the line that was collected, below the names of its columns when they are not those above it.
-static void draw_line(Table *t, bool headed) {
+// Writes the line that was collected, below the names of its columns when they do not stand there yet.
+static void draw_line(Table *t) {
+    const bool accuracy = t->shape == SHAPE_ACCURACY;
+    const int width = accuracy ? 6 : 7;
     char text[40];
     double within = 0;
-    bool accuracy = t->shape == SHAPE_ACCURACY;
-    int width = accuracy ? 6 : 7;
     if (t->n_cells == 0) return;
-    if (!headed && accuracy) put_cell(t, t->group, -1, BOLD);
-    end_line(t);
-    if (!headed) put_cell(t, accuracy ? "length, depth" : "ppl below", -NAME_WIDTH, BOLD);
-    for (int i = 0; !headed && i < t->n_cells; i++) put_cell(t, t->cells[i].label, width, BOLD);
-    end_line(t);
-    put_cell(t, t->name, -NAME_WIDTH, "");
-    if (strlen(t->name) > NAME_WIDTH) end_line(t);  // its cells stand below it, in their columns
-    if (t->at == 0) put_cell(t, "", -NAME_WIDTH, "");
+    if (!t->headed) {
+        if (t->block[0]) put_cell(t, t->block, -1, BOLD);
+        end_line(t);
+        put_cell(t, accuracy ? "length, depth" : "ppl below", -NAME_WIDTH, BOLD);
+        for (int i = 0; i < t->n_cells; i++) put_cell(t, t->cells[i].label, width, BOLD);
+        end_line(t);
+    }
+    t->headed = true;
+    put_cell(t, t->line, -NAME_WIDTH, PLAIN);
+    if (strlen(t->line) > NAME_WIDTH) {  // its cells stand below it, in their columns
+        end_line(t);
+        put_cell(t, "", -NAME_WIDTH, PLAIN);
+    }
     for (int i = 0; i < t->n_cells; i++) {
-        if (atoi(t->cells[i].label) <= t->train_ctx && atoi(t->cells[i].label) > 0) within = t->cells[i].value;
-        const char *code = code_of(t, i, within);
-        snprintf(text, sizeof text - 2, accuracy ? "%.2f" : "%#.4g", t->cells[i].value);
-        strcat(text, sign_of(t, code));
-        put_cell(t, text, width, code);
+        int label = atoi(t->cells[i].label);
+        if (label <= t->train_ctx && label > 0) within = t->cells[i].value;
+        Style style = style_of(t, i, within);
+        snprintf(text, sizeof text, accuracy ? "%.2f%s" : "%#.4g%s", t->cells[i].value, t->colour ? "" : style.sign);
+        put_cell(t, text, width, style);
     }
     end_line(t);
     fflush(stdout);
     t->n_cells = 0;
-    t->begun++;
 }
 
-// Takes in a row as a cell of the line, which is written when a row of another line comes.
-static void draw_cell(Table *t, const char *row) {
-    char copy[MAX_ROW], group[sizeof t->group] = "", name[sizeof t->name], *rest = copy, *at, *c[8] = {"", "", ""};
-    int n = 0;
-    snprintf(copy, sizeof copy, "%s", row);
-    while (n < 8 && (at = next_cell(&rest))) c[n++] = at;
-    bool accuracy = t->shape == SHAPE_ACCURACY;
-    int method = accuracy ? n - 6 : 0;
-    if (accuracy) snprintf(group, sizeof group, "%s%s%s", method ? c[0] : "", method ? ", " : "", c[method]);
-    snprintf(name, sizeof name, "%s", c[method + accuracy]);
-    bool other = strcmp(group, t->group) != 0;
-    if (t->n_cells == MAX_CELLS || other || strcmp(name, t->name) != 0) {
-        draw_line(t, t->headed);
-        t->headed = t->begun > 0 && !other;
-        snprintf(t->group, sizeof t->group, "%s", group);
-        snprintf(t->name, sizeof t->name, "%s", name);
-    }
-    // The last row of a perplexity is over all positions.
-    bool all = !accuracy && t->n_cells > 0 && strcmp(c[1], "1") == 0;
-    snprintf(t->cells[t->n_cells].label, sizeof t->cells->label, "%s", all ? "all" : c[2 + method]);
-    t->cells[t->n_cells++].value = atof(c[method + 5]);
+// Takes in a cell of the line, which is drawn when a cell of another line comes.
+static void draw_cell(Table *t, const TableCell *cell) {
+    bool other_block = strcmp(cell->block, t->block) != 0;
+    if (other_block || t->n_cells == MAX_CELLS || strcmp(cell->line, t->line) != 0) draw_line(t);
+    if (other_block) t->headed = false;
+    snprintf(t->block, sizeof t->block, "%s", cell->block);
+    snprintf(t->line, sizeof t->line, "%s", cell->line);
+    snprintf(t->cells[t->n_cells].label, sizeof t->cells->label, "%s", cell->label);
+    t->cells[t->n_cells++].value = cell->value;
 }
 
 // ---- what tools see -------------------------------------------------------------------------------------------------
@@ -199,12 +181,9 @@ void table_note(Table *t, const char *key, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!t->eyes) {
-        printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
-        return;
-    }
     snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, text);
-    put_cell(t, both, 1, DIM);
+    if (t->eyes) put_cell(t, both, 1, DIM);
+    else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
 }
 
 void table_columns(Table *t, const char *columns) {
@@ -213,7 +192,7 @@ void table_columns(Table *t, const char *columns) {
     else printf("%s\n", columns);
 }
 
-void table_row(Table *t, const char *format, ...) {
+void table_row(Table *t, const TableCell *cell, const char *format, ...) {
     char row[MAX_ROW];
     va_list args;
     va_start(args, format);
@@ -221,18 +200,14 @@ void table_row(Table *t, const char *format, ...) {
     va_end(args);
     clear_bar(t);
     if (!t->eyes) printf("%s\n", row);
-    else if (t->shape != SHAPE_LIST) draw_cell(t, row);
-    else {
-        for (int line = t->begun++ > 0 ? 2 : has_long_name(t->columns) ? 0 : 1; line < 3; line++)
-            put_list(t, row, line);
-    }
+    else if (cell) draw_cell(t, cell);
+    else draw_row(t, row);
 }
 
 void table_end(Table *t) {
     clear_bar(t);
-    if (t->eyes && t->shape != SHAPE_LIST) draw_line(t, t->headed);
+    draw_line(t);
     if (t->eyes) end_line(t);
-    t->headed = t->begun > 0;
     fflush(stdout);
 }
 

@@ -3,10 +3,9 @@
 
 #include <stdbool.h>
 
-enum { MAX_CELLS = 48 };
+enum { MAX_CELLS = 48, MAX_BLOCK = 176 };
 
-// How eyes see a table: its rows as a list; or as a matrix, in which a row of the table is one cell and a line is what
-// one method or length has.
+// How eyes see a table: its rows as a list, or its cells as a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 
 // A table that is being written. It has nothing to free.
@@ -17,16 +16,21 @@ typedef struct {
     int width, at;             // columns of the terminal, and where the line at hand stands
     bool bar;                  // one is shown
     const char *columns;       // names between tabs, as tools read them
-    int begun;                 // rows or lines that are written
-    bool headed;               // the names of a matrix's columns stand above the line that is being collected
-    // The line of a matrix that is being collected: what it is about, and its cells.
-    char group[176], name[176];
+    bool headed;               // the names of its columns stand above the line at hand
+    // The line of a matrix that is being collected.
+    char block[MAX_BLOCK], line[MAX_BLOCK];
     struct {
         char label[16];
         double value;
     } cells[MAX_CELLS];
     int n_cells;
 } Table;
+
+// What a row is in a matrix: the value below `label` in a line of a block. Cells of a line come one after another.
+typedef struct {
+    const char *block, *line, *label;
+    double value;
+} TableCell;
 
 // A table that is drawn if standard output is a terminal and `tsv` is false. Colour is for terminals other than
 // TERM=dumb, unless NO_COLOR is set (no-color.org).
@@ -36,12 +40,12 @@ Table table_open(TableShape shape, int train_ctx, bool tsv);
 // in a row.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// The names of the columns, which must outlive the table. A matrix takes method, [from,] to or length, column of the
-// matrix, ..., value last but one or last, as measure.h has them.
+// The names of the columns, between tabs, which must outlive the table.
 void table_columns(Table *table, const char *columns);
 
-// A row, its cells between tabs with all the digits that tools want; eyes are shown three or four.
-void table_row(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A row, its cells between tabs with all the digits that tools want. Eyes are shown three or four of a list (`cell` is
+// NULL), and of a matrix the cell.
+void table_row(Table *table, const TableCell *cell, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // A line about the rows so far, `run: ...`, on standard error.
 void table_remark(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -19,15 +19,15 @@
 typedef struct {
     const MappedFile *file;
     const Header *header;
-    size_t offset;
-    bool overflow;   // the offset does not fit in size_t
+    uint64_t offset;
+    bool overflow;   // the offset does not fit in 64 bits
     int n_matrices;  // taken so far
     WeightType cut;  // a type of blocks that would not fill a row
 } Cursor;
 
 // What comes next: from version 3 on it begins at a multiple of 64 bytes.
-static const void *take(Cursor *c, size_t count, size_t item_bytes) {
-    size_t alignment = c->header->config.version >= 3 ? 64 : 1, size = c->file->size, here, bytes;
+static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
+    uint64_t alignment = c->header->config.version >= 3 ? 64 : 1, size = c->file->size, here, bytes;
     c->overflow |= !add_size(c->offset, alignment - 1, &here);
     here = here / alignment * alignment;
     c->overflow |= !mul_size(count, item_bytes, &bytes) || !add_size(here, bytes, &c->offset);
@@ -146,8 +146,8 @@ static bool read_model(Model *m, Error *err) {
             return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
                         weight_type_names[c.cut], block_size(c.cut).values);
         if (c.offset != m->file.size)
-            return fail(err, "%s (%zu bytes found, %zu expected from the header)",
-                        c.offset > m->file.size ? "truncated" : "too long", m->file.size, c.offset);
+            return fail(err, "%s (%zu bytes found, %llu expected from the header)",
+                        c.offset > m->file.size ? "truncated" : "too long", m->file.size, (unsigned long long)c.offset);
         if (pass == 0) m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
         if (!m->layers) return false;
     }

@@ -126,10 +126,10 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
 // neither depends on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
     Matrix to = {.type = w->type, .cols = m->cols, .group_size = w->group_size};
-    size_t groups = groups_of(m->cols), value_bytes = matrix_row_bytes(&to);
-    size_t scale_bytes = w->group_size ? groups * sizeof(float) : 0;  // or two float16
-    size_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
-    size_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
+    uint64_t groups = groups_of(m->cols), value_bytes = matrix_row_bytes(&to);
+    uint64_t scale_bytes = w->group_size ? groups * sizeof(float) : 0;  // or two float16
+    uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
+    uint64_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
     QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[tensor_class];
     float *floats = w->failed ? NULL : alloc_array(bytes, 1, "rows to quantize", w->err);
     w->failed = !floats;

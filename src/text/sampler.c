@@ -19,14 +19,6 @@ bool sampler_init(Sampler *s, int vocab_size, double temperature, double top_p, 
 
 void sampler_free(Sampler *s) { free(s->candidates); }
 
-// A number in [0, 1): xorshift64* (Vigna, arXiv 1402.6246), its upper 24 bits.
-static float random_share(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (float)((*state * 0x2545f4914f6cdd1du) >> 40) / 0x1p24f;
-}
-
 int likeliest(const float *x, int n) {
     int best = 0;
     for (int i = 1; i < n; i++)
@@ -78,7 +70,7 @@ int sampler_next(Sampler *s, float *x) {
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it is the limit of both.
     if (!isfinite(sharpness * max_of(x, n))) return likeliest(x, n);
     scale_by(x, sharpness, n);
-    float total = exp_and_sum(x, n, max_of(x, n)), share = random_share(&s->state);
+    float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(random_bits(&s->state) >> 40) / 0x1p24f;
     scale_by(x, 1 / total, n);
     bool from_few = n > 1 && ((s->top_p > 0 && s->top_p < 1) || s->min_p > 0 || (s->top_k > 0 && s->top_k < n));
     int kept = from_few ? keep_likeliest(s, x, &sum) : n;

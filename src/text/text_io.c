@@ -1,9 +1,12 @@
-// Token ids from decimal numbers, and tokens to standard output.
+// Token ids from decimal numbers and prompts, lines from people, and tokens to standard output.
+#define _POSIX_C_SOURCE 200809L
 #include "text_io.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static bool is_separator(char c) { return isspace((unsigned char)c) || c == ','; }
 
@@ -23,6 +26,34 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n,
         ids[(*n)++] = (int32_t)id;
     }
     return ids;
+}
+
+int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err) {
+    size_t length = text ? strlen(text) : 0;
+    char *file = path ? read_file(path, &length, err) : NULL;
+    int n_ids = 0;
+    if (path && !file) return NULL;
+    int32_t *ids = tokenizer_encode_prompt(tokenizer, file ? file : text ? text : "", length, &n_ids, err);
+    free(file);
+    *n = (size_t)n_ids;
+    if (!ids || n_ids > 0) return ids;
+    free(ids);
+    fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    return NULL;
+}
+
+char *read_line(const char *label) {
+    char *line = NULL;
+    size_t capacity = 0;
+    bool for_people = isatty(STDIN_FILENO);
+    if (for_people) fprintf(stderr, "%s", label);
+    catch_interrupt(0);
+    ssize_t n = getline(&line, &capacity, stdin);
+    if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
+    if (n >= 0) return line;
+    if (for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
+    free(line);
+    return NULL;
 }
 
 TextOut text_out(const Tokenizer *tokenizer) { return (TextOut){.tokenizer = tokenizer, .previous = -1}; }

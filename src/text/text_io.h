@@ -1,4 +1,4 @@
-// Text in and out: token ids written as numbers, and decoded tokens on standard output.
+// Text in and out: token ids written as numbers, prompts, lines, and decoded tokens on standard output.
 #pragma once
 
 #include "tokenizer.h"
@@ -7,6 +7,14 @@
 // Reads token ids, decimal numbers below 2^30 between spaces, commas or newlines, from `length` bytes of text, in
 // memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
 int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n, Error *err);
+
+// The ids of a prompt, BOS before it: `text`, or what the file at `path` holds (either may be NULL). They are the
+// caller's to free. NULL with the reason, one of which is that there is neither text nor BOS.
+int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err);
+
+// The next line of standard input without its newline, which the caller frees, or NULL at the end or on Ctrl-C. The
+// label is for people at a terminal.
+char *read_line(const char *label);
 
 // Writes decoded tokens to standard output, whole characters at a time. As in llama2.c, bytes that are no character and
 // single bytes that cannot be shown are left out.

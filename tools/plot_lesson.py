@@ -1,0 +1,96 @@
+"""The pictures of the tables that tools/experiments.py makes, for plot.py."""
+import math
+
+from plot_parts import DOTS, GREY, INK, PALE, label_ends, log_scale, new_figure, plain, style_of
+from plot_tables import book_of
+
+
+def draw_again(tables, options):
+    """Perplexity of a page when it is read first (hollow) and again (full), by method."""
+    table = tables[0]
+    found = {}
+    for method, rows in table.methods().items():
+        tokens = sum(r['tokens'] for r in rows)
+        found[method] = [math.exp(sum(r[key] * r['tokens'] for r in rows) / tokens) for key in ('first', 'second')]
+    places, rows = len({r['place'] for r in table.rows}), table.rows
+    fig, ((ax,),) = new_figure(0.95 + 0.37 * len(found), options.title or 'A page read again', '%s, %d pages of %s; '
+                               'the second reading begins %s to %s tokens after the first' % (
+                                   book_of(tables), places, 'some %d tokens' % round(sum(r['tokens'] for r in rows) /
+                                                                                     len(rows), -1),
+                                   *(format(int(f(r['distance'] for r in rows)), ',') for f in (min, max))))
+    height = fig.get_figheight()
+    fig.subplots_adjust(left=0.13, right=0.97, top=1 - 0.68 / height, bottom=0.52 / height)
+    for y, (method, (first, second)) in enumerate(found.items()):
+        colour = style_of(method, [method])['color']
+        ax.plot([first, second], [y, y], color=colour, linewidth=2.2, zorder=1)
+        ax.plot(first, y, marker='o', markersize=7, color='white', markeredgecolor=colour, markeredgewidth=1.6)
+        ax.plot(second, y, marker='o', markersize=7, color=colour)
+        ax.annotate('%.3g' % second, (second, y), (-7 if second < first else 7, 0), textcoords='offset points',
+                    va='center', ha='right' if second < first else 'left', fontsize=9, color=INK)
+        ax.annotate('%.3g' % first, (first, y), (7 if second < first else -7, 0), textcoords='offset points',
+                    va='center', ha='left' if second < first else 'right', fontsize=9, color=GREY)
+    ax.set_yticks(range(len(found)), list(found))
+    ax.set_ylim(len(found) - 0.5, -0.5)
+    every = [x for both in found.values() for x in both]
+    ax.set_xlim(min(every) / 1.35, max(every) * 1.35)
+    log_scale(ax.xaxis, False)
+    ax.set_xlabel('perplexity of the page: hollow, read first; full, read again')
+    ax.grid(axis='x', color=PALE, linewidth=0.6)
+    ax.tick_params(axis='y', length=0)
+    return fig
+
+
+def draw_stale(tables, options):
+    """How much reading step by step changes -ln p, against one pass, by length: stale keys full, fresh ones dotted."""
+    table = tables[0]
+    fig, ((ax,),) = new_figure(4.0, options.title or 'One text, read two ways',
+                               'model.bin, %s, %d texts; token by token against one pass, the last 64 tokens of each '
+                               'length' % (book_of(tables), table.rows[0]['texts']))
+    fig.subplots_adjust(left=0.075, top=0.84, bottom=0.13)
+    lines = []
+    for method, rows in table.methods().items():
+        for keys in ('stale', 'fresh'):
+            points = sorted((r['length'], r['change']) for r in rows if r['keys'] == keys)
+            lines.append((method, '%s, %s' % (method, 'stale keys' if keys == 'stale' else 'turned anew'),
+                          *zip(*points), 0 if keys == 'stale' else 0.4))
+    for name, _, x, y, pale in lines:
+        style = dict(style_of(name, [name], pale), dashes=(None, None) if not pale else (1, 1.5))
+        ax.plot(x, y, **style)
+    ax.set_xlim(min(lines[0][2]) * 0.97, max(lines[0][2]) * 1.03)
+    ax.set_ylim(0)
+    log_scale(ax.xaxis, True)
+    ax.set_xlabel('length read, tokens')
+    ax.set_ylabel('mean change of -ln p')
+    ax.grid(axis='y', color=PALE, linewidth=0.6)
+    label_ends(ax, lines)
+    return fig
+
+
+def draw_attention(tables, options):
+    """Scores of one head by distance: the range and the mean of each bin, a panel for each method."""
+    table, trained = tables[0], tables[0].number('trained', 512)
+    fig, axes = new_figure(3.7, options.title or 'Scores by distance',
+                           'layer 3, head 3 (counted from 0) of model.bin, one query %s tokens into %s; band: largest '
+                           'and smallest score' % (format(int(max(r['distance'] for r in table.rows)), ','),
+                                                   book_of(tables)),
+                           ncols=len(table.methods()), sharey=True)
+    fig.subplots_adjust(left=0.075, right=0.985, top=0.76, bottom=0.14, wspace=0.06)
+    for ax, (method, rows) in zip(axes.flat, table.methods().items()):
+        rows = sorted(rows, key=lambda r: r['distance'])
+        x, colour = [r['distance'] for r in rows], style_of(method, [method])['color']
+        ax.fill_between(x, [r['low'] for r in rows], [r['high'] for r in rows], color=colour, alpha=0.3, linewidth=0)
+        ax.plot(x, [r['mean'] for r in rows], color=colour, linewidth=1.3)
+        near = max(r['high'] for r in rows if r['distance'] < trained)
+        far = sum(r['weight'] for r in rows if r['distance'] >= trained)
+        ax.axhline(near, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+        ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
+        ax.set_title('%s: %s of the weight past %s' % (method, '%.0f %%' % (100 * far), plain(trained)), fontsize=10,
+                     loc='left', color=colour)
+        ax.set_xlim(0, x[-1])
+        ax.set_xticks(range(0, int(x[-1]) + 1, 512), [format(t, ',') for t in range(0, int(x[-1]) + 1, 512)])
+        ax.grid(axis='y', color=PALE, linewidth=0.6)
+        ax.set_xlabel('distance from query to key, tokens')
+    axes[0][0].set_ylabel('score')
+    axes[0][-1].annotate('largest near score', (1, near), (-2, -10), xycoords=('axes fraction', 'data'), ha='right',
+                         textcoords='offset points', fontsize=9, color=GREY)
+    return fig
