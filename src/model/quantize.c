@@ -33,14 +33,18 @@ static void give_up(Writer *w, const char *what) {
     w->failed = true;
 }
 
+// Writes right behind what is there.
+static void put_on(Writer *w, const void *data, size_t n) {
+    if (*w->stop) errno = EINTR;
+    if (*w->stop || (!w->failed && fwrite(data, 1, n, w->file) != n)) give_up(w, "write");
+    w->offset += n;
+}
+
 // Writes what begins at the next multiple of 64 bytes.
 static void put(Writer *w, const void *data, size_t n) {
     static const uint8_t zeros[64];
-    size_t padding = (64 - w->offset % 64) % 64;
-    if (*w->stop) errno = EINTR;
-    if (*w->stop || (!w->failed && (fwrite(zeros, 1, padding, w->file) != padding || fwrite(data, 1, n, w->file) != n)))
-        give_up(w, "write");
-    w->offset += padding + n;
+    put_on(w, zeros, (64 - w->offset % 64) % 64);
+    put_on(w, data, n);
 }
 
 // The nearest of q4's 16 values: -8 to 7.
@@ -156,12 +160,7 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
     free(floats);
 }
 
-// Writes right behind what is there, and what there may not be.
-static void put_on(Writer *w, const void *data, size_t n) {
-    if (!w->failed && fwrite(data, 1, n, w->file) != n) give_up(w, "write");
-    w->offset += n;
-}
-
+// Writes what there may not be.
 static void put_floats(Writer *w, const float *x, int64_t n) {
     if (x) put(w, x, n * sizeof *x);
 }
