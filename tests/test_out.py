@@ -313,6 +313,18 @@ def test_legacy():
                 check(max(apart) < (0.1 if version == 2 else 1e-4), 'version %d out and in' % version, max(apart))
 
 
+def test_floats():
+    """Copies in float16 and float32 of every type, byte for byte as this file's own writer has them."""
+    for kind, group in ((0, 0), (1, 0), (2, 0), (Q8, 64), (Q4, 32)):
+        c = config(dim=72, hidden_dim=100, weight_type=kind, group_size=group, qkv_bias=1, layers=[0, 2])
+        stored = write_model(in_work('m.bin'), c, random_weights(c, 9))
+        for name, number in ('f32', 0), ('f16', 1):
+            write_model(in_work('expected.bin'), dict(c, weight_type=number, group_size=0), stored)
+            subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', name, in_work('copy.bin')],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            check(read(in_work('copy.bin')) == read(in_work('expected.bin')), '%s of type %d' % (name, kind))
+
+
 def test_too_large_for_float16():
     c = config(dim=64, hidden_dim=64)
     weights = random_weights(c, 7)
