@@ -40,8 +40,8 @@ def spellings(path, tokenizer):
 
 
 def demand_fallback(path, tokenizer):
-    if not tokenizer.get('kind') and not tokenizer['flags'] & BYTE_FALLBACK:
-        raise Problem(path, 'has a tokenizer without byte tokens, which cannot be carried out (--no-tokenizer leaves '
+    if not tokenizer.get('kind') and (not tokenizer['flags'] & BYTE_FALLBACK or tokenizer['unk_id'] < 0):
+        raise Problem(path, 'has a tokenizer without byte tokens or an unknown token, which cannot be carried out (--no-tokenizer leaves '
                       'it out)')
 
 

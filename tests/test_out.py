@@ -5,6 +5,7 @@ own converters do; then it is brought in again, and must score the same. Tokeniz
 
 import json
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -16,6 +17,12 @@ from common import (BLOCK_MODELS, F32, Q4, Q8, ROOT, block_weights, check, close
                     random_ids, random_weights, read, tiny_model, with_header, write, write_model)
 from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
+
+sys.path.insert(0, ROOT)
+from export.common import Problem  # noqa: E402
+from export.out_tokenizer import gguf_tokenizer, tokenizer_json  # noqa: E402
+from export.tokenizer import write_tokenizer  # noqa: E402
+from export.tokenizer_bin import read_tokenizer_bin  # noqa: E402
 
 FULL, SLIDING = 'full_attention', 'sliding_attention'
 SHAPE = dict(head_dim=10, n_heads=4, n_kv_heads=2, dim=32, theta=50.0)
@@ -379,6 +386,34 @@ def test_hostile():
         refused('a table with %d' % byte, 'bad.bin', write(in_work('bad.bin'), data[:at] + bytes([byte]) +
                                                            data[at + 1:]), out)
     refused('cut inside the tables', 'cut short', write(in_work('bad.bin'), data[:260]), out)
+
+
+def test_hostile_tokenizers():
+    """A damaged tokenizer.bin is read or refused, whatever is in it, and what is read goes out or is refused."""
+    rng, kinds = random.Random(5), [{'tokens': [[b'<unk>', 0.0, 2], [b'<s>', 0.0, 3], [b' a', 1.0, 1], [b'a', 0.5, 1],
+                                                [b' ', 0.0, 1], [b'[u]', 0.0, 20], [b'', 0.0, 5]],
+                                     'flags': 51, 'bos_id': 1, 'unk_id': 0, 'eos_ids': [1]}]
+    alphabet = [[bytes([byte]), 0.0, 1] for byte in range(256)]
+    kinds.append({'kind': 1, 'tokens': alphabet + [[b'ab', 0.0, 1], [b'<e>', 0.0, 3]], 'flags': 8, 'bos_id': -1,
+                  'unk_id': -1, 'eos_ids': [257], 'split': 4, 'merges': [(97, 98, 256)]})
+    for tokenizer in kinds:
+        with open(in_work('whole.bin'), 'wb') as file:
+            write_tokenizer(file, tokenizer)
+        whole, n, ends = read(in_work('whole.bin')), len(tokenizer['tokens']), {'read': 0, 'refused': 0}
+        for _ in range(1500):
+            data = bytearray(whole)
+            for _ in range(rng.choice((1, 1, 2, 5))):
+                data[rng.randrange(len(data))] = rng.choice((0, 1, 2, 3, 5, 127, 128, 255, rng.randrange(256)))
+            del data[rng.choice((len(data), rng.randrange(len(data)))):]
+            try:
+                found = read_tokenizer_bin(write(in_work('damaged.bin'), bytes(data)), n)
+                ends['read'] += 1
+                gguf_tokenizer(found, {'bos_id': 1, 'eos_ids': []})
+                tokenizer_json('damaged.bin', found)
+            except Problem as problem:
+                ends['refused'] += 1
+                check('\n' not in str(problem), 'one line for a damaged tokenizer', problem)
+        check(min(ends.values()) > 50, 'damaged tokenizers are read and refused', ends)
 
 
 def test_interrupted():
