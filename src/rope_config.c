@@ -35,9 +35,9 @@ static const struct {
                     {"llama3", "llama3", LENGTHS "low_freq_factor high_freq_factor "},
                     {"yarn", "yarn", LENGTHS "attention_factor beta_fast beta_slow mscale mscale_all_dim truncate "},
                     {"longrope", "longrope", LENGTHS "attention_factor short_factor long_factor unscaled_positions "}};
-// And to all of them, and to none.
+// And to all of them, and to none: what releases have and the library does not look at.
 static const char common_keys[] = "rope_type type rope_theta partial_rotary_factor ";
-static const char idle_keys[] = "short_mscale long_mscale finetuned ";
+static const char idle_keys[] = "short_mscale long_mscale finetuned attn_factor ";
 
 // What a number may also be: a zero, or a null or missing, for which another number stands.
 enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
