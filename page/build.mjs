@@ -88,11 +88,11 @@ copyFileSync(join(here, 'book.txt'), join(out, 'book.txt'));
 writeFileSync(join(out, 'rope.wasm'), wasm);
 writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);
 writeFileSync(join(out, 'page.css'), style);
-writeFileSync(join(out, 'index.html'), fill({ policy: policy("'self'"), files: '',
+writeFileSync(join(out, 'index.html'), fill({ policy: policy("'self'"), first: '', files: '',
     style: '<link rel="stylesheet" href="page.css">', script: '<script src="page.js" defer></script>' }));
 const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${base64(bytes)}</script>`;
 const whole = fill({ policy: policy("'none'"), style: `<style>${style}</style>`,
-    files: stored('rope.wasm', wasm) + stored('tokenizer.bin', tokenizer) + stored('model.bin', model),
+    first: stored('rope.wasm', wasm), files: stored('tokenizer.bin', tokenizer) + stored('model.bin', model),
     script: `<script>${inline(script)}${licences}</script>` });
 writeFileSync(join(out, 'rope.html'), whole);
 if (whole.length > MOST_BYTES) throw new Error(`rope.html has ${whole.length} bytes, more than ${MOST_BYTES}`);

@@ -11,6 +11,7 @@
 #include "../src/forward/transformer.h"
 #include "../src/measure/measure.h"
 #include "../src/methods.h"
+#include "../src/rope_config.h"
 #include "../src/settings.h"
 #include "../src/text/sampler.h"
 #include "../src/text/tokenizer.h"
@@ -22,6 +23,7 @@ enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS };
 typedef struct {
     Model model;                  // closed: page_describe's numbers stand in its place
     RopeConfig start;             // the model's, or those numbers
+    RopeFile file;                // of page_config, whose lists `start` points to
     Tokenizer *tokenizer;         // NULL: none
     RopeSettings *methods;        // the one that is planned
     RopePlan plan;                // for `context` positions
@@ -71,6 +73,28 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
     settings_fill_defaults(&filled, train_ctx);
     const char *reason = settings_check(&filled);
     return !reason || fail(&page->err, "%s", reason);
+}
+
+// A config.json or its rope block in a model's place. What a block alone does not say are the numbers; 0: not known.
+FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
+    RopeFile *file = &page->file;
+    *file = (RopeFile){.rope = {.head_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
+    if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
+    page->start = file->rope;
+    RopeConfig filled = page->start;
+    settings_fill_defaults(&filled, filled.train_ctx);
+    const char *reason = settings_check(&filled);
+    return !reason || fail(&page->err, "%s", reason);
+}
+
+// What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
+// known), the factor (0: what the length needs), and keys that mean nothing to the method, between tabs.
+FOR_PAGE const char *page_told(Page *page) {
+    char name[64];
+    settings_method_name(page->start.method, page->start.dynamic, name, sizeof name);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%s", name, page->file.head_dim, page->file.max_positions,
+             page->start.factor, page->file.unused);
+    return page->text;
 }
 
 // layers, heads, head_dim, theta, trained context, vocabulary, BOS (-1: none), bytes of the file

@@ -64,23 +64,23 @@ export function labelled(text, control, note) {
 
 // A slider whose value is shown beside it. With `log` it moves in even steps of the logarithm.
 export function slider(text, { min, max, step, log, value, show = short, oninput }) {
-    const to = (x) => (log ? Math.log(x) : x), from = (x) => (log ? Math.exp(x) : +x);
-    const input = h('input', { type: 'range', min: to(min), max: to(max), step: log ? (to(max) - to(min)) / 400 : step });
-    const output = h('output', show(value));
-    input.value = to(value);
-    const tell = (x) => {
+    const STOPS = 400; // of a logarithm
+    const to = (x) => (log ? STOPS * Math.log(x / min) / Math.log(max / min) : x);
+    const from = (t) => (log ? min * (max / min) ** (t / STOPS) : +t);
+    const input = h('input', { type: 'range', min: log ? 0 : min, max: log ? STOPS : max, step: log ? 1 : step });
+    const output = h('output');
+    const put = (x) => {
+        input.value = to(x);
         output.textContent = show(x);
         input.setAttribute('aria-valuetext', show(x));
     };
-    const round = (x) => (log && step ? Math.round(x / step) * step : x);
     input.oninput = () => {
-        const x = Math.min(max, Math.max(min, round(from(input.value))));
-        tell(x);
-        oninput(x);
+        const x = from(input.value), round = log ? Math.round(x / step) * step : x;
+        oninput(Math.min(max, Math.max(min, round)));
+        output.textContent = show(Math.min(max, Math.max(min, round)));
     };
-    tell(value);
-    const field = labelled(text, input, output);
-    return Object.assign(field, { put: (x) => { input.value = to(x); tell(x); } });
+    put(value);
+    return Object.assign(labelled(text, input, output), { put: (x) => { if (document.activeElement !== input) put(x); } });
 }
 
 // A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.

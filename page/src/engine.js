@@ -8,25 +8,30 @@ export class Cancelled extends Error {}
 
 const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
 
+// Is this page one file with everything in it? The program comes first in it, the model last.
+export const isOneFile = !!document.getElementById('file-rope.wasm');
+const whole = new Promise((resolve) => {
+    if (document.readyState !== 'loading') resolve();
+    else document.addEventListener('DOMContentLoaded', resolve);
+});
+
 // The bytes of a file that stands beside the page, or in it.
 async function bytesOf(name) {
-    const stored = document.getElementById(`file-${name}`);
-    if (!stored) {
+    if (!isOneFile) {
         const answer = await fetch(name);
         if (!answer.ok) throw new Refusal(`${name} is not beside the page (the server says ${answer.status})`);
         return answer.arrayBuffer();
     }
-    const text = atob(stored.textContent);
-    const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
+    if (name !== 'rope.wasm') await whole; // what stands behind this script may be there in part
+    const stored = document.getElementById(`file-${name}`);
+    if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
+    const packed = Uint8Array.from(atob(stored.textContent), (c) => c.charCodeAt(0));
     stored.remove();
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }
 
-export const isOneFile = () => !!document.getElementById('file-model.bin') || isOneFile.was;
-
 export class Engine {
     constructor() {
-        isOneFile.was = isOneFile();
         this.jobs = new Map(); // by number: { resolve, reject, part }
         this.number = 0;
         this.files = {}; // promises of bytes, by model and for tokenizer and wasm

@@ -15,7 +15,7 @@ import { yourModel } from './panels/config.js';
 
 const PANELS = [watchItBreak, clocks, countTheTurns, fixIt, race, hideAKey, yourModel];
 
-state.add('method', text(160), 'yarn');
+state.add('method', text(160), 'none');
 state.add('n', number(64, 8192), 2048);
 state.add('factor', number(0, 4096, false), 0);
 state.add('seed', number(1, 4294967295), 7);
@@ -29,6 +29,7 @@ async function begin() {
     const small = await engine.small();
     const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
+    globalThis.rope = { engine, small, page, state }; // for the console, and for tests
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page.methods()) };
     const main = document.getElementById('panels'), toc = document.getElementById('toc');
     for (const make of PANELS) {

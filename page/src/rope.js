@@ -69,6 +69,20 @@ export class Rope {
         }
         return page;
     }
+
+    // A page that stands for the model of a config.json, or of its rope block and these numbers (0: not known).
+    configure(text, headDim, theta, trainedContext) {
+        const page = new Page(this);
+        try {
+            page.check(this.withText(text, (at, length) => this.wasm._page_config(page.at, at, length, headDim, theta, trainedContext)));
+        } catch (error) {
+            page.close();
+            throw error;
+        }
+        const [method, head, positions, factor, unused] = this.string(this.wasm._page_told(page.at)).split('\t');
+        page.told = { method, headDim: +head, maxPositions: +positions, factor: +factor, unused };
+        return page;
+    }
 }
 
 class Page {

@@ -11,9 +11,12 @@ import { number, state } from '../state.js';
 const NS = 'http://www.w3.org/2000/svg';
 const R = 26;
 
+const shortTurns = (t) => (t === 0 ? '0' : t < 0.01 ? '<.01' : t < 1 ? t.toFixed(2).slice(1) : t < 10 ? t.toFixed(1) : count(t));
+
 // The part of a dial between two angles, from the top, clockwise.
 function sector(from, to, radius = R) {
-    const sweep = Math.min(to - from, TURN - 1e-4), end = from + sweep;
+    if (to - from >= TURN - 1e-9) return `M0 ${-radius}A${radius} ${radius} 0 1 1 0 ${radius}A${radius} ${radius} 0 1 1 0 ${-radius}Z`;
+    const sweep = to - from, end = from + sweep;
     const at = (a) => `${(radius * Math.sin(a)).toFixed(2)} ${(-radius * Math.cos(a)).toFixed(2)}`;
     return sweep <= 0 ? '' : `M0 0L${at(from)}A${radius} ${radius} 0 ${sweep > Math.PI ? 1 : 0} 1 ${at(end)}Z`;
 }
@@ -27,6 +30,7 @@ function dial(i) {
         part.setAttribute('class', name);
         return part;
     };
+    add('circle', 'back').setAttribute('r', R);
     const parts = { seen: add('path', 'seen'), strange: add('path', 'strange'), between: add('path', 'between') };
     add('circle', 'face').setAttribute('r', R);
     for (const hand of ['key', 'query']) parts[hand] = add('line', hand);
@@ -41,7 +45,7 @@ function dial(i) {
 
 export function clocks({ page, shipped }) {
     const L = shipped.trainedContext, pairs = shipped.headDim / 2, MOST = 4 * L;
-    state.add('at', number(0, MOST), 300);
+    state.add('at', number(0, MOST), 900);
     state.add('key', number(0, MOST), 0);
     const dials = Array.from({ length: pairs }, (_, i) => dial(i));
     const method = chips('method', methodChoices(['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3']),
@@ -115,13 +119,13 @@ export function clocks({ page, shipped }) {
             const rest = angle % TURN;
             parts.between.setAttribute('d', from ? (sign > 0 ? sector(base, base + rest, 11) : sector(base - rest, base, 11)) : '');
             box.classList.toggle('new', isNew);
-            turns.textContent = `${short(d * frequencies[i] / TURN, 2)} turns`;
+            turns.textContent = `${shortTurns(d * frequencies[i] / TURN)} turns`;
         });
         const number = (value, name) => h('div', h('b', value), name);
         numbers.replaceChildren(number(count(d), 'positions apart'), number(`${strange} of ${pairs}`, 'hands where they never stood'),
             number(expectedScore(frequencies, d, attention).toFixed(6), 'their product'));
         const name = state.get('method');
-        line.put(`./run model.bin --explain --rope ${spelled(name)} -n ${MOST}${scale > 1 ? `   # factor ${short(scale)}` : ''}`);
+        line.put(`./run model.bin --explain --rope ${spelled(name)} -n ${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`);
         method.draw();
     }
     const redraw = onceAFrame(draw);
