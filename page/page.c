@@ -41,7 +41,9 @@ typedef struct {
     RopePlan plan;                // the page may plan another one meanwhile
     double divisors[MOST_PAIRS];  // and its own of what the plan points to
     Sampler sampler;
-    double nll;  // of the last token that was sampled
+    double nll;     // of the last token that was sampled
+    int context;
+    float *scores;  // (context) of the head that is watched; NULL: none
 } Reader;
 
 FOR_PAGE Page *page_new(void) { return calloc(1, sizeof(Page)); }
@@ -154,6 +156,23 @@ FOR_PAGE const char *page_advice(Page *page, int context) {
     return page->text;
 }
 
+// A line for each distance map: name, summary, source.
+FOR_PAGE const char *page_maps(Page *page) {
+    size_t used = 0;
+    page->text[0] = '\0';
+    for (int i = 0; i < rope_n_maps && used < sizeof page->text; i++)
+        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%s\t%s\n", rope_maps[i].name,
+                                 rope_maps[i].summary, rope_maps[i].source);
+    return page->text;
+}
+
+// The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does not see it.
+FOR_PAGE double page_distance(const Page *page, int i, int j) {
+    const RopePlan *plan = &page->plan;
+    bool seen = plan->window == 0 || i - j < plan->window || j < plan->sinks;
+    return seen ? rope_distance(&plan->rope, i, j) : -1;
+}
+
 // What the plan makes of a text of `length` positions: the number of pairs, the scale, the attention factor, then the
 // pairs' frequencies, then plain RoPE's.
 FOR_PAGE const double *page_frequencies(Page *page, int length) {
@@ -212,11 +231,13 @@ FOR_PAGE bool page_is_end(const Page *page, int token) {
 
 // ---- readers --------------------------------------------------------------------------------------------------------
 
-// Opens a text of at most `context` positions that is read as the page has planned it; NULL with the reason.
-FOR_PAGE Reader *reader_new(Page *page, int context, bool float32_cache) {
+// Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging Face's
+// generate would; NULL with the reason.
+FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
     Reader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;
     r->page = page;
+    r->context = context;
     r->plan = page->plan;
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
@@ -224,7 +245,9 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool float32_cache) {
     const SessionConfig config = {.rope = r->plan.rope,
                                   .window = r->plan.window,
                                   .sinks = r->plan.sinks,
-                                  .kv = float32_cache ? KV_F32 : KV_F16,
+                                  .all_slide = r->plan.all_slide,
+                                  .stale_keys = stale_keys,
+                                  .kv = KV_F32,
                                   .context = context};
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
@@ -236,6 +259,7 @@ FOR_PAGE void reader_free(Reader *r) {
     if (!r) return;
     session_free(r->session);
     sampler_free(&r->sampler);
+    free(r->scores);
     free(r);
 }
 
@@ -247,19 +271,29 @@ FOR_PAGE bool reader_read(Reader *r, const int32_t *ids, int n, int length, int 
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
+// nll[i] = -ln p(ids[i + 1]) of a text of n ids that follows what was read, read up to its last but one at a current
+// length; ids[0] is the first that is read. See score_tokens.
+FOR_PAGE bool reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
+    int from = session_position(r->session);
+    return score_tokens(r->session, ids - from, from + 1, from + n, length, nll - from - 1, &r->page->err);
+}
+
+// From now on the scores of a head for the last position of each read are at reader_scores, one per position.
+FOR_PAGE bool reader_watch(Reader *r, int layer, int head) {
+    const ModelConfig *m = &r->page->model.config;
+    if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
+        return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
+    if (!r->scores) r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
+    if (r->scores) session_watch(r->session, layer, head, r->scores);
+    return r->scores != NULL;
+}
+
+FOR_PAGE const float *reader_scores(const Reader *r) { return r->scores; }
+
 // -ln of the probability that `logits` give to `target`. Overwrites the logits.
 static double negative_log_likelihood(float *logits, int vocab_size, int target) {
     float max = max_of(logits, vocab_size), at = logits[target];
     return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
-}
-
-// Of the n <= LOGIT_ROWS positions whose logits were kept: nll[i] of targets[i], which came behind the i-th.
-FOR_PAGE bool reader_nll(Reader *r, const int32_t *targets, int n, double *nll) {
-    int vocab_size = r->page->model.config.vocab_size;
-    float *logits = session_logits(r->session, 0, n, &r->page->err);
-    for (int i = 0; logits && i < n; i++)
-        nll[i] = negative_log_likelihood(logits + (int64_t)i * vocab_size, vocab_size, targets[i]);
-    return logits != NULL;
 }
 
 FOR_PAGE bool reader_sampler(Reader *r, double temperature, double top_p, uint32_t seed) {

@@ -118,6 +118,17 @@ class Page {
         });
     }
 
+    // All distance maps: { name, summary, source }.
+    maps() {
+        return this.rope.string(this.wasm._page_maps(this.at)).trim().split('\n').map((line) => {
+            const [name, summary, source] = line.split('\t');
+            return { name, summary, source };
+        });
+    }
+
+    // D(i, j) of the plan; -1 where a query at i does not see a key at j.
+    distance(i, j) { return this.wasm._page_distance(this.at, i, j); }
+
     // Plans a method: as --rope spells it, or { divisors, attention } of one that is nobody's.
     plan(method, context) {
         if (typeof method === 'string')
@@ -159,9 +170,9 @@ class Page {
     isEnd(id) { return !!this.wasm._page_is_end(this.at, id); }
 
     // A text of at most `context` positions, read by `method`. Must be closed.
-    open(method, context) {
+    open(method, context, staleKeys = false) {
         this.plan(method, context);
-        return new Reader(this, this.check(this.wasm._reader_new(this.at, context, true)));
+        return new Reader(this, this.check(this.wasm._reader_new(this.at, context, staleKeys)));
     }
 }
 
@@ -186,14 +197,22 @@ class Reader {
         this.page.check(this.page.rope.with(bytes, (at) => this.wasm._reader_read(this.at, at, ids.length, length, kept)));
     }
 
-    // -ln p of the ids behind the kept positions.
-    nll(targets) {
-        const n = targets.length;
+    // -ln p of ids[1], ids[2], ...: reads them, all but the last, behind what was read, at a current length.
+    score(ids, length) {
+        const n = ids.length;
         return this.page.rope.with(new Uint8Array(12 * n), (at) => { // malloc's addresses suit doubles: they come first
-            this.wasm.HEAP32.set(targets, (at + 8 * n) / POINTER);
-            this.page.check(this.wasm._reader_nll(this.at, at + 8 * n, n, at));
-            return this.page.rope.doubles(at, n);
+            this.wasm.HEAP32.set(ids, (at + 8 * n) / POINTER);
+            this.page.check(this.wasm._reader_score(this.at, at + 8 * n, n, length, at));
+            return this.page.rope.doubles(at, n - 1);
         });
+    }
+
+    // Reads an id (again, if need be), and what one head thinks of each position then, for the softmax.
+    scores(layer, head, id, length) {
+        this.page.check(this.wasm._reader_watch(this.at, layer, head));
+        this.read([id], length, 1);
+        const at = this.wasm._reader_scores(this.at) / POINTER;
+        return this.wasm.HEAPF32.slice(at, at + this.position);
     }
 
     sampler(temperature, topP, seed) {

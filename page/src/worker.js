@@ -5,7 +5,8 @@ import { build, fit, MAX_ANSWER } from './haystack.js';
 import { loadRope, Refusal } from './rope.js';
 
 const STEP_MS = 12; // work between two looks at the messages
-const CHUNK = 64; // positions whose logits are kept at a time
+const CHUNK = 64; // positions that are read at a time
+const STEPS = 8; // tokens, where each is a step
 
 const pages = {}; // by name: 'model', 'model-8k', or a file's
 const jobs = new Map(); // running, by number: { cancelled, paused }
@@ -58,6 +59,22 @@ async function readPrompt(job, reader, ids, length, report) {
         report?.(Math.min(ids.length, at + CHUNK));
         await rest(job);
     }
+}
+
+// The head whose last query gives most weight to the positions [from, to), and where else it looks.
+function lookBack(m, reader, ids, from, to) {
+    const n = ids.length, { layers, heads } = m.facts();
+    let best = null;
+    for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) {
+        reader.rewind(n - 1);
+        const scores = reader.scores(layer, head, ids[n - 1], n), max = scores.reduce((a, b) => Math.max(a, b));
+        const weights = scores.map((s) => Math.exp(s - max)), sum = weights.reduce((a, b) => a + b);
+        const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
+        if (best && share <= best.share) continue;
+        const keys = Array.from(weights, (w, i) => [i, w / sum]).sort((a, b) => b[1] - a[1]).slice(0, 12);
+        best = { layer, head, share, keys };
+    }
+    return best;
 }
 
 const wishes = {
@@ -124,9 +141,7 @@ const wishes = {
         const reader = m.open(method, n);
         try {
             for (let at = 0; at < n - 1; at += CHUNK) {
-                const count = Math.min(CHUNK, n - 1 - at);
-                reader.read(window.subarray(at, at + count), n, count);
-                part({ from: at + 1, nll: reader.nll(window.subarray(at + 1, at + 1 + count)) });
+                part({ from: at + 1, nll: reader.score(window.subarray(at, Math.min(n, at + CHUNK + 1)), n) });
                 await rest(job);
             }
         } finally {
@@ -135,9 +150,49 @@ const wishes = {
         return { n };
     },
 
-    // { model, method, length, depth, key, context } -> parts of { read, of } and { answer }, then { answer, n, needle }: a
-    // key is hidden in `length` positions of filler and asked for. `needle` is where its first token stands.
-    async hide(job, { model, method, length, depth, key, context }, part) {
+    // { model, method, ids or text, context, stale } -> parts of { from, nll }: the same token by token, as generation
+    // reads, each at its own length; with stale keys as Hugging Face's generate does.
+    async steps(job, { model, method, text, context, stale }, part) {
+        const m = page(model), all = m.encode(text, true), n = Math.min(all.length, context), reader = m.open(method, n, stale);
+        try {
+            for (let at = 0; at < n - 1; at += STEPS) {
+                const end = Math.min(n - 1, at + STEPS), nll = new Float64Array(end - at);
+                for (let p = at; p < end; p++) nll[p - at] = reader.score(all.subarray(p, p + 2), p + 1)[0];
+                part({ from: at + 1, nll });
+                await rest(job);
+            }
+        } finally {
+            reader.close();
+        }
+        return { n };
+    },
+
+    // { model, method, text, context } -> { n, heads: [[scores]] by layer and head }: what every head thinks of each
+    // position when the text's last token asks.
+    async scores(job, { model, method, text, context }, part) {
+        const m = page(model), ids = m.encode(text, true).subarray(0, context), n = ids.length, { layers, heads } = m.facts();
+        const reader = m.open(method, n);
+        try {
+            await readPrompt(job, reader, ids, n, (read) => part({ read, of: n }));
+            const all = [];
+            for (let layer = 0; layer < layers; layer++) {
+                all.push([]);
+                for (let head = 0; head < heads; head++) {
+                    reader.rewind(n - 1);
+                    all[layer].push(reader.scores(layer, head, ids[n - 1], n));
+                }
+                await rest(job);
+            }
+            return { n, heads: all };
+        } finally {
+            reader.close();
+        }
+    },
+
+    // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then
+    // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
+    // token stands, `look` the head that looks there most: { layer, head, share, keys: [[position, weight]] }.
+    async hide(job, { model, method, length, depth, key, context, looks }, part) {
         const m = page(model), sentences = (m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length);
         if (sentences < 0) throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
         const [before, needle, behind] = build(sentences, depth, key);
@@ -145,6 +200,8 @@ const wishes = {
         const reader = m.open(method, Math.max(context, length));
         try {
             await readPrompt(job, reader, ids, ids.length, (read) => part({ read, of: ids.length }));
+            const look = looks ? lookBack(m, reader, ids, at, m.encode(before + needle, true).length) : null;
+            if (look) part({ look });
             reader.sampler(0, 0, 1);
             const spell = speller(m);
             spell(ids[ids.length - 1]);

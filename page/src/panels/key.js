@@ -17,13 +17,13 @@ export function hideAKey({ engine, shipped, recorded }) {
     state.add('asked', text(160), 'yarn');
     const status = statusLine(), line = command(''), gridLine = command('');
     const answer = h('p.digits', { ariaLive: 'polite' }), excerpt = h('p.excerpt');
-    let job = null, read = 0, said = null, arc = null;
+    let job = null, read = 0, look = null, total = 1;
 
     const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', 'hay').attr('height', 150);
     const x = scaleLinear().domain([0, 1]).clamp(true);
     const straw = svg.append('rect').attr('class', 'straw'), done = svg.append('rect').attr('class', 'read');
     const reach = svg.append('rect').attr('class', 'reach'), reachText = svg.append('text');
-    const arcs = svg.append('g'), ends = svg.append('g');
+    const arcs = svg.append('g'), arcText = svg.append('text').attr('x', 16).attr('y', 140).style('fill', 'var(--blue)');
     const pin = svg.append('g').attr('class', 'needle').attr('tabindex', 0).attr('role', 'slider').attr('aria-label', 'where the key is hidden')
         .attr('aria-valuemin', 0).attr('aria-valuemax', 100);
     pin.append('path').attr('d', 'M0 8L9 -6A10.8 10.8 0 1 0 -9 -6Z');
@@ -49,13 +49,15 @@ export function hideAKey({ engine, shipped, recorded }) {
         place(done).attr('x', 16).attr('width', (width - 32) * read).attr('pointer-events', 'none');
         const seen = Math.min(1, L / n());
         place(reach).attr('x', x(1 - seen)).attr('width', x(1) - x(1 - seen)).attr('pointer-events', 'none');
-        reachText.attr('x', x(1)).attr('text-anchor', 'end').attr('y', 140).text(`what a window of ${L} sees from the end`);
+        reachText.attr('x', x(1)).attr('text-anchor', 'end').attr('y', 126).text(`a window of ${L} sees this much`);
         pin.attr('transform', `translate(${x(depth)},84)`).attr('aria-valuenow', Math.round(100 * depth))
             .attr('aria-valuetext', `${Math.round(100 * depth)} % into the text`);
         pin.select('text').text(state.get('digits')).attr('dx', x(depth) < 36 ? 14 : x(depth) > width - 36 ? -14 : 0).attr('y', -24);
-        const from = x(1), to = arc === null ? null : x(arc);
-        arcs.selectAll('path').data(to === null ? [] : [to]).join('path').attr('class', 'arc').attr('stroke-width', 3)
-            .attr('d', (t) => `M${from} 88Q${(from + t) / 2} ${88 - Math.min(100, 16 + (from - t) * 0.35)} ${t} 88`);
+        const from = x(1), keys = (look?.keys ?? []).filter(([, weight]) => weight > 0.01);
+        arcs.selectAll('path').data(keys).join('path').attr('class', 'arc').attr('stroke-width', ([, weight]) => 1 + 7 * weight)
+            .style('opacity', ([, weight]) => 0.25 + 0.75 * weight)
+            .attr('d', ([k]) => `M${from} 88Q${(from + x(k / total)) / 2} ${88 - Math.min(120, 16 + (from - x(k / total)) * 0.3)} ${x(k / total)} 88`);
+        arcText.text(look ? `layer ${look.layer}, head ${look.head}: ${Math.round(100 * look.share)} % of its attention is on the key` : '');
         const [before, needle, behind] = build(sentences(n()), depth, state.get('digits'));
         excerpt.replaceChildren(`… ${ends1(before, 90)}`, h('mark', needle), `${begins(behind, 90)} …`);
         length.draw();
@@ -70,8 +72,7 @@ export function hideAKey({ engine, shipped, recorded }) {
         job?.cancel();
         job = null;
         read = 0;
-        arc = null;
-        said = null;
+        look = null;
         answer.replaceChildren();
         ask.textContent = 'Ask for the key';
         redraw();
@@ -87,9 +88,10 @@ export function hideAKey({ engine, shipped, recorded }) {
         reset();
         ask.textContent = 'Stop';
         status.say(`${titleOf(name)} reads ${count(length)} tokens …`);
-        const mine = engine.ask('hide', { model: 'model', method: methodFor(name), length, depth: state.get('depth'), key, context: length }, (part) => {
+        const mine = engine.ask('hide', { model: 'model', method: methodFor(name), length, depth: state.get('depth'), key, context: length, looks: true }, (part) => {
             if (job !== mine) return;
-            if (part.of) read = part.read / part.of;
+            if (part.of) { read = part.read / part.of; total = part.of; }
+            if (part.look) look = part.look;
             if (part.answer !== undefined) show(part.answer, key, name);
             redraw();
         });
@@ -99,9 +101,7 @@ export function hideAKey({ engine, shipped, recorded }) {
         job = null;
         ask.textContent = 'Ask for the key';
         if (!found) return;
-        said = found.answer;
         show(found.answer, key, name, true);
-        if (found.answer === key) arc = found.needle / found.n;
         status.say(found.answer === key ? `Found, ${count(found.n - found.needle)} tokens back.`
             : name === 'window' && found.n - found.needle > L ? `It stood ${count(found.n - found.needle)} tokens back: out of the window's sight, so it makes something up.`
                 : 'Not found.');
