@@ -62,24 +62,73 @@ def passkeys(methods, length):
     return cells
 
 
-def main():
+def stale(method):
+    """The same text read token by token, with keys turned when they are read, and cached turned."""
+    found = {}
+    for name, options in (("fresh", []), ("stale", ["--stale-keys"])):
+        out = run("model.bin", "--ppl", BOOK, "-n", "1280", "--per-token", "--stepwise", "--rope", method, *options)
+        rows = [line.split("\t") for line in out.splitlines() if line.startswith(method)]
+        found[name] = moving([float(row[3]) for row in rows], 128, 32)
+    return found
+
+
+def temper():
+    """Perplexity past 512 by attention factor, at the frequencies of YaRN."""
+    values = [0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
+    out = per_token("model.bin", BOOK, 2048, ["yarn:attn-factor=%g" % a for a in values])
+    means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
+    return [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
+
+
+def scores(layer, head, methods):
+    """A head's scores for the last of the first tokens of the book, means over 16 distances."""
+    found = {}
+    with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(book.read()[:5700])
+        file.flush()
+        for method in methods:
+            out = run("model.bin", "--attn", "%d.%d" % (layer, head), "--rope", method, "-n", "1536", "-f", file.name)
+            rows = [line.split("\t")[1:3] for line in out.splitlines() if line[:1].isdigit()]
+            by_distance = {int(d): float(s) for d, s in rows}
+            found[method] = [[d + 8, round(sum(by_distance[k] for k in range(d, d + 16)) / 16, 3)]
+                             for d in range(1, len(by_distance) - 16, 16)]
+    return {"%d.%d" % (layer, head): found}
+
+
+def race():
+    return {str(n): {m: moving(nlls, 128, 32) for m, nlls in per_token("model.bin", BOOK, n, RACERS).items()} for n in LENGTHS}
+
+
+def tuned():
+    curve = lambda model, method: moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 128, 32)
+    return {"model yarn": curve("model.bin", "yarn"), "model window": curve("model.bin", "window"),
+            "model-8k yarn": curve("model-8k.bin", "yarn")}
+
+
+PARTS = {
+    "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
+    "write": lambda: {"none": written("none", False), "yarn": written("yarn", False), "window": written("none", True)},
+    "race": race,
+    "tuned": tuned,
+    "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},
+    "temper": temper,
+    "scores": lambda: scores(3, 1, ["none", "yarn"]),
+    "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
+}
+
+
+def main(words):
+    """Records all parts, or those that are named, in the others' company."""
     os.chdir(ROOT)
-    race = {}
-    for length in LENGTHS:
-        race[str(length)] = {m: moving(n, 128, 32) for m, n in per_token("model.bin", BOOK, length, RACERS).items()}
-    tuned = {"model yarn": moving(per_token("model.bin", BOOK, 4096, ["yarn"])["yarn"], 128, 32),
-             "model window": moving(per_token("model.bin", BOOK, 4096, ["window"])["window"], 128, 32),
-             "model-8k yarn": moving(next(iter(per_token("model-8k.bin", BOOK, 4096, ["yarn"]).values())), 128, 32)}
-    recorded = {
-        "model": {"theta": 10000, "trainedContext": 512, "headDim": 64},
-        "write": {"none": written("none", False), "yarn": written("yarn", False), "window": written("none", True)},
-        "race": race,
-        "tuned": tuned,
-        "passkey": passkeys(["none", "yarn", "window"], 4096),
-    }
-    with open(os.path.join(HERE, "recorded.json"), "w", encoding="ascii") as file:
+    path = os.path.join(HERE, "recorded.json")
+    recorded = {}
+    if words:
+        with open(path, encoding="ascii") as file:
+            recorded = json.load(file)
+    recorded.update({name: make() for name, make in PARTS.items() if not words or name in words})
+    with open(path, "w", encoding="ascii") as file:
         json.dump(recorded, file, separators=(",", ":"))
         file.write("\n")
 
 
-main()
+main(sys.argv[1:])

@@ -33,6 +33,7 @@ export function chart(options) {
             for (const [, value] of points) if (Number.isFinite(value)) { low = Math.min(low, value); high = Math.max(high, value); }
         if (low > high) return options.y.log ? [1, 10] : [0, 1];
         if (options.y.most) high = Math.min(high, options.y.most);
+        if (options.y.least) low = Math.max(Math.min(low, 1), options.y.least);
         const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
         return options.y.log ? [low / 1.1, high * 1.1] : [low - pad, high + pad];
     }
@@ -50,7 +51,8 @@ export function chart(options) {
         if (options.x.ticks) xAxis.tickValues(options.x.ticks.filter((t) => t >= options.x.domain[0] && t <= options.x.domain[1]));
         else xAxis.ticks(few);
         parts.xAxis.attr('transform', `translate(0,${bottom})`).call(xAxis);
-        const yTicks = options.y.log ? y.ticks().filter((t) => /^[125]/.test(String(t))) : y.ticks(5);
+        const all = y.ticks(), few1 = all.filter((t) => /^[0.]*[125]0*$/.test(String(t)));
+        const yTicks = !options.y.log ? y.ticks(5) : few1.length > 2 ? few1 : all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
         parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`)
             .call(axisLeft(y).tickValues(yTicks).tickSize(-(right - MARGIN.left)).tickFormat((v) => short(v)));
         xLabel.attr('x', right).attr('y', height - 4).text(options.x.label);

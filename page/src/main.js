@@ -3,17 +3,25 @@ import book from '../book.txt';
 import recorded from '../recorded.json';
 import { h } from './dom.js';
 import { Engine } from './engine.js';
-import { learnMethods } from './methods.js';
+import { learnMethods, own } from './methods.js';
 import { number, state, text } from './state.js';
 import { watchItBreak } from './panels/break.js';
 import { clocks } from './panels/clocks.js';
 import { fixIt } from './panels/fix.js';
 import { hideAKey } from './panels/key.js';
 import { race } from './panels/race.js';
+import { yourMethod } from './panels/formula.js';
+import { distances } from './panels/maps.js';
+import { whyScoresGoWrong } from './panels/scores.js';
+import { staleKeys } from './panels/stale.js';
+import { temperature } from './panels/temper.js';
+import { tuned } from './panels/tuned.js';
+import { samePageTwice } from './panels/twice.js';
 import { countTheTurns } from './panels/turns.js';
 import { yourModel } from './panels/config.js';
 
-const PANELS = [watchItBreak, clocks, countTheTurns, fixIt, race, hideAKey, yourModel];
+const PANELS = [watchItBreak, clocks, countTheTurns, whyScoresGoWrong, fixIt, temperature, race, hideAKey, samePageTwice, staleKeys,
+    distances, tuned, yourModel, yourMethod];
 
 state.add('method', text(160), 'none');
 state.add('n', number(64, 8192), 2048);
@@ -29,7 +37,7 @@ async function begin() {
     const small = await engine.small();
     const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
-    globalThis.rope = { engine, small, page, state }; // for the console, and for tests
+    globalThis.rope = { engine, small, page, state, own }; // for the console, and for tests
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page.methods()) };
     const main = document.getElementById('panels'), toc = document.getElementById('toc');
     for (const make of PANELS) {

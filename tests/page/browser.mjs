@@ -1,6 +1,6 @@
 // What the page's tests share: a server of build/page, a browser that is watched, ./run, and counting.
 import { execFileSync } from 'node:child_process';
-import { cpSync, createReadStream, existsSync, mkdirSync } from 'node:fs';
+import { cpSync, createReadStream, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
@@ -54,6 +54,7 @@ const copy = join(ROOT, 'build/page-reference');
 export const reference = join(copy, 'run');
 export function buildReference() {
     mkdirSync(copy, { recursive: true });
+    rmSync(join(copy, 'src'), { recursive: true, force: true }); // files that are no more
     for (const name of ['run.c', 'rope.c', 'rope.h', 'src', 'Makefile'])
         cpSync(join(ROOT, name), join(copy, name), { recursive: true, preserveTimestamps: true });
     execFileSync('make', ['-s', '-C', copy, 'ARCH=', 'OPENMP='], { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -89,7 +90,7 @@ export async function launch() {
 // A page whose complaints and requests are kept in page.complaints and page.asked.
 export async function open(browser, url, { ready = true, ...options } = {}) {
     const page = await browser.newPage({ viewport: { width: 1100, height: 900 }, reducedMotion: 'reduce', ...options });
-    page.setDefaultTimeout(120000);
+    page.setDefaultTimeout(60000);
     page.complaints = [];
     page.asked = [];
     page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) page.complaints.push(message.text()); });

@@ -304,6 +304,126 @@ const tests = {
         await example('Llama 3.1');
     },
 
+    async scores() {
+        await page.locator('#scores button.primary').click();
+        await until('#scores .numbers', /%/);
+        const file = join(tmpdir(), `rope-page-scores-${process.pid}.txt`);
+        writeFileSync(file, BOOK.slice(0, 5700));
+        const rows = table('model.bin', '--attn', '3.1', '--rope', 'none', '--kv', 'f32', '-n', '1536', '-f', file);
+        const found = await page.evaluate(async (text) => {
+            const { heads } = await rope.engine.ask('scores', { model: 'model', method: 'none', text, context: 1536 }).promise;
+            return Array.from(heads[3][1]);
+        }, BOOK.slice(0, 5700));
+        // the page reads the last token alone, ./run with its chunk: other sums, and other int8 roundings
+        close(found, rows.map((r) => +r.score), 0.05, 'scores of layer 3, head 1');
+        const beyond = 100 * rows.filter((r) => +r.distance >= 512).reduce((a, r) => a + +r.weight, 0);
+        check(Math.abs(parseFloat(await text('#scores .numbers b')) - beyond) < 0.1, 'the share of attention beyond 512', `${await text('#scores .numbers b')} ${beyond}`);
+        await chip('scores', 'yarn').focus();
+        await page.keyboard.press('Enter');
+        await page.waitForFunction(() => document.querySelectorAll('#scores .numbers b').length === 2);
+        await chip('scores', 'layer 5').click();
+        await page.locator('#scores').screenshot({ path: join(PICTURES, 'scores.png') });
+    },
+
+    async temperature() {
+        const slider = page.locator('#temper input[type=range]');
+        await slider.focus();
+        for (let i = 0; i < 10; i++) await page.keyboard.press('ArrowRight');
+        await page.locator('#temper button', { hasText: 'Measure' }).click();
+        await page.waitForFunction(() => /^[0-9]/.test(document.querySelector('#temper .numbers b').innerText), undefined, { timeout: 240000 });
+        const rows = table('model.bin', '--ppl', 'page/book.txt', '-n', '2048', '--kv', 'f32', '--per-token', '--rope', 'yarn:attn-factor=1.1');
+        const past = rows.filter((r) => +r.position >= 512), ppl = Math.exp(past.reduce((a, r) => a + +r.nll, 0) / past.length);
+        check(Math.abs(+await page.locator('#temper .numbers b').first().innerText() - ppl) < 0.006 + 1e-3 * ppl, 'perplexity at a = 1.1', `${await text('#temper .numbers')} ${ppl}`);
+        await page.locator('#temper button', { hasText: 'Try ten' }).click();
+        await page.waitForTimeout(500);
+        await page.locator('#temper button', { hasText: 'Stop' }).click();
+        await page.locator('#temper').screenshot({ path: join(PICTURES, 'temper.png') });
+    },
+
+    async same_page_twice() {
+        await page.locator('#twice button', { hasText: '700 tokens' }).click();
+        await page.locator('#twice button.primary').focus();
+        await page.keyboard.press('Enter');
+        await until('#twice .status', /forgotten/);
+        const copies = (await page.locator('#twice p:has(b) span').allInnerTexts()).map((t) => t.match(/[\d.]+/g).map(Number));
+        check(copies.length === 3 && copies[1][1] < copies[1][0] * 0.7 && copies[2][1] > copies[2][0] * 0.9, 'the window is surprised again, YaRN is not', JSON.stringify(copies));
+        await page.locator('#twice canvas').nth(1).focus();
+        await page.keyboard.press('Shift+ArrowRight');
+        check(/ln p/.test(await text('#twice .readout >> nth=1')), 'a token under the cursor');
+        await page.locator('#twice').screenshot({ path: join(PICTURES, 'twice.png') });
+    },
+
+    async stale_keys() {
+        await page.locator('#stale input[type=range]').focus();
+        await page.keyboard.press('End');
+        await page.waitForTimeout(80);
+        check(/1,280 is turned at scale 2\.5/.test(await text('#stale .readout >> nth=0')), 'the scale at 1,280');
+        const n = 700;
+        for (const stale of [false, true]) {
+            const { nll } = await wish(page, 'steps', { method: 'dynamic-ntk', text: BOOK, context: n, stale });
+            const rows = table('model.bin', '--ppl', 'page/book.txt', '-n', String(n), '--kv', 'f32', '--per-token', '--stepwise', ...(stale ? ['--stale-keys'] : []), '--rope', 'dynamic-ntk');
+            close(nll, rows.map((r) => +r.nll), 1e-3, `token by token${stale ? ' with stale keys' : ''}`);
+        }
+        await page.locator('#stale button.primary').click();
+        await page.waitForTimeout(1000);
+        await page.locator('#stale button.primary').click();
+        await page.locator('#stale').screenshot({ path: join(PICTURES, 'stale.png') });
+    },
+
+    async distances() {
+        for (const name of ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']) {
+            await chip('maps', name).click();
+            await page.waitForTimeout(60);
+            check((await text('#maps')).includes('No distance is new') || name === 'lm-infinite', `${name} meets no new distance`, await text('#maps .fine'));
+        }
+        await page.locator('#maps canvas').focus();
+        await page.keyboard.press('Shift+ArrowUp');
+        await page.waitForTimeout(60);
+        check(/^Query 1,\d{3}, key 11/.test(await text('#maps .readout')), 'a pair by keyboard', await text('#maps .readout'));
+        await chip('maps', 'self-extend').click();
+        await page.locator('#maps').screenshot({ path: join(PICTURES, 'maps.png') });
+        const rows = table('model.bin', '--ppl', 'page/book.txt', '-n', '1024', '--per-token', '--kv', 'f32', '--rope', 'dca');
+        const { nll } = await wish(page, 'nll', { method: 'dca', text: BOOK, context: 1024 });
+        close(nll, rows.map((r) => +r.nll), 1e-3, '-ln p with dca');
+    },
+
+    async tuned() {
+        check(!page.asked.some((u) => u.includes('8k')), 'the second model has not been fetched yet');
+        await page.locator('#tuned button.primary').click();
+        await until('#tuned .status', /Reading/);
+        check(page.asked.some((u) => u.includes('8k')), 'now it has');
+        const found = await page.evaluate(async (text) => {
+            const parts = [];
+            await rope.engine.ask('nll', { model: 'model-8k', method: 'yarn:factor=16', text, context: 300 }, (p) => parts.push(...p.nll)).promise;
+            return parts;
+        }, BOOK);
+        const rows = table('model-8k.bin', '--ppl', 'page/book.txt', '-n', '300', '--per-token', '--kv', 'f32', '--rope', 'yarn:factor=16');
+        close(found, rows.map((r) => +r.nll), 1e-3, 'the tuned model reads as ./run');
+        await page.evaluate(() => rope.engine.restart('for the test'));
+        await until('#tuned .status', /started again/);
+    },
+
+    async your_method() {
+        const field = page.locator('#formula input');
+        await field.fill('plain / s');
+        await page.waitForTimeout(100);
+        check(/p->plain \/ p->scale;/.test(await text('#formula pre')), 'the C line', await text('#formula pre'));
+        for (const [bad, line] of [['plain /', /ends too early/], ['plain / q', /no q/], ['alert(1)', /no function alert/], ['plain * 0', /above 0 expected/], ['(('.repeat(500), /nested/],
+            ['constructor(plain)', /no function/], ['plain ; 1', /cannot be read/], ['log(plain, s)', /takes 1/]]) {
+            await field.fill(bad);
+            await page.waitForTimeout(80);
+            check(line.test(await text('#formula .status')), `a bad formula: ${bad.slice(0, 20)}`, await text('#formula .status'));
+        }
+        await field.fill('plain / s^((2*i/d)^2)');
+        await page.waitForTimeout(100);
+        await field.fill('turns < 1 ? plain / s : plain');
+        await page.waitForTimeout(100);
+        const divisors = await page.evaluate(() => rope.own.mine().divisors);
+        const s = await page.evaluate(() => rope.state.get('n') / 512);
+        check(divisors.filter((x) => Math.abs(x - s) < 1e-9).length === 16 && divisors.filter((x) => x === 1).length === 16, 'the formula\'s divisors', divisors);
+        await page.locator('#formula').screenshot({ path: join(PICTURES, 'formula.png') });
+    },
+
     // What cannot be had is said, and the program goes on.
     async refusals() {
         const refused = (name, data) => page.evaluate(([name, data]) => rope.engine.ask(name, { model: 'model', ...data }).promise.then(() => 'it went well', (e) => e.message), [name, data]);

@@ -67,8 +67,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
     const neighbours = gauge('neighbours stay sharp'), angles = gauge('no unseen angle');
     const score = chart({ label: 'Expected score by distance', height: 200, x: { domain: [0, state.get('n')], label: 'distance', name: 'distance' },
         y: { label: 'expected score of equal vectors', domain: [-0.45, 1.05] }, rule: { at: L, text: 'trained' } });
-    const live = chart({ label: 'Perplexity by position', height: 200, x: { domain: [64, state.get('n')], log: true, label: 'position', name: 'position',
-        ticks: [64, 128, 256, 512, 1024, 2048, 4096] }, y: { log: true, label: 'perplexity, live', most: 600 }, rule: { at: L, text: 'trained' }, show: (v) => v.toFixed(1) });
+    const live = chart({ label: 'Perplexity by position', height: 200, x: { domain: [0, state.get('n')], label: 'position', name: 'position' }, y: { log: true, label: 'perplexity, live', most: 600 }, rule: { at: L, text: 'trained' }, show: (v) => v.toFixed(1) });
     const result = h('div.numbers', { ariaLive: 'polite' });
     const line = command('');
 
@@ -111,7 +110,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
 
     function ghosts() {
         live.clear(false);
-        live.change({ x: { domain: [64, state.get('n')] } });
+        live.change({ x: { domain: [0, state.get('n')] } });
         const all = recorded.race[state.get('n')] ?? {};
         for (const name of ['none', 'yarn', 'window'])
             if (all[name]) live.set(`~${name}`, all[name], { colour: colourOf(name), ghost: true, title: titleOf(name), dash: name === 'window' ? '2 3' : '' });

@@ -10,7 +10,7 @@ import { number, state, text } from '../state.js';
 const GRID = ['none', 'yarn', 'window'], NAMES = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-yarn', 'window'];
 const GRID_LENGTHS = [256, 512, 1024, 2048, 4096];
 
-export function hideAKey({ engine, shipped, recorded }) {
+export function hideAKey({ engine, page, shipped, recorded }) {
     const L = shipped.trainedContext;
     state.add('depth', number(0, 1, false), 0.25);
     state.add('digits', text(5), '73914');
@@ -117,7 +117,7 @@ export function hideAKey({ engine, shipped, recorded }) {
     const digits = h('input', { value: state.get('digits'), inputMode: 'numeric', maxLength: 5, size: 6, ariaLabel: 'five digits' });
     digits.oninput = () => { if (/^\d{0,5}$/.test(digits.value)) state.set('digits', digits.value); };
     const length = chips('length', [512, 1024, 2048, 4096].map((v) => [String(v), count(v)]), { get: n, set: (v) => state.set('n', +v) });
-    const methods = chips('method', methodChoices(NAMES), { get: () => state.get('asked'), set: (v) => state.set('asked', v), colour: colourOf });
+    const methods = chips('method', methodChoices([...NAMES, 'yours', 'mine', ...page.maps().map((map) => map.name)]), { get: () => state.get('asked'), set: (v) => state.set('asked', v), colour: colourOf });
     state.on(['depth', 'digits', 'asked', 'n', 'factor'], () => {
         reset();
         if (document.activeElement !== digits) digits.value = state.get('digits');

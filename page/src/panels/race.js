@@ -4,42 +4,49 @@ import { button, chips, command, count, h, onceAFrame, orSay, short, statusLine 
 import { colourOf, dashOf, methodChoices, spelled, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
-import { list, number, state } from '../state.js';
+import { list, state, text } from '../state.js';
 
-const NAMES = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-ntk', 'dynamic-yarn', 'window'];
+const NAMES = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-ntk', 'dynamic-yarn', 'window',
+    'yours', 'mine'];
 const MOST_TEXT = 2000; // characters that an address carries
 
-export function race({ engine, shipped, recorded, book }) {
+export function race({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
     state.add('race', list(400), ['none', 'yarn', 'window']);
-    let text = state.get('text') || book, jobs = [];
+    state.add('view', text(12), 'ratio');
+    let words = state.get('text') || book, jobs = [];
     const status = statusLine();
-    const plot = chart({ label: 'Perplexity by position', height: 330, x: { domain: [64, state.get('n')], log: true, label: 'position', name: 'position',
-        ticks: [64, 128, 256, 512, 1024, 2048, 4096, 8192] }, y: { log: true, label: `perplexity of the last ${SPAN} tokens`, most: 600 },
-    rule: { at: L, text: 'training ended' }, show: (v) => v.toFixed(1) });
+    const plot = chart({ label: 'Perplexity by position', height: 330, x: { domain: [0, state.get('n')], label: 'position', name: 'position' },
+        y: { log: true, label: '' }, rule: { at: L, text: 'training ended' }, show: (v) => v.toFixed(2) });
     const table = h('div.overflow');
     const look = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
     const line = command('');
     const keys = h('div');
     const names = () => state.get('race').filter((name) => choices.some(([known]) => known === name));
-    let choices = methodChoices(NAMES);
+    const choices = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
     const results = {};
+
+    const isRatio = () => state.get('view') === 'ratio';
+    // What runs: those that are chosen, and the window, where all are held against it.
+    const runners = () => [...new Set([...names(), ...(isRatio() ? ['window'] : [])])];
 
     function ghosts() {
         plot.clear(false);
-        const all = recorded.race[state.get('n')];
-        if (text === book && all && !(state.get('factor') > 0))
-            for (const name of names()) if (all[name]) plot.set(`~${name}`, all[name], { ...look(name), ghost: true });
-        plot.change({ x: { domain: [64, state.get('n')] } });
-        line.put(`./run model.bin --ppl ${text === book ? 'page/book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ${names().map(spelled).join(',')}`);
-        keys.replaceChildren(legend(names().map(look)));
+        const all = recorded.race[state.get('n')], window = all && new Map(all.window);
+        if (words === book && all && !(state.get('factor') > 0))
+            for (const name of runners())
+                if (all[name]) plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], { ...look(name), ghost: true });
+        plot.change({ x: { domain: [0, state.get('n')] }, y: { label: isRatio() ? `times as perplexed as the window, over the last ${SPAN} tokens` : `perplexity of the last ${SPAN} tokens`,
+            least: isRatio() ? 0.8 : undefined, most: isRatio() ? 12 : 600 } });
+        line.put(`./run model.bin --ppl ${words === book ? 'page/book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ${runners().map(spelled).join(',')}`);
+        keys.replaceChildren(legend(runners().map(look)));
         for (const key of Object.keys(results)) delete results[key];
         showTable();
     }
 
     function showTable() {
         const edges = [64, L / 2, L, 2 * L, 4 * L, 8 * L, 16 * L].filter((e) => e <= state.get('n'));
-        const done = names().filter((name) => results[name]);
+        const done = runners().filter((name) => results[name]);
         if (!done.length) return void table.replaceChildren();
         const cells = (name) => edges.slice(1).map((to, i) => {
             const nlls = results[name];
@@ -50,7 +57,10 @@ export function race({ engine, shipped, recorded, book }) {
     }
 
     const redraw = onceAFrame(() => {
-        for (const name of Object.keys(results)) plot.set(name, movingPerplexity(results[name], SPAN, 16), look(name));
+        for (const name of Object.keys(results)) {
+            const nlls = isRatio() ? results[name].slice(0, results.window?.length ?? 0).map((x, i) => x - results.window[i]) : results[name];
+            plot.set(name, movingPerplexity(nlls, SPAN, 16), look(name));
+        }
         showTable();
     });
 
@@ -63,11 +73,11 @@ export function race({ engine, shipped, recorded, book }) {
     async function start() {
         stop();
         ghosts();
-        const all = names(), n = state.get('n'), began = performance.now();
-        if (!all.length) return void status.say('Choose a method or two.', true);
+        const all = runners(), n = state.get('n'), began = performance.now();
+        if (!names().length) return void status.say('Choose a method or two.', true);
         go.textContent = 'Stop';
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
-        const mine = all.map((name) => readText(engine, { name, text, n }, (nlls) => {
+        const mine = all.map((name) => readText(engine, { name, text: words, n }, (nlls) => {
             if (jobs !== mine) return;
             results[name] = nlls;
             redraw();
@@ -94,18 +104,20 @@ export function race({ engine, shipped, recorded, book }) {
     const paste = h('textarea', { rows: 4, placeholder: 'Paste a text of yours: 2,000 words or more show something.', ariaLabel: 'a text of yours', value: state.get('text') });
     paste.oninput = () => {
         const said = paste.value.trim();
-        text = said || book;
+        words = said || book;
         state.set('text', said.length <= MOST_TEXT ? said : '');
         stop();
         ghosts();
         status.say(said.length > MOST_TEXT ? `${count(said.length)} characters; too many for the address of this page, which does without them. `
             + `The first ${count(state.get('n'))} tokens are read.` : '');
     };
+    const view = chips('what is drawn', [['ratio', 'against the window'], ['perplexity', 'perplexity']], { get: () => state.get('view'), set: (v) => state.set('view', v) });
+    state.on('view', () => { const kept = { ...results }; ghosts(); if (!isRatio() || kept.window) Object.assign(results, kept); view.draw(); redraw(); });
     state.on(['race', 'n', 'factor'], () => { stop(); ghosts(); length.draw(); });
     state.on('text', (value) => {
         if (value === paste.value.trim() || (value === '' && paste.value.trim().length > MOST_TEXT)) return;
         paste.value = value;
-        text = value || book;
+        words = value || book;
         stop();
         ghosts();
     });
@@ -114,10 +126,7 @@ export function race({ engine, shipped, recorded, book }) {
         number: 7, id: 'race', title: 'The race',
         body: [h('p', 'A chapter of a novel that the model never read, and the perplexity at every position: how many words it hesitates between. ',
             h('b', 'window'), ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?'),
-        h('div.row.middle', length, go), methods, keys, plot, status, table,
+        h('div.row.middle', length, view, go), methods, keys, plot, status, table,
         h('details', { open: !!state.get('text') }, h('summary', 'Your own text'), paste), line],
-        addMethod(name) {
-            choices = [...choices, ...methodChoices([name])];
-        },
     };
 }
