@@ -1,6 +1,6 @@
-// The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page is a model, or a few
-// numbers in its place, with the method that is planned for it; a Reader is one text being read by it. JavaScript sees
-// addresses and numbers only; what went wrong is one line, page_error. Compiled by `make page`, see build.mjs.
+// The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page is a model, or a
+// few numbers in its place, with the method that is planned for it; a Reader is one text being read by it. JavaScript
+// sees addresses and numbers only; what went wrong is one line, page_error. Compiled by `make page`, see build.mjs.
 #include <emscripten/emscripten.h>
 #include <math.h>
 #include <stdio.h>
@@ -94,8 +94,8 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 FOR_PAGE const char *page_told(Page *page) {
     char name[64];
     settings_method_name(page->start.method, page->start.dynamic, name, sizeof name);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%s", name, page->file.head_dim, page->file.max_positions,
-             page->start.factor, page->file.unused);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%s", name, page->file.head_dim,
+             page->file.max_positions, page->start.factor, page->file.unused);
     return page->text;
 }
 
@@ -231,8 +231,8 @@ FOR_PAGE bool page_is_end(const Page *page, int token) {
 
 // ---- readers --------------------------------------------------------------------------------------------------------
 
-// Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging Face's
-// generate would; NULL with the reason.
+// Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging
+// Face's generate would; NULL with the reason.
 FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
     Reader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;

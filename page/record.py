@@ -1,4 +1,9 @@
-"""Records, with ./run, the curves that stand faintly in the page before it has measured anything: recorded.json."""
+"""Records the curves that stand faintly in the page before it has measured anything: recorded.json.
+
+    RUN=build/page-reference/run python3 page/record.py [PART ...]
+
+That build (make test-page leaves it) has the page's numbers to the last digit; without RUN it is ./run.
+"""
 import json
 import math
 import os
@@ -15,7 +20,8 @@ OPENING = "It was a fine morning in the spring when"
 
 
 def run(*args):
-    done = subprocess.run([os.path.join(ROOT, "run"), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    command = [os.environ.get("RUN", os.path.join(ROOT, "run")), *args]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         sys.exit(done.stderr.decode())
     return done.stdout.decode("utf-8", "replace")
@@ -55,7 +61,8 @@ def written(method, window):
 
 def passkeys(methods, length):
     cells = []
-    for line in run("model.bin", "--passkey", "-n", str(length), "--trials", "4", "--rope", ",".join(methods)).splitlines():
+    out = run("model.bin", "--passkey", "-n", str(length), "--trials", "4", "--rope", ",".join(methods))
+    for line in out.splitlines():
         parts = line.split("\t")
         if parts[0] in methods:
             cells.append([parts[0], int(parts[1]), float(parts[2]), float(parts[5])])
@@ -96,11 +103,14 @@ def scores(layer, head, methods):
 
 
 def race():
-    return {str(n): {m: moving(nlls, 128, 32) for m, nlls in per_token("model.bin", BOOK, n, RACERS).items()} for n in LENGTHS}
+    return {str(n): {m: moving(nlls, 128, 32) for m, nlls in per_token("model.bin", BOOK, n, RACERS).items()}
+            for n in LENGTHS}
 
 
 def tuned():
-    curve = lambda model, method: moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 128, 32)
+    def curve(model, method):
+        return moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 128, 32)
+
     return {"model yarn": curve("model.bin", "yarn"), "model window": curve("model.bin", "window"),
             "model-8k yarn": curve("model-8k.bin", "yarn")}
 

@@ -25,7 +25,8 @@ export const unique = () => `x${++ids}`;
 export const reducedMotion = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 
 export const count = (n) => Math.round(n).toLocaleString('en');
-export const short = (x, digits = 3) => (x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits)));
+export const short = (x, digits = 3) =>
+    x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits));
 
 // A button; `primary` for the one that a panel is about.
 export function button(label, onclick, { primary, ...rest } = {}) {
@@ -43,7 +44,12 @@ export function chips(label, choices, { get, set, many, colour }) {
         }
     };
     for (const [value, text, title] of choices) {
-        const chip = h('button.chip', { type: 'button', value, title: title ?? '' }, colour ? h('i') : null, text ?? String(value));
+        const chip = h(
+            'button.chip',
+            { type: 'button', value, title: title ?? '' },
+            colour ? h('i') : null,
+            text ?? String(value),
+        );
         if (colour) chip.style.setProperty('--mine', colour(value));
         chip.onclick = () => {
             const now = get();
@@ -65,7 +71,7 @@ export function labelled(text, control, note) {
 // A slider whose value is shown beside it. With `log` it moves in even steps of the logarithm.
 export function slider(text, { min, max, step, log, value, show = short, oninput }) {
     const STOPS = 400; // of a logarithm
-    const to = (x) => (log ? STOPS * Math.log(x / min) / Math.log(max / min) : x);
+    const to = (x) => (log ? (STOPS * Math.log(x / min)) / Math.log(max / min) : x);
     const from = (t) => (log ? min * (max / min) ** (t / STOPS) : +t);
     const input = h('input', { type: 'range', min: log ? 0 : min, max: log ? STOPS : max, step: log ? 1 : step });
     const output = h('output');
@@ -75,23 +81,30 @@ export function slider(text, { min, max, step, log, value, show = short, oninput
         input.setAttribute('aria-valuetext', show(x));
     };
     input.oninput = () => {
-        const x = from(input.value), round = log ? Math.round(x / step) * step : x;
+        const x = from(input.value),
+            round = log ? Math.round(x / step) * step : x;
         oninput(Math.min(max, Math.max(min, round)));
         output.textContent = show(Math.min(max, Math.max(min, round)));
     };
     put(value);
-    return Object.assign(labelled(text, input, output), { put: (x) => { if (document.activeElement !== input) put(x); } });
+    return Object.assign(labelled(text, input, output), {
+        put: (x) => {
+            if (document.activeElement !== input) put(x);
+        },
+    });
 }
 
 // A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.
 export function predict(question, choices, { say, onanswer }) {
     const reply = h('p.reply', { ariaLive: 'polite' });
-    const buttons = choices.map((choice, i) => button(choice, () => {
-        buttons.forEach((b, j) => b.setAttribute('aria-pressed', i === j));
-        reply.replaceChildren(say ? say(i) : '');
-        box.classList.add('answered');
-        onanswer?.(i);
-    }));
+    const buttons = choices.map((choice, i) =>
+        button(choice, () => {
+            buttons.forEach((b, j) => b.setAttribute('aria-pressed', i === j));
+            reply.replaceChildren(say ? say(i) : '');
+            box.classList.add('answered');
+            onanswer?.(i);
+        }),
+    );
     const box = h('div.predict', h('p.question', question), h('div.chips', buttons), reply);
     return Object.assign(box, { say: (...words) => reply.replaceChildren(...words) });
 }
@@ -107,10 +120,14 @@ export function command(text) {
             getSelection().selectAllChildren(code);
             copy.textContent = 'press Ctrl-C';
         }
-        setTimeout(() => { copy.textContent = 'copy'; }, 1500);
+        setTimeout(() => {
+            copy.textContent = 'copy';
+        }, 1500);
     });
     const box = h('div.command', h('span.sign', { ariaHidden: 'true' }, '$'), code, copy);
-    const put = (line) => { code.textContent = line; };
+    const put = (line) => {
+        code.textContent = line;
+    };
     put(text);
     return Object.assign(box, { put, ariaLabel: 'the command that does this' });
 }
@@ -169,6 +186,8 @@ export function stateField(label, key, properties) {
         else input.setCustomValidity(`${label}: ${state.expects(key)}`);
         input.reportValidity();
     };
-    state.on(key, () => { if (document.activeElement !== input) input.value = state.get(key); });
+    state.on(key, () => {
+        if (document.activeElement !== input) input.value = state.get(key);
+    });
     return labelled(label, input);
 }

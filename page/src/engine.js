@@ -40,10 +40,14 @@ export class Engine {
     }
 
     // The bytes of a file, read once.
-    file(name) { return (this.files[name] ??= bytesOf(name)); }
+    file(name) {
+        return (this.files[name] ??= bytesOf(name));
+    }
 
     // A file that the reader of the page has picked stands for one that is not there.
-    give(name, bytes) { this.files[name] = Promise.resolve(bytes); }
+    give(name, bytes) {
+        this.files[name] = Promise.resolve(bytes);
+    }
 
     start() {
         const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: 'text/javascript' }));
@@ -87,16 +91,24 @@ export class Engine {
     // The facts of a model, once it is open in the worker.
     open(model) {
         this.opened[model] ??= (async () => {
-            const [bytes, tokenizer] = await Promise.all([this.file(FILES[model]), this.file('tokenizer.bin'), this.ready]);
+            const [bytes, tokenizer] = await Promise.all([
+                this.file(FILES[model]),
+                this.file('tokenizer.bin'),
+                this.ready,
+            ]);
             return this.send('open', { model, bytes, tokenizer }).promise;
         })();
-        this.opened[model].catch(() => { delete this.opened[model]; delete this.files[FILES[model]]; });
+        this.opened[model].catch(() => {
+            delete this.opened[model];
+            delete this.files[FILES[model]];
+        });
         return this.opened[model];
     }
 
     // Runs a wish on a model: { promise, cancel(), pause(), resume() }. `part` is called with what is there so far.
     ask(wish, data, part) {
-        let job, cancelled = false;
+        let job,
+            cancelled = false;
         const tell = (what) => job && this.jobs.has(job) && this.worker.postMessage({ job, wish: what });
         const promise = this.open(data.model).then(() => {
             if (cancelled) throw new Cancelled();
@@ -105,7 +117,15 @@ export class Engine {
             return sent.promise;
         });
         promise.catch(() => {});
-        return { promise, cancel: () => { cancelled = true; tell('cancel'); }, pause: () => tell('pause'), resume: () => tell('resume') };
+        return {
+            promise,
+            cancel: () => {
+                cancelled = true;
+                tell('cancel');
+            },
+            pause: () => tell('pause'),
+            resume: () => tell('resume'),
+        };
     }
 
     // The same program on the page itself, for what takes microseconds: plans and frequencies.

@@ -1,18 +1,48 @@
-// A small language for one formula: numbers, names, + - * / ^, comparisons, c ? a : b, and a few functions. Parsed here,
+// A small language for one formula: numbers, names, + - * / ^, comparisons, c ? a : b, and a few functions. Parsed
+// here,
 // never given to the browser as a program.
-const FUNCTIONS = { log: Math.log, exp: Math.exp, sqrt: Math.sqrt, abs: Math.abs, floor: Math.floor, ceil: Math.ceil, cos: Math.cos, sin: Math.sin,
-    min: Math.min, max: Math.max };
+const FUNCTIONS = {
+    log: Math.log,
+    exp: Math.exp,
+    sqrt: Math.sqrt,
+    abs: Math.abs,
+    floor: Math.floor,
+    ceil: Math.ceil,
+    cos: Math.cos,
+    sin: Math.sin,
+    min: Math.min,
+    max: Math.max,
+};
 const IN_C = { min: 'fmin', max: 'fmax', abs: 'fabs' };
-const NAMES_IN_C = { plain: 'p->plain', turns: 'p->turns', s: 'p->scale', L: 'p->config->train_ctx', i: 'p->index', d: 'p->config->head_dim' };
-const BINARY = { '<': [1, (a, b) => +(a < b)], '>': [1, (a, b) => +(a > b)], '+': [2, (a, b) => a + b], '-': [2, (a, b) => a - b],
-    '*': [3, (a, b) => a * b], '/': [3, (a, b) => a / b] };
+const NAMES_IN_C = {
+    plain: 'p->plain',
+    turns: 'p->turns',
+    s: 'p->scale',
+    L: 'p->config->train_ctx',
+    i: 'p->index',
+    d: 'p->config->head_dim',
+};
+const BINARY = {
+    '<': [1, (a, b) => +(a < b)],
+    '>': [1, (a, b) => +(a > b)],
+    '+': [2, (a, b) => a + b],
+    '-': [2, (a, b) => a - b],
+    '*': [3, (a, b) => a * b],
+    '/': [3, (a, b) => a / b],
+};
 const MOST_DEPTH = 60;
 
 function tokens(source) {
-    const out = [], pattern = /\s*(?:(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)|([A-Za-z]\w*)|([-+*/^()?:,<>]))/y;
+    const out = [],
+        pattern = /\s*(?:(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)|([A-Za-z]\w*)|([-+*/^()?:,<>]))/y;
     while (pattern.lastIndex < source.trimEnd().length) {
-        const at = pattern.lastIndex, match = pattern.exec(source);
-        if (!match) throw new Error(`“${source.slice(at).trim().slice(0, 12)}” cannot be read (numbers, names, + - * / ^ ( ) ? : < > expected)`);
+        const at = pattern.lastIndex,
+            match = pattern.exec(source);
+        if (!match)
+            throw new Error(
+                `“${source.slice(at).trim().slice(0, 12)}” cannot be read (numbers, names, + - * / ^ ( ) ? : < > ` +
+                    `expected)`,
+            );
         out.push(match[1] ? { number: +match[1] } : match[2] ? { name: match[2] } : { sign: match[3] });
     }
     return out;
@@ -21,10 +51,15 @@ function tokens(source) {
 // The tree of a formula: ['number', x], ['name', n], ['call', f, ...], [sign, a, b], ['?', c, a, b] or ['minus', a].
 function tree(source, names) {
     const all = tokens(source);
-    let at = 0, depth = 0;
+    let at = 0,
+        depth = 0;
     const sign = (s) => all[at]?.sign === s && ++at;
     const expect = (s) => {
-        if (!sign(s)) throw new Error(`“${s}” is missing ${at < all.length ? `before “${all[at].number ?? all[at].name ?? all[at].sign}”` : 'at the end'}`);
+        if (!sign(s))
+            throw new Error(
+                `“${s}” is missing ` +
+                    `${at < all.length ? `before “${all[at].number ?? all[at].name ?? all[at].sign}”` : 'at the end'}`,
+            );
     };
     function choice() {
         if (++depth > MOST_DEPTH) throw new Error('the formula is nested too deeply');
@@ -72,7 +107,8 @@ function tree(source, names) {
             if (!names.includes(t.name)) throw new Error(`there is no ${t.name} (${names.join(', ')} expected)`);
             return ['name', t.name];
         }
-        if (!Object.hasOwn(FUNCTIONS, t.name)) throw new Error(`there is no function ${t.name} (${Object.keys(FUNCTIONS).join(', ')} expected)`);
+        if (!Object.hasOwn(FUNCTIONS, t.name))
+            throw new Error(`there is no function ${t.name} (${Object.keys(FUNCTIONS).join(', ')} expected)`);
         const given = [choice()];
         while (sign(',')) given.push(choice());
         expect(')');
@@ -101,12 +137,16 @@ export function parse(source, names) {
     return (values) => evaluate(root, values);
 }
 
-const level = (kind) => (kind === '?' ? 0 : BINARY[kind]?.[0] ?? 9);
+const level = (kind) => (kind === '?' ? 0 : (BINARY[kind]?.[0] ?? 9));
 function inC([kind, ...parts], outer = 0) {
     const wrap = (text, own) => (own < outer ? `(${text})` : text);
     if (kind === 'number') return Number.isInteger(parts[0]) ? `${parts[0]}.0` : String(parts[0]);
     if (kind === 'name') return NAMES_IN_C[parts[0]];
-    if (kind === 'call') return `${IN_C[parts[0]] ?? parts[0]}(${parts.slice(1).map((p) => inC(p)).join(', ')})`;
+    if (kind === 'call')
+        return `${IN_C[parts[0]] ?? parts[0]}(${parts
+            .slice(1)
+            .map((p) => inC(p))
+            .join(', ')})`;
     if (kind === 'minus') return wrap(`-${inC(parts[0], 9)}`, 4);
     if (kind === '^') return `pow(${inC(parts[0])}, ${inC(parts[1])})`;
     if (kind === '?') return wrap(`${inC(parts[0], 1)} ? ${inC(parts[1])} : ${inC(parts[2])}`, 0);

@@ -1,7 +1,14 @@
 // The passkey task's text (Mohtashami and Jaggi, arXiv 2305.16300), sentence by sentence as --passkey builds it.
-const INTRO = 'There is an important info hidden inside a lot of irrelevant text. Find it and memorize it. '
-    + 'I will quiz you about the important information there.';
-const FILLER = [' The grass is green.', ' The sky is blue.', ' The sun is yellow.', ' Here we go.', ' There and back again.'];
+const INTRO =
+    'There is an important info hidden inside a lot of irrelevant text. Find it and memorize it. ' +
+    'I will quiz you about the important information there.';
+const FILLER = [
+    ' The grass is green.',
+    ' The sky is blue.',
+    ' The sun is yellow.',
+    ' Here we go.',
+    ' There and back again.',
+];
 const QUESTION = ' What is the pass key? The pass key is';
 
 export const MAX_ANSWER = 12; // tokens
@@ -21,7 +28,8 @@ export function build(sentences, before, key) {
 // The most sentences with which text and answer fit in `length` positions; -1: not even the bare task. `count` tells a
 // text's tokens.
 export function fit(length, count) {
-    let low = -1, high = length;
+    let low = -1,
+        high = length;
     while (high - low > 1) {
         const middle = low + Math.floor((high - low) / 2);
         if (count(build(middle, 0.5, '88888').join('')) + MAX_ANSWER + KEY_SLACK <= length) low = middle;
@@ -33,8 +41,10 @@ export function fit(length, count) {
 // The key of a trial, the same as --passkey's: splitmix64's mixing (Steele et al., 2014).
 export function keyOf(seed, length, depth, trial) {
     const u64 = (x) => BigInt.asUintN(64, x);
-    let x = u64(BigInt(seed) * 0x9e3779b97f4a7c15n + BigInt(length) * 1000003n + BigInt(depth) * 10007n + BigInt(trial));
-    x = u64((x ^ x >> 30n) * 0xbf58476d1ce4e5b9n);
-    x = u64((x ^ x >> 27n) * 0x94d049bb133111ebn);
-    return String(10000n + (x ^ x >> 31n) % 90000n);
+    let x = u64(
+        BigInt(seed) * 0x9e3779b97f4a7c15n + BigInt(length) * 1000003n + BigInt(depth) * 10007n + BigInt(trial),
+    );
+    x = u64((x ^ (x >> 30n)) * 0xbf58476d1ce4e5b9n);
+    x = u64((x ^ (x >> 27n)) * 0x94d049bb133111ebn);
+    return String(10000n + ((x ^ (x >> 31n)) % 90000n));
 }

@@ -20,8 +20,22 @@ import { samePageTwice } from './panels/twice.js';
 import { countTheTurns } from './panels/turns.js';
 import { yourModel } from './panels/config.js';
 
-const PANELS = [watchItBreak, clocks, countTheTurns, whyScoresGoWrong, fixIt, temperature, race, hideAKey, samePageTwice, staleKeys,
-    distances, tuned, yourModel, yourMethod];
+const PANELS = [
+    watchItBreak,
+    clocks,
+    countTheTurns,
+    whyScoresGoWrong,
+    fixIt,
+    temperature,
+    race,
+    hideAKey,
+    samePageTwice,
+    staleKeys,
+    distances,
+    tuned,
+    yourModel,
+    yourMethod,
+];
 
 state.add('method', text(160), 'none');
 state.add('n', number(64, 8192), 2048);
@@ -39,7 +53,8 @@ async function begin() {
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
     globalThis.rope = { engine, small, page, state, own }; // for the console, and for tests
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page.methods()) };
-    const main = document.getElementById('panels'), toc = document.getElementById('toc');
+    const main = document.getElementById('panels'),
+        toc = document.getElementById('toc');
     for (const make of PANELS) {
         const { number: n, title, id, body } = make(context);
         const heading = h('h2', h('span.number', { ariaHidden: 'true' }, String(n)), title);
@@ -50,11 +65,20 @@ async function begin() {
     const complaint = state.complaints()[0];
     boot.textContent = complaint ?? '';
     boot.classList.toggle('bad', !!complaint);
-    const say = (words, bad) => { boot.textContent = words; boot.classList.toggle('bad', !!bad); };
+    const say = (words, bad) => {
+        boot.textContent = words;
+        boot.classList.toggle('bad', !!bad);
+    };
     if (!complaint) say('Opening the model (5.8 MB) …');
     engine.open('model').then(
-        (facts) => complaint || say(`model.bin: ${facts.layers} layers of ${facts.heads} heads, trained on ${facts.trainedContext} positions. Ready.`),
-        (error) => say(`The model could not be opened: ${error.message}`, true));
+        (facts) =>
+            complaint ||
+            say(
+                `model.bin: ${facts.layers} layers of ${facts.heads} heads, trained on ${facts.trainedContext} ` +
+                    `positions. Ready.`,
+            ),
+        (error) => say(`The model could not be opened: ${error.message}`, true),
+    );
 }
 
 // The address holds the state, so a link to a panel only scrolls.

@@ -2,15 +2,44 @@
 // and how one is written for the program, with the factor that the state says.
 import { state } from './state.js';
 
-const COLOURS = { none: 'vermillion', linear: 'orange', ntk: 'green', 'ntk-by-parts': 'sky', yarn: 'blue', llama3: 'purple',
-    window: 'grey', longrope: 'olive', yours: 'olive', mine: 'olive',
-    rerope: 'purple', 'leaky-rerope': 'sky', 'self-extend': 'green', dca: 'vermillion', streaming: 'grey', 'lm-infinite': 'orange' };
+const COLOURS = {
+    none: 'vermillion',
+    linear: 'orange',
+    ntk: 'green',
+    'ntk-by-parts': 'sky',
+    yarn: 'blue',
+    llama3: 'purple',
+    window: 'grey',
+    longrope: 'olive',
+    yours: 'olive',
+    mine: 'olive',
+    rerope: 'purple',
+    'leaky-rerope': 'sky',
+    'self-extend': 'green',
+    dca: 'vermillion',
+    streaming: 'grey',
+    'lm-infinite': 'orange',
+};
 const MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite'];
 export const colourOf = (name) => `var(--${COLOURS[name.split(':')[0].replace('dynamic-', '')] ?? 'olive'})`;
-export const dashOf = (name) => (name.startsWith('dynamic-') || name === 'mine' ? '6 3' : name === 'window' ? '2 3' : MAPS.includes(name) ? '9 3 2 3' : '');
+export const dashOf = (name) =>
+    name.startsWith('dynamic-') || name === 'mine'
+        ? '6 3'
+        : name === 'window'
+          ? '2 3'
+          : MAPS.includes(name)
+            ? '9 3 2 3'
+            : '';
 
-const TITLES = { none: 'plain', 'ntk-by-parts': 'by parts', 'dynamic-yarn': 'dynamic yarn', 'dynamic-ntk': 'dynamic ntk',
-    window: 'window', yours: 'your handles', mine: 'your formula' };
+const TITLES = {
+    none: 'plain',
+    'ntk-by-parts': 'by parts',
+    'dynamic-yarn': 'dynamic yarn',
+    'dynamic-ntk': 'dynamic ntk',
+    window: 'window',
+    yours: 'your handles',
+    mine: 'your formula',
+};
 export const titleOf = (name) => TITLES[name] ?? name;
 
 // Methods that are no row of rope.c's table, by name: () => ({ divisors, attention }) or undefined.

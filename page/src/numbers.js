@@ -7,7 +7,8 @@ export function movingPerplexity(nlls, span, step = 8) {
     let sum = 0;
     for (let i = 0; i < nlls.length; i++) {
         sum += nlls[i] - (i >= span ? nlls[i - span] : 0);
-        if (i >= span / 2 && (i % step === 0 || i === nlls.length - 1)) out.push([i + 1, Math.exp(sum / Math.min(i + 1, span))]);
+        if (i >= span / 2 && (i % step === 0 || i === nlls.length - 1))
+            out.push([i + 1, Math.exp(sum / Math.min(i + 1, span))]);
     }
     return out;
 }
@@ -22,7 +23,7 @@ export function perplexity(nlls, from, to) {
 export function expectedScore(frequencies, distance, attention = 1) {
     let sum = 0;
     for (const f of frequencies) sum += Math.cos(distance * f);
-    return attention * attention * sum / frequencies.length;
+    return (attention * attention * sum) / frequencies.length;
 }
 
 // Is this angle one that a hand of speed `plain` showed within the trained context?
@@ -35,7 +36,7 @@ export function seenShare(plain, frequency, trained, n) {
     if (plain * trained >= TURN) return 1;
     const steps = 256;
     let seen = 0;
-    for (let k = 1; k <= steps; k++) seen += isSeen(plain, trained, frequency * n * k / steps);
+    for (let k = 1; k <= steps; k++) seen += isSeen(plain, trained, (frequency * n * k) / steps);
     return seen / steps;
 }
 

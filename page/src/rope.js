@@ -37,8 +37,12 @@ export class Rope {
         return this.with(bytes, (at) => use(at, bytes.length));
     }
 
-    bytes(at, n) { return this.wasm.HEAPU8.slice(at, at + n); }
-    doubles(at, n) { return Float64Array.from(this.wasm.HEAPF64.subarray(at / 8, at / 8 + n)); }
+    bytes(at, n) {
+        return this.wasm.HEAPU8.slice(at, at + n);
+    }
+    doubles(at, n) {
+        return Float64Array.from(this.wasm.HEAPF64.subarray(at / 8, at / 8 + n));
+    }
     string(at) {
         const end = this.wasm.HEAPU8.indexOf(0, at);
         return new TextDecoder().decode(this.wasm.HEAPU8.subarray(at, end));
@@ -50,8 +54,9 @@ export class Rope {
         const { FS } = this.wasm;
         FS.writeFile('/model.bin', new Uint8Array(model));
         FS.writeFile('/tokenizer.bin', new Uint8Array(tokenizer));
-        const opened = this.withText('/model.bin', (m) => this.withText('/tokenizer.bin',
-            (t) => this.wasm._page_open(page.at, m, t)));
+        const opened = this.withText('/model.bin', (m) =>
+            this.withText('/tokenizer.bin', (t) => this.wasm._page_open(page.at, m, t)),
+        );
         FS.unlink('/model.bin'); // what is mapped is a copy
         FS.unlink('/tokenizer.bin');
         page.check(opened);
@@ -74,7 +79,11 @@ export class Rope {
     configure(text, headDim, theta, trainedContext) {
         const page = new Page(this);
         try {
-            page.check(this.withText(text, (at, length) => this.wasm._page_config(page.at, at, length, headDim, theta, trainedContext)));
+            page.check(
+                this.withText(text, (at, length) =>
+                    this.wasm._page_config(page.at, at, length, headDim, theta, trainedContext),
+                ),
+            );
         } catch (error) {
             page.close();
             throw error;
@@ -105,40 +114,62 @@ class Page {
     }
 
     facts() {
-        const [layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes] =
-            this.rope.doubles(this.wasm._page_facts(this.at), 8);
+        const [layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes] = this.rope.doubles(
+            this.wasm._page_facts(this.at),
+            8,
+        );
         return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes };
     }
 
     // All methods: { name, takesFactor, canBeDynamic, usesLists, summary, source }.
     methods() {
-        return this.rope.string(this.wasm._page_methods(this.at)).trim().split('\n').map((line) => {
-            const [name, flags, summary, source] = line.split('\t');
-            return { name, takesFactor: !!(flags & 1), usesLists: !!(flags & 16), canBeDynamic: !!(flags & 32), summary, source };
-        });
+        return this.rope
+            .string(this.wasm._page_methods(this.at))
+            .trim()
+            .split('\n')
+            .map((line) => {
+                const [name, flags, summary, source] = line.split('\t');
+                return {
+                    name,
+                    takesFactor: !!(flags & 1),
+                    usesLists: !!(flags & 16),
+                    canBeDynamic: !!(flags & 32),
+                    summary,
+                    source,
+                };
+            });
     }
 
     // All distance maps: { name, summary, source }.
     maps() {
-        return this.rope.string(this.wasm._page_maps(this.at)).trim().split('\n').map((line) => {
-            const [name, summary, source] = line.split('\t');
-            return { name, summary, source };
-        });
+        return this.rope
+            .string(this.wasm._page_maps(this.at))
+            .trim()
+            .split('\n')
+            .map((line) => {
+                const [name, summary, source] = line.split('\t');
+                return { name, summary, source };
+            });
     }
 
     // D(i, j) of the plan; -1 where a query at i does not see a key at j.
-    distance(i, j) { return this.wasm._page_distance(this.at, i, j); }
+    distance(i, j) {
+        return this.wasm._page_distance(this.at, i, j);
+    }
 
     // Plans a method: as --rope spells it, or { divisors, attention } of one that is nobody's.
     plan(method, context) {
         if (typeof method === 'string')
             return this.check(this.rope.withText(method, (at) => this.wasm._page_plan(this.at, at, context)));
         const bytes = new Uint8Array(Float64Array.from(method.divisors).buffer);
-        return this.check(this.rope.with(bytes,
-            (at) => this.wasm._page_plan_divisors(this.at, at, method.attention || 1, context)));
+        return this.check(
+            this.rope.with(bytes, (at) => this.wasm._page_plan_divisors(this.at, at, method.attention || 1, context)),
+        );
     }
 
-    advice(context) { return this.rope.string(this.wasm._page_advice(this.at, context)); }
+    advice(context) {
+        return this.rope.string(this.wasm._page_advice(this.at, context));
+    }
 
     // What the plan makes of `length` positions: { scale, attention, frequencies, plain } in radians per position.
     frequencies(length) {
@@ -167,7 +198,9 @@ class Page {
         return this.rope.bytes(this.wasm._page_text(this.at), length);
     }
 
-    isEnd(id) { return !!this.wasm._page_is_end(this.at, id); }
+    isEnd(id) {
+        return !!this.wasm._page_is_end(this.at, id);
+    }
 
     // A text of at most `context` positions, read by `method`. Must be closed.
     open(method, context, staleKeys = false) {
@@ -188,19 +221,26 @@ class Reader {
         this.at = 0;
     }
 
-    get position() { return this.wasm._reader_position(this.at); }
-    rewind(position) { this.wasm._reader_rewind(this.at, position); }
+    get position() {
+        return this.wasm._reader_position(this.at);
+    }
+    rewind(position) {
+        this.wasm._reader_rewind(this.at, position);
+    }
 
     // Reads ids at a current length; the last `kept` keep their logits.
     read(ids, length, kept) {
         const bytes = new Uint8Array(Int32Array.from(ids).buffer);
-        this.page.check(this.page.rope.with(bytes, (at) => this.wasm._reader_read(this.at, at, ids.length, length, kept)));
+        this.page.check(
+            this.page.rope.with(bytes, (at) => this.wasm._reader_read(this.at, at, ids.length, length, kept)),
+        );
     }
 
     // -ln p of ids[1], ids[2], ...: reads them, all but the last, behind what was read, at a current length.
     score(ids, length) {
         const n = ids.length;
-        return this.page.rope.with(new Uint8Array(12 * n), (at) => { // malloc's addresses suit doubles: they come first
+        return this.page.rope.with(new Uint8Array(12 * n), (at) => {
+            // malloc's addresses suit doubles: they come first
             this.wasm.HEAP32.set(ids, (at + 8 * n) / POINTER);
             this.page.check(this.wasm._reader_score(this.at, at + 8 * n, n, length, at));
             return this.page.rope.doubles(at, n - 1);

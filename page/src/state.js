@@ -4,13 +4,17 @@
 export const number = (low, high, whole = true) => ({
     read: (text) => {
         const x = Number(text);
-        return text !== '' && Number.isFinite(x) && x >= low && x <= high && (!whole || Number.isInteger(x)) ? x : undefined;
+        return text !== '' && Number.isFinite(x) && x >= low && x <= high && (!whole || Number.isInteger(x))
+            ? x
+            : undefined;
     },
     write: String,
     expects: `a ${whole ? 'whole ' : ''}number from ${low} to ${high}`,
 });
 export const text = (most) => ({
-    read: (t) => (t.length <= most ? t : undefined), write: String, expects: `at most ${most} characters`,
+    read: (t) => (t.length <= most ? t : undefined),
+    write: String,
+    expects: `at most ${most} characters`,
 });
 export const list = (most) => ({
     read: (t) => (t.length <= most ? t.split(',').filter(Boolean) : undefined),
@@ -26,7 +30,10 @@ export const numbers = (most) => ({
     expects: 'numbers above 0 between commas',
 });
 
-const kinds = {}, first = {}, now = {}, listeners = {};
+const kinds = {},
+    first = {},
+    now = {},
+    listeners = {};
 const complaints = [];
 
 const fromAddress = () => new URLSearchParams(location.hash.slice(1));
@@ -75,7 +82,9 @@ export const state = {
         return value !== undefined;
     },
     expects: (key) => kinds[key].expects,
-    on(keys, listener) { for (const key of [keys].flat()) listeners[key].push(listener); },
+    on(keys, listener) {
+        for (const key of [keys].flat()) listeners[key].push(listener);
+    },
     // What the address said that could not be used.
     complaints: () => complaints,
 };

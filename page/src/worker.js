@@ -1,4 +1,5 @@
-// The worker: everything that needs a model runs here, in steps of some milliseconds, so that several texts grow side by
+// The worker: everything that needs a model runs here, in steps of some milliseconds, so that several texts grow side
+// by
 // side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
 // { job, error }.
 import { build, fit, MAX_ANSWER } from './haystack.js';
@@ -14,7 +15,8 @@ let rope;
 
 // Lets messages in when the last time is some milliseconds ago.
 const channel = new MessageChannel();
-let waiting = [], last = 0;
+let waiting = [],
+    last = 0;
 channel.port1.onmessage = () => {
     const all = waiting;
     waiting = [];
@@ -31,7 +33,10 @@ class Cancelled extends Error {}
 // Between two steps of a job.
 async function rest(job, force) {
     if (force || performance.now() - last > STEP_MS) await breathe();
-    while (job.paused && !job.cancelled) await new Promise((resume) => { job.resume = resume; });
+    while (job.paused && !job.cancelled)
+        await new Promise((resume) => {
+            job.resume = resume;
+        });
     if (job.cancelled) throw new Cancelled();
 }
 
@@ -63,17 +68,23 @@ async function readPrompt(job, reader, ids, length, report) {
 
 // The head whose last query gives most weight to the positions [from, to), and where else it looks.
 function lookBack(m, reader, ids, from, to) {
-    const n = ids.length, { layers, heads } = m.facts();
+    const n = ids.length,
+        { layers, heads } = m.facts();
     let best = null;
-    for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) {
-        reader.rewind(n - 1);
-        const scores = reader.scores(layer, head, ids[n - 1], n), max = scores.reduce((a, b) => Math.max(a, b));
-        const weights = scores.map((s) => Math.exp(s - max)), sum = weights.reduce((a, b) => a + b);
-        const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
-        if (best && share <= best.share) continue;
-        const keys = Array.from(weights, (w, i) => [i, w / sum]).sort((a, b) => b[1] - a[1]).slice(0, 12);
-        best = { layer, head, share, keys };
-    }
+    for (let layer = 0; layer < layers; layer++)
+        for (let head = 0; head < heads; head++) {
+            reader.rewind(n - 1);
+            const scores = reader.scores(layer, head, ids[n - 1], n),
+                max = scores.reduce((a, b) => Math.max(a, b));
+            const weights = scores.map((s) => Math.exp(s - max)),
+                sum = weights.reduce((a, b) => a + b);
+            const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
+            if (best && share <= best.share) continue;
+            const keys = Array.from(weights, (w, i) => [i, w / sum])
+                .sort((a, b) => b[1] - a[1])
+                .slice(0, 12);
+            best = { layer, head, share, keys };
+        }
     return best;
 }
 
@@ -96,12 +107,17 @@ const wishes = {
         return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
     },
 
-    // { model, method, prompt, context, temperature, topP, seed, holdAt } -> parts of { tokens: [{ id, text, nll }] }: a prompt,
-    // and what the model goes on with, until the context is full. A prompt's tokens have no surprise. At position holdAt
+    // { model, method, prompt, context, temperature, topP, seed, holdAt } -> parts of { tokens: [{ id, text, nll }]
+    // }: a prompt,
+    // and what the model goes on with, until the context is full. A prompt's tokens have no surprise. At position
+    // holdAt
     // it says { held } and waits for a resume.
     async write(job, { model, method, prompt, context, temperature, topP, seed, holdAt }, part) {
-        const m = page(model), ids = m.encode(prompt, true), spell = speller(m);
-        if (ids.length > context) throw new Refusal(`the text has ${ids.length} tokens, and ${context} positions are all there are`);
+        const m = page(model),
+            ids = m.encode(prompt, true),
+            spell = speller(m);
+        if (ids.length > context)
+            throw new Refusal(`the text has ${ids.length} tokens, and ${context} positions are all there are`);
         const reader = m.open(method, context);
         try {
             reader.sampler(temperature, topP, seed);
@@ -109,7 +125,9 @@ const wishes = {
             let tokens = Array.from(ids, (id) => ({ id, text: spell(id), nll: 0, given: true }));
             let sent = 0;
             for (;;) {
-                const { id, nll } = reader.next(), full = reader.position >= context, holds = reader.position === holdAt;
+                const { id, nll } = reader.next(),
+                    full = reader.position >= context,
+                    holds = reader.position === holdAt;
                 if (holds) {
                     part({ tokens });
                     tokens = [];
@@ -132,11 +150,14 @@ const wishes = {
         }
     },
 
-    // { model, method, ids or text, context } -> parts of { from, nll }: of a window that is read as one prompt, as --ppl
+    // { model, method, ids or text, context } -> parts of { from, nll }: of a window that is read as one prompt, as
+    // --ppl
     // does: BOS, and context - 1 ids of the text. nll[0] is of position `from`.
     async nll(job, { model, method, text, ids, context }, part) {
-        const m = page(model), all = text === undefined ? Int32Array.from(ids) : m.encode(text, true);
-        const n = Math.min(all.length, context), window = all.subarray(0, n);
+        const m = page(model),
+            all = text === undefined ? Int32Array.from(ids) : m.encode(text, true);
+        const n = Math.min(all.length, context),
+            window = all.subarray(0, n);
         if (n < 2) throw new Refusal('this text is too short: two tokens at least');
         const reader = m.open(method, n);
         try {
@@ -153,10 +174,14 @@ const wishes = {
     // { model, method, ids or text, context, stale } -> parts of { from, nll }: the same token by token, as generation
     // reads, each at its own length; with stale keys as Hugging Face's generate does.
     async steps(job, { model, method, text, context, stale }, part) {
-        const m = page(model), all = m.encode(text, true), n = Math.min(all.length, context), reader = m.open(method, n, stale);
+        const m = page(model),
+            all = m.encode(text, true),
+            n = Math.min(all.length, context),
+            reader = m.open(method, n, stale);
         try {
             for (let at = 0; at < n - 1; at += STEPS) {
-                const end = Math.min(n - 1, at + STEPS), nll = new Float64Array(end - at);
+                const end = Math.min(n - 1, at + STEPS),
+                    nll = new Float64Array(end - at);
                 for (let p = at; p < end; p++) nll[p - at] = reader.score(all.subarray(p, p + 2), p + 1)[0];
                 part({ from: at + 1, nll });
                 await rest(job);
@@ -170,7 +195,10 @@ const wishes = {
     // { model, method, text, context } -> { n, heads: [[scores]] by layer and head }: what every head thinks of each
     // position when the text's last token asks.
     async scores(job, { model, method, text, context }, part) {
-        const m = page(model), ids = m.encode(text, true).subarray(0, context), n = ids.length, { layers, heads } = m.facts();
+        const m = page(model),
+            ids = m.encode(text, true).subarray(0, context),
+            n = ids.length,
+            { layers, heads } = m.facts();
         const reader = m.open(method, n);
         try {
             await readPrompt(job, reader, ids, n, (read) => part({ read, of: n }));
@@ -193,10 +221,13 @@ const wishes = {
     // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
     // token stands, `look` the head that looks there most: { layer, head, share, keys: [[position, weight]] }.
     async hide(job, { model, method, length, depth, key, context, looks }, part) {
-        const m = page(model), sentences = (m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length);
-        if (sentences < 0) throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
+        const m = page(model),
+            sentences = ((m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length));
+        if (sentences < 0)
+            throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
         const [before, needle, behind] = build(sentences, depth, key);
-        const ids = m.encode(before + needle + behind, true), at = m.encode(before, true).length;
+        const ids = m.encode(before + needle + behind, true),
+            at = m.encode(before, true).length;
         const reader = m.open(method, Math.max(context, length));
         try {
             await readPrompt(job, reader, ids, ids.length, (read) => part({ read, of: ids.length }));
