@@ -25,7 +25,6 @@ const COMPILE = [
     '-Werror',
     '-Wno-unknown-pragmas',
     '-ffp-contract=fast',
-    '-D_Static_assert(condition, reason)=', // 64 bits are asserted in util.h, and not needed
 ];
 const LINK = [
     '-O3',

@@ -19,6 +19,7 @@ import {
 import { colourOf, methodFor, own, titleOf } from '../methods.js';
 import { expectedScore, movingPerplexity, perplexity, seenShare, sharpness } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
+import { search } from '../search.js';
 import { number, numbers, state } from '../state.js';
 
 const PRESETS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
@@ -269,6 +270,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
 
     let wanted = false;
     function moved() {
+        searching = false;
         wanted = true;
         state.set('preset', '');
         state.set('slow', [...slow]);
@@ -282,6 +284,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         if (!PRESETS.includes(name)) return;
         page.plan(methodFor(name), state.get('n'));
         const { frequencies, attention } = page.frequencies(state.get('n'));
+        searching = false;
         const from = [...slow],
             to = plain.map((f, i) => f / frequencies[i]),
             began = performance.now(),
@@ -320,6 +323,40 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
             },
         },
     );
+    // A search moves the handles, too: what it makes smaller is the perplexity past the trained context.
+    let searching = false;
+    const searchButton = button('Search', async () => {
+        if (searching) {
+            searching = false;
+            job?.cancel();
+            return;
+        }
+        searching = true;
+        searchButton.textContent = 'Stop the search';
+        state.set('preset', '');
+        const n = Math.min(2048, state.get('n'));
+        let tried = 0;
+        const cost = async (divisors) => {
+            job?.cancel();
+            job = readText(engine, { method: { divisors, attention: state.get('temper') }, text: book, n });
+            return perplexity(await job.promise, L - 1, n);
+        };
+        const better = (divisors, least) => {
+            slow = [...divisors];
+            state.set('slow', [...slow]);
+            status.say(`Perplexity past ${L}: ${least.toFixed(2)} …`);
+            redraw();
+        };
+        const goesOn = () => searching && tried++ < 60;
+        await orSay(status, async () => {
+            await search(slow, cost, { goesOn, better });
+            last = '';
+            wanted = true;
+            measure();
+        });
+        searching = false;
+        searchButton.textContent = 'Search';
+    });
     const tempered = slider('temperature a (scores grow by a²)', {
         min: 0.5,
         max: 2,
@@ -389,7 +426,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
                 { title: 'window', colour: colourOf('window'), dash: true },
             ]),
             h('p', 'Now see where people put them:'),
-            presets,
+            h('div.row.middle', presets, searchButton),
             line,
             block,
         ],

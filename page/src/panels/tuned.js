@@ -58,8 +58,7 @@ export function tuned({ engine, shipped, recorded, book }) {
                 );
                 await Promise.all(jobs.map((job) => job.promise));
                 status.say(
-                    `Past 2,048: ${RACERS.map(([, , t]) => `${t} ${past(all[t])}`).join(', ')}. ` +
-                        'Now the keys …',
+                    `Past 2,048: ${RACERS.map(([, , t]) => `${t} ${past(all[t])}`).join(', ')}. ` + 'Now the keys …',
                 );
                 let found = 0;
                 for (let depth = 0; depth < 5; depth++) {
