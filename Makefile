@@ -145,7 +145,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
+.PHONY: install page page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)
