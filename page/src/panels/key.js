@@ -49,7 +49,7 @@ export function hideAKey({ engine, page, shipped, recorded }) {
     pin.call(
         drag()
             .container(svg.node())
-            .on('drag', (event) => state.set('depth', +x.invert(event.x).toFixed(3))),
+            .on('drag', (event) => state.set('depth', depthAt(x.invert(event.x)))),
     );
     pin.on('keydown', (event) => {
         const by = { ArrowLeft: -0.01, ArrowRight: 0.01, PageDown: -0.1, PageUp: 0.1, Home: -1, End: 1 }[event.key];
@@ -57,9 +57,14 @@ export function hideAKey({ engine, page, shipped, recorded }) {
         event.preventDefault();
         state.set('depth', +Math.min(1, Math.max(0, state.get('depth') + by)).toFixed(3));
     });
-    straw.on('click', (event) => state.set('depth', +x.invert(pointer(event)[0]).toFixed(3)));
+    straw.on('click', (event) => state.set('depth', depthAt(x.invert(pointer(event)[0]))));
 
     const n = () => Math.min(4096, state.get('n'));
+    // Where the key's first token stands in the text, as a share, and back: what is not filler counts, too.
+    const BEFORE = 45;
+    const OTHERS = 92;
+    const standsAt = (depth) => (BEFORE + depth * (n() - OTHERS)) / n();
+    const depthAt = (share) => +Math.min(1, Math.max(0, (share * n() - BEFORE) / (n() - OTHERS))).toFixed(3);
     const sentences = (length) => Math.max(1, Math.round((length - 80) / 5.2)); // about, for the excerpt alone
     const ends1 = (words, most) => words.slice(-most),
         begins = (words, most) => words.slice(0, most);
@@ -82,12 +87,12 @@ export function hideAKey({ engine, page, shipped, recorded }) {
             .attr('width', x(1) - x(1 - seen))
             .attr('pointer-events', 'none');
         reachText.attr('x', x(1)).attr('text-anchor', 'end').attr('y', 126).text(`a window of ${L} sees this much`);
-        pin.attr('transform', `translate(${x(depth)},84)`)
+        pin.attr('transform', `translate(${x(standsAt(depth))},84)`)
             .attr('aria-valuenow', Math.round(100 * depth))
             .attr('aria-valuetext', `${Math.round(100 * depth)} % into the text`);
         pin.select('text')
             .text(state.get('digits'))
-            .attr('dx', x(depth) < 36 ? 14 : x(depth) > width - 36 ? -14 : 0)
+            .attr('dx', x(standsAt(depth)) < 36 ? 14 : x(standsAt(depth)) > width - 36 ? -14 : 0)
             .attr('y', -24);
         const from = x(1),
             keys = (look?.keys ?? []).filter(([, weight]) => weight > 0.01);
