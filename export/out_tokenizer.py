@@ -121,16 +121,18 @@ def character_parts(path, tokenizer, texts):
 
 def merges_of(path, tokens, texts):
     """All pairs of tokens that make one, those of the best first. Of one token the pairs may stand in any order (see
-    score_merges); two that score alike and can be made, or a character that is no token, no list can say."""
+    score_merges); two that score alike and can be made, or a character that is no token, no list can say. But for runs
+    of one character (Llama 2's spaces): sentencepiece, which takes the leftmost, lets the first run grow, and so does a
+    list that has the longest first."""
     normal = {text: score for text, (_, score, kind) in zip(texts, tokens) if kind == NORMAL}
     merges, made_at = [], {}
-    for text in sorted((text for text in normal if len(text) > 1), key=lambda text: -normal[text]):
+    for text in sorted((text for text in normal if len(text) > 1), key=lambda text: (-normal[text], -len(text))):
         pairs = [(text[:i], text[i:]) for i in range(1, len(text))]
         found = ['%s %s' % pair for pair in pairs if pair[0] in normal and pair[1] in normal]
         lone = next((half for pair in pairs for half, other in (pair, pair[::-1])
                      if len(half) == 1 and half not in normal and (len(other) == 1 or other in normal)), None)
         twin = made_at.setdefault(normal[text], text) if found else text
-        if lone or twin != text:
+        if lone or twin != text and not (len(set(text)) == 1 and set(text) == set(twin)):
             raise Problem(path, 'has a tokenizer that tokenizer.json cannot say: token %r %s (--no-tokenizer leaves it '
                           'out)' % (text[:40], 'is made of %r, which is no token' % lone if lone else
                                     'scores as %r does' % twin[:40]))

@@ -784,6 +784,32 @@ def test_llama2(rng, texts):
             'pre_tokenizer.split')
 
 
+def test_scores_out(rng, texts):
+    """sentencepiece's scores as a list of merges: runs of spaces may score alike, as Llama 2's do; nothing else may,
+    and every character of a token has to be one."""
+    spec = llama2_spec(rng, texts)
+    tokenizer, _, size = export(spec)
+    runs = [id for id, (text, _, _) in enumerate(tokenizer['tokens']) if len(text) > 1 and set(text) == {32}]
+    for id in runs:
+        tokenizer['tokens'][id][1] = 1.0
+    _, path, _ = export(tokenizer)
+    spaced = texts[:100] + [b'a' + b' ' * n + b'b' * (n % 3) for n in range(40)]
+    compare_out_again('runs that score alike', path, size, spaced, encode(path, size, spaced))
+    made = [id for id, (text, score, kind) in enumerate(tokenizer['tokens']) if kind == 1 and len(text.decode()) > 1]
+    tokens = copy.deepcopy(tokenizer['tokens'])
+    twins = [id for id in made if id not in runs][:2]
+    tokens[twins[0]][1] = tokens[twins[1]][1]
+    lone = tokens[twins[0]][0].decode()[-1]
+    for word, changed in (('scores as', tokens), ('no token', [
+            [b'gone%d' % id, score, 5] if text.decode('utf-8', 'ignore') == lone else [text, score, kind]
+            for id, (text, score, kind) in enumerate(tokenizer['tokens'])])):
+        try:
+            out_tokenizer.tokenizer_json('x.bin', {**tokenizer, 'tokens': changed})
+            check(False, 'refused: scores, ' + word)
+        except Problem as problem:
+            check(word in str(problem), 'refused: scores, ' + word, problem)
+
+
 def test_refusals(tokens, merges):
     base = llama3_spec(tokens, merges)
 
@@ -938,6 +964,7 @@ def main():
             test_families(rng, texts, tokens, merges)
             test_tiktoken(rng, texts, tokens)
             test_llama2(rng, texts)
+            test_scores_out(random.Random(3), texts)
             test_refusals(tokens, merges)
             test_gguf(texts, tokens, merges)
             test_damage(tokens, merges)
