@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Turns a Llama checkpoint, as it comes from a hub or from Meta, into the files that ./run reads.
+"""Turns a Llama checkpoint, as it comes from a hub or from Meta, into the files that ./run reads; and back again.
 
     python3 model_export.py SOURCE OUT.bin              a checkpoint -> model.bin, and its tokenizer
     python3 model_export.py --tokenizer FILE OUT.bin    a tokenizer alone -> tokenizer.bin
+    python3 model_export.py model.bin OUT.gguf          model.bin, any version, and its tokenizer -> for llama.cpp
+    python3 model_export.py model.bin OUT_FOLDER/       the same -> for Hugging Face
 
 SOURCE is one of these, in float32, float16 or bfloat16 where nothing else is said:
 
@@ -14,13 +16,16 @@ SOURCE is one of these, in float32, float16 or bfloat16 where nothing else is sa
 The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT: as
 tokenizer.bin when OUT is called model.bin, else as NAME.tokenizer.bin for NAME.bin.
 
+On the way out a tokenizer is the one beside model.bin. Floats stay what they are, in GGUF ggml's blocks, too; all else
+becomes float16, by ./run. What the others cannot express (a dynamic method but ntk, say) is refused by name.
+
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
     --context N            the context of a model of Meta's, whose params.json does not say it
     -h, --help             this text
 
-Weights are moved as bytes, never computed with: what is in the checkpoint is what runs. The settings mean what they
-mean to the newest Transformers release; what the files cannot represent exactly is refused by name, in one line on
+Weights are moved as bytes, never computed with here: what is in the checkpoint is what runs. The settings mean what
+they mean to the newest Transformers release; what the files cannot represent exactly is refused by name, in one line on
 standard error. Exit status 0; 1 when it could not be done, and then nothing is left behind; 2 for wrong usage.
 docs/format.md describes the files. Needs Python 3.8 and nothing else.
 """
@@ -32,14 +37,18 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from export.common import MAX_SEQ, Problem, notes, replacing
+from export.common import MAX_SEQ, Problem, notes, replacing, replacing_folder
 from export.config import ROPE_METHODS
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
 from export.llama2c import read_llama2c
 from export.meta import read_meta
-from export.tensors import TYPE_NAMES
+from export.model_bin import opened_model, version_of
+from export.out_gguf import name_of, write_gguf
+from export.out_huggingface import write_huggingface
+from export.tensors import BLOCKS, ITEM_SIZES, TYPE_NAMES
 from export.tokenizer import read_folder_tokenizer, read_gguf_tokenizer, read_tokenizer, write_tokenizer
+from export.tokenizer_bin import find_tokenizer
 from export.write import most_used, plan_model, write_model
 
 
@@ -58,6 +67,24 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context):
         out, model['n_layers'], model['dim'], types, rope, model['seq_len']))
     if tokenizer:
         notes.append('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
+
+
+def carry_out(source, out, with_tokenizer):
+    """A model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
+    if not os.path.isfile(source):
+        raise Problem(source, 'is no model.bin (expected one to make %s of: write that first)' % out)
+    folder = out.endswith('/')
+    with opened_model(source, out.rstrip('/') or '.', set(ITEM_SIZES) | (set() if folder else set(BLOCKS))) as model:
+        tokenizer = find_tokenizer(source, model.model['vocab_size']) if with_tokenizer else None
+        if folder:
+            with replacing_folder(out) as place:
+                write_huggingface(place, model, tokenizer)
+        else:
+            with replacing(out) as file:
+                write_gguf(file, model, tokenizer, name_of(source))
+        types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model.model))
+    notes.append('wrote %s: %s, %s' % (out, types, '%d tokens' % len(tokenizer['tokens']) if tokenizer else
+                                       'no tokenizer'))
 
 
 def read_source(source, context):
@@ -82,6 +109,8 @@ def read_source(source, context):
         return checkpoint, lambda: read_gguf_tokenizer(source, settings, checkpoint.model)
     if start[:4] == b'PK\3\4' or source.endswith('.safetensors'):
         raise Problem(source, 'holds weights alone (expected its folder, with config.json or params.json)')
+    if version_of(source) in (3, 4):
+        raise Problem(source, 'is a model.bin already (expected OUT.gguf or OUT_FOLDER/ to carry it out)')
     return read_llama2c(source), lambda: notes.append('no tokenizer written: llama2.c has a file of its own for it')
 
 
@@ -126,14 +155,19 @@ def main(arguments):
     if context is not None and not (re.fullmatch('[0-9]{1,10}', context) and 0 < int(context) <= MAX_SEQ):
         say('--context: cannot be %.40s (expected a whole number from 1 to %d)' % (context, MAX_SEQ))
         return 2
-    if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context:
-        say('wrong usage (expected SOURCE OUT.bin, or --tokenizer FILE OUT.bin; see --help)')
+    goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
+    if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
+            goes_out and (context or set(options) - {'--no-tokenizer'}):
+        say('wrong usage (expected SOURCE OUT.bin, model.bin OUT.gguf or OUT_FOLDER/, or --tokenizer FILE OUT.bin; see '
+            '--help)')
         return 2
     for number in signal.SIGTERM, signal.SIGHUP:
         signal.signal(number, signal.default_int_handler)
     try:
         if '--tokenizer' in options:
             export_tokenizer(*names)
+        elif goes_out:
+            carry_out(*names, '--no-tokenizer' not in options)
         else:
             export_model(*names, options.get('--tokenizer-out') or beside(names[1]), '--no-tokenizer' not in options,
                          int(context or 0))

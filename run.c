@@ -162,8 +162,7 @@ static bool make_plans(Program *p, Error *err) {
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
-        bool needs_lists = s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS;
-        if (needs_lists && !p->model.rope.short_factors) continue;
+        if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[p->n_plans++];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;

@@ -8,5 +8,10 @@
     llama2c         llama2.c's .bin, versions 0 to 2
     gguf            llama.cpp's files
     write           model.bin
+    model_bin       model.bin read back, to be carried out
+    out_model       what the ways out share: families, and RoPE's settings in the words of others
+    out_gguf        a model.bin for llama.cpp
+    out_huggingface a model.bin for Hugging Face
+    out_tokenizer   its tokenizer for either; tokenizer_bin reads that back
     tokenizer       tokenizer.bin; sentencepiece, tokenizer_json and bytelevel read what it is made from
 """

@@ -6,14 +6,19 @@ import struct
 import unicodedata
 from base64 import b64decode
 
-from .common import Keys, Problem, read_small
+from .common import Keys, Problem, notes, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
 
-LLAMA3, GPT2, DIGITS_GPT2, QWEN2 = 1, 2, 3, 4  # the split patterns of src/text/unicode.h
+LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/text/split.c
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
 TAKES_SPACES = 16  # beside a token's type
 
+CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s"
+         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s"
+         r"|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 REGEXES = {
+    CASED % ("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", '{1,3}'): GPT4O,
+    CASED % ('', '', ''): TEKKEN,
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": LLAMA3,
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
@@ -98,9 +103,10 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
             'split': LLAMA3, 'merges': merges}
 
 
-LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3'  # for which llama.cpp ignores merges and adds a BOS
+LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3'
+WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
 GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'gpt-2': GPT2, 'smollm': DIGITS_GPT2,
-               'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2}
+               'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN}
 
 
 def read_gguf(path, values):
@@ -131,10 +137,11 @@ def read_gguf(path, values):
             merges.setdefault(merge, i)
     check_spellings(path, tokens)
     if missing_bytes(tokens):
-        raise Problem(path, 'tokenizer.ggml.tokens has no tokens for %d bytes' % missing_bytes(tokens))
+        notes.append('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
+                     % (path, missing_bytes(tokens)))
     ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
     # The flags as llama.cpp takes them.
-    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in LLAMA3_NAMES),
+    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in WHOLE_WORDS),
             'bos_id': keys.integer('bos_token_id', len(tokens) - 1, -1, -1, 0), 'unk_id': -1,
             'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)), 'split': GGUF_SPLITS[pre],
             'merges': list(merges)}
@@ -157,6 +164,16 @@ def nfc_rules():
             yield (*pair, code)
 
 
+def case_rules():
+    """The letters and marks beyond ASCII that patterns with cases tell apart: 1 capitals, 2 small letters, 3 marks,
+    which go with both as letters without case do."""
+    kinds = {'Lu': 1, 'Lt': 1, 'Ll': 2, 'Mn': 3, 'Mc': 3, 'Me': 3}
+    for code in range(0x80, 0xE01F0):  # no mark or letter with a case is past these
+        kind = kinds.get(unicodedata.category(chr(code)))
+        if kind:
+            yield code, -6, kind
+
+
 def kinds_of(tokenizer):
     """The types of the tokens, with what else is said beside them."""
     takes = tokenizer.get('takes_spaces', ())
@@ -166,7 +183,8 @@ def kinds_of(tokenizer):
 def write_bytelevel_tokenizer(file, tokenizer):
     """tokenizer.bin with a trailer of kind 1."""
     tokens, eos_ids, merges = tokenizer['tokens'], tokenizer['eos_ids'], tokenizer['merges']
-    rules = list(nfc_rules()) if tokenizer['flags'] & NFC else []
+    rules = (list(nfc_rules()) if tokenizer['flags'] & NFC else []) + (
+        list(case_rules()) if tokenizer['split'] >= GPT4O else [])
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from contextlib import contextmanager
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
@@ -125,6 +126,24 @@ def replacing(path):
     except BaseException as error:
         if os.path.exists(part):
             os.unlink(part)
+        if isinstance(error, OSError):
+            raise Problem(path, 'cannot be written (%s)' % error.strerror)
+        raise
+
+
+@contextmanager
+def replacing_folder(path):
+    """A new folder to write files into, which takes its name once all of them are whole."""
+    final = os.path.realpath(path)
+    part = '%s.%d.part' % (final, os.getpid())
+    try:
+        if os.path.lexists(final) and not (os.path.isdir(final) and not os.listdir(final)):
+            raise Problem(path, 'cannot be written (found something there, expected no folder or an empty one)')
+        os.mkdir(part)
+        yield part
+        os.rename(part, final)  # which takes an empty folder's place
+    except BaseException as error:
+        shutil.rmtree(part, ignore_errors=True)
         if isinstance(error, OSError):
             raise Problem(path, 'cannot be written (%s)' % error.strerror)
         raise

@@ -64,7 +64,7 @@ def read_gguf(path):
     eos = [tokens.integer('tokenizer.ggml.%s_token_id' % name, embedding.shape[0] - 1, None, low=0)
            for name in ('eos', 'eot', 'eom')]
     n_layers = keys.integer('block_count', MAX_LAYERS)
-    biased = family == 'qwen2' or family != 'llama' and NAMES['bq'] % 0 in tensors
+    biased = family == 'qwen2' or NAMES['bq'] % 0 in tensors
     model = {'dim': dim, 'hidden_dim': keys.integer('feed_forward_length', MAX_WIDTH),
              'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
              'head_dim': head_dim, 'vocab_size': embedding.shape[0], 'seq_len': seq_len,
@@ -74,7 +74,7 @@ def read_gguf(path):
              'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
              'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
              'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased), 'qk_norm': int(family == 'qwen3'),
-             'o_bias': int(family != 'llama' and NAMES['bo'] % 0 in tensors),
+             'o_bias': int(NAMES['bo'] % 0 in tensors),
              'layers': [2 * (layer % 4 == 3) for layer in range(n_layers)] if family == 'smollm3' else [],  # no RoPE
              **read_rope(path, keys, tensors, rotary_dim, seq_len)}
     if family == 'phi3':

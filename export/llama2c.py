@@ -23,8 +23,6 @@ def read_llama2c(path):
     if len(head) < 28:
         raise Problem(path, 'is not a model (found %d bytes, expected a header of 28 or more)' % len(head))
     version = struct.unpack_from('<i', head, 4)[0] if head[:4] == MAGIC else 0
-    if version == 3:
-        raise Problem(path, 'is a version 3 file already, which run reads')
     if head[:4] == MAGIC and (version not in (1, 2) or len(head) < 256):
         raise Problem(path, 'cannot be read as a file of llama2.c (found version %d and %d bytes)' % (version, total))
     fields = struct.unpack_from('<7i', head, 8 if version else 0)

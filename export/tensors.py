@@ -65,7 +65,7 @@ class Joined(NamedTuple):
     @property
     def shape(self):
         rows, columns = self.parts[0].shape
-        return (rows * len(self.parts), columns) if self.axis == 0 else (rows, columns * len(self.parts))
+        return (rows, columns * len(self.parts)) if self.axis else (sum(p.shape[0] for p in self.parts), columns)
 
     def read(self):
         if self.axis == 0:
@@ -95,13 +95,26 @@ def split(path, tensors, name, parts):
         at += count * row
 
 
+class Small(NamedTuple):
+    """A tensor that no file holds: float32 numbers that settings say."""
+    name: str
+    values: list
+
+    path, dtype = '', 'F32'
+    shape = property(lambda self: (len(self.values),))
+
+    def read(self):
+        yield struct.pack('<%df' % len(self.values), *self.values)
+
+
 class Paired(NamedTuple):
     """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
     head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old
-    row i + turning / 2."""
+    row i + turning / 2. Or, `back`, pairs parted again."""
     tensor: NamedTuple
     head_dim: int
     turning: int
+    back: bool = False
 
     name = property(lambda self: self.tensor.name)
     path = property(lambda self: self.tensor.path)
@@ -111,6 +124,8 @@ class Paired(NamedTuple):
     def read(self):
         row, size = self.tensor.size // self.shape[0], self.head_dim  # blocks lie within a row, so bytes are moved
         order = [i // 2 + i % 2 * (self.turning // 2) if i < self.turning else i for i in range(size)]
+        if self.back:
+            order = sorted(range(size), key=order.__getitem__)
         for head in range(0, self.shape[0], size):
             rows = b''.join(self.tensor.read(head * row, size * row))
             yield b''.join(rows[i * row:(i + 1) * row] for i in order)

@@ -122,7 +122,7 @@ def read_gguf_tokenizer(path, metadata, model):
         return None
     fill_up(path, tokenizer, model['vocab_size'])
     # Unless it is said: as llama.cpp does it for the kind and the split.
-    if not keys.flag('add_bos_token', kind == 'llama' or keys.values.get('pre') in bytelevel.LLAMA3_NAMES):
+    if not keys.flag('add_bos_token', kind == 'llama' or keys.values.get('pre') in bytelevel.WHOLE_WORDS):
         tokenizer['bos_id'] = -1
     if keys.flag('add_eos_token', False):
         notes.append('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')

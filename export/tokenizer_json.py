@@ -234,7 +234,7 @@ def read_pre_tokenizer(top):
         else:
             pattern = inner(step, 'pattern')
             split = REGEXES[pattern.get('Regex', lambda v: isinstance(v, str) and v in REGEXES,
-                                        "Llama 3's, Qwen 2's or GPT-2's pattern")]
+                                        "Llama 3's, Qwen 2's, GPT-4o's, Tekken's or GPT-2's pattern")]
             finished(pattern)
             invert = step.flag('invert')  # the pattern leaves nothing out, so what is kept is all the same
             step.get('behavior', lambda v: v == 'Isolated' or v == 'Removed' and invert, '"Isolated"')

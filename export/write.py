@@ -4,6 +4,7 @@ order."""
 import struct
 from collections import Counter
 from math import prod
+from typing import NamedTuple
 
 from .common import Problem, notes
 from .tensors import BLOCKS, ITEM_SIZES, Paired, same_bytes, widen
@@ -11,6 +12,14 @@ from .tensors import BLOCKS, ITEM_SIZES, Paired, same_bytes, widen
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 10I 16x')
+
+
+class Place(NamedTuple):
+    """A tensor and what it is."""
+    part: str
+    layer: int  # None: of the whole model
+    tensor: NamedTuple
+    is_matrix: bool
 
 
 def tensor_order(model):
@@ -42,9 +51,9 @@ def tensor_order(model):
         yield 'classifier', None, (vocab, dim)
 
 
-def plan_model(checkpoint):
-    """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns the
-    tensors in the file's order, each with whether it is a matrix."""
+def plan_model(checkpoint, in_pairs=True):
+    """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns a Place
+    for each tensor, in the file's order, what turns of a head in adjacent pairs or in halves."""
     path, model, tensors, names, paired = checkpoint
     embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
     if model['tied'] and head and not embedding:  # Transformers ties from the one that is there,
@@ -62,15 +71,15 @@ def plan_model(checkpoint):
             raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s %s)'
                           % (name, tensor.dtype, list(tensor.shape), 'one of the types that run reads,' if is_matrix
                              else 'F32, F16 or BF16', list(shape)))
-        if part in TURNED and not paired:
-            tensor = Paired(tensor, model['head_dim'], model.get('rotary_dim') or model['head_dim'])
-        plan.append((tensor, is_matrix))
+        if part in TURNED and paired != in_pairs:
+            tensor = Paired(tensor, model['head_dim'], model.get('rotary_dim') or model['head_dim'], paired)
+        plan.append(Place(part, layer, tensor, is_matrix))
         known.add(name)
     for name, tensor in tensors.items():
         if name not in known:
             raise Problem(tensor.path, '%s has no place in model.bin (found %s %s, expected none such in this family)'
                           % (name, tensor.dtype, list(tensor.shape)))
-    model['types'] = [tensor.dtype for tensor, is_matrix in plan if is_matrix]
+    model['types'] = [place.tensor.dtype for place in plan if place.is_matrix]
     return plan
 
 
@@ -96,8 +105,8 @@ def write_model(file, model, plan):
                                             'low_freq_factor', 'high_freq_factor')), len(short), *new))
     file.write(struct.pack('<%dd' % len(short + long), *short, *long))
     file.write(bytes(layers if new[-2] else []) + bytes(types if new[-1] else []))
-    for tensor, is_matrix in plan:
-        for chunks in pieces(tensor, is_matrix):
+    for place in plan:
+        for chunks in pieces(place.tensor, place.is_matrix):
             file.write(bytes(-file.tell() % 64))
             for chunk in chunks:
                 file.write(chunk)

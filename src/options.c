@@ -29,7 +29,7 @@ typedef struct {
 static const char *const modes[] = {"generate", "chat"};
 static const char *const ramps[] = {"dims", "turns"};
 static const char *const minimized[] = {"past", "half", "all"};
-static const char *const quantized_types[] = {"q8", "q4"};
+static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
 enum { MOST = 1 << 30, MANY = 1 << 20 };
 
@@ -128,8 +128,8 @@ static const Option table[] = {
      .goes_with = JOB_SEARCH},
     {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]", FLAG,
      .asks_for = JOB_BENCH},
-    {"--quantize", "TYPE OUT", "write a copy of the model with q8 or q4 weights, and print what rounding did", WORD,
-     IN(quantize_type), 0, 1, quantized_types, "a type that can be written (expected q8 or q4)",
+    {"--quantize", "TYPE OUT", "write a copy of the model with q8, q4, f16 or f32 weights, and print what rounding did",
+     WORD, IN(quantize_type), 0, 3, quantized_types, "a type that can be written (expected q8, q4, f16 or f32)",
      .asks_for = JOB_QUANTIZE},
     {"--tsv", NULL, "tables between tabs at a terminal, too, as in a pipe", FLAG, IN(tsv)},
     {"--help", NULL, "this text, as does -h", FLAG, IN(help)},
@@ -244,7 +244,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     o->jobs |= 1u << option->asks_for;
     o->company |= 1u << option->goes_with;
     if (option->asks_for == JOB_QUANTIZE) {
-        if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8 or q4, and OUT)");
+        if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
     }
     return left_out || set(option, (char *)o + option->place, name, value, err);

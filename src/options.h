@@ -54,7 +54,7 @@ typedef struct {
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;
-    int quantize_type;  // 0: q8, 1: q4
+    int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
     // Search.
     int reads, population, search_windows, minimize;  // MINIMIZE_...
     double seconds;                                   // 0: no limit

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from common import ROOT, RUN, check, config, in_work, main, random_weights, skip, write_model
+from common import F32, Q4, ROOT, RUN, check, config, in_work, main, random_weights, skip, write_model
 from export_common import LLAMA, PIECES, Case, changed, make_tensors, sentencepiece
 
 PAGE = os.sysconf('SC_PAGE_SIZE')
@@ -84,6 +84,20 @@ def test_full_disk():
     check(status == 0 and sorted(names) == ['before', 'model.bin', 'tokenizer.bin'], 'a model onto a disk with room',
           (status, err, names))
     case.close()
+    carried_out(exporter, disk)
+
+
+def carried_out(exporter, disk):
+    """For llama.cpp and for Hugging Face, from floats and from what needs a float16 copy first."""
+    for kind, group_size in (F32, 0), (Q4, 32):
+        c = config(dim=64, hidden_dim=200, vocab_size=300, weight_type=kind, group_size=group_size)
+        write_model(in_work('model.bin'), c, random_weights(c, 1))
+        command = [*exporter, '--no-tokenizer', in_work('model.bin')]
+        for name in 'model.gguf', 'folder%d/' % kind:
+            check(subprocess.run([*command, in_work(name)], stderr=subprocess.PIPE).returncode == 0, 'carried out')
+            made = in_work(name + 'model.safetensors' if name[-1] == '/' else name)
+            full('%s of type %d' % (name, kind), 'model_export', pages(os.path.getsize(made)), *command,
+                 os.path.join(disk, name))
 
 
 if __name__ == '__main__':

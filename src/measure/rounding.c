@@ -3,7 +3,8 @@
 #include "measure.h"
 
 bool quantize_model(const Model *model, const Options *o, Error *err) {
-    WeightType type = (WeightType)(WEIGHT_Q8 + o->quantize_type);
+    static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
+    WeightType type = types[o->quantize_type];
     QuantizeError errors[N_TENSOR_CLASSES];
     catch_termination();
     if (!model_quantize(model, type, o->quantize_path, &interrupted, errors, err)) return false;

@@ -1,4 +1,4 @@
-// Quantizing a model: each matrix some hundred rows at a time, on all threads, into a new file.
+// Copies of a model with other weights: each matrix some hundred rows at a time, on all threads, into a new file.
 #define _POSIX_C_SOURCE 200809L
 #include "quantize.h"
 
@@ -33,14 +33,18 @@ static void give_up(Writer *w, const char *what) {
     w->failed = true;
 }
 
+// Writes right behind what is there.
+static void put_on(Writer *w, const void *data, size_t n) {
+    if (*w->stop) errno = EINTR;
+    if (*w->stop || (!w->failed && fwrite(data, 1, n, w->file) != n)) give_up(w, "write");
+    w->offset += n;
+}
+
 // Writes what begins at the next multiple of 64 bytes.
 static void put(Writer *w, const void *data, size_t n) {
     static const uint8_t zeros[64];
-    size_t padding = (64 - w->offset % 64) % 64;
-    if (*w->stop) errno = EINTR;
-    if (*w->stop || (!w->failed && (fwrite(zeros, 1, padding, w->file) != padding || fwrite(data, 1, n, w->file) != n)))
-        give_up(w, "write");
-    w->offset += padding + n;
+    put_on(w, zeros, (64 - w->offset % 64) % 64);
+    put_on(w, data, n);
 }
 
 // The nearest of q4's 16 values: -8 to 7.
@@ -99,17 +103,24 @@ static QuantizeError compare(const float *before, const float *after, int64_t n)
     return e;
 }
 
-// Quantizes `from` from `row` on into the rows of `to`, reads them back and compares, on all threads. `floats` has room
+// Writes x, which has room for whole packs, as row i of `to`.
+static void put_row(const Matrix *to, int64_t i, float *x) {
+    void *values = (uint8_t *)to->data + i * matrix_row_bytes(to), *scales = (void *)group_scales(to, i, 0);
+    if (to->type == WEIGHT_F32) memcpy(values, x, to->cols * sizeof *x);
+    else if (to->type == WEIGHT_F16) f32_to_f16(values, x, to->cols);
+    else if (to->type == WEIGHT_Q4) row_to_q4(x, to->cols, values, scales);
+    else row_to_q8(x, to->cols, values, scales);
+}
+
+// Brings `from` from `row` on into the rows of `to`, reads them back and compares, on all threads. `floats` has room
 // for each row twice, in whole groups of 64.
 static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, float *floats, QuantizeError *errors) {
     int64_t cols = from->cols, stride = groups_of(cols) * Q8_GROUP;
 #pragma omp parallel for
     for (int64_t i = 0; i < to->rows; i++) {
         float *before = floats + 2 * i * stride, *after = before + stride;
-        void *values = (void *)group_values(to, i, 0), *scales = (void *)group_scales(to, i, 0);
         matrix_row(from, row + i, 0, cols, before);
-        if (to->type == WEIGHT_Q4) row_to_q4(before, cols, values, scales);
-        else row_to_q8(before, cols, values, scales);
+        put_row(to, i, before);
         matrix_row(to, i, 0, cols, after);
         errors[i] = compare(before, after, cols);
     }
@@ -118,8 +129,9 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
 // All values, some rows at a time, then all scales. Rows are written, and their errors added up, in order, so that
 // neither depends on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
-    uint64_t groups = groups_of(m->cols), scale_bytes = groups * sizeof(float);  // or two float16
-    uint64_t value_bytes = w->type == WEIGHT_Q4 ? groups * (Q4_PACK / 2) : (uint64_t)m->cols;
+    Matrix to = {.type = w->type, .cols = m->cols, .group_size = w->group_size};
+    uint64_t groups = groups_of(m->cols), value_bytes = matrix_row_bytes(&to);
+    uint64_t scale_bytes = w->group_size ? groups * sizeof(float) : 0;  // or two float16
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
     uint64_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
     QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[tensor_class];
@@ -129,7 +141,9 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
     uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
     for (int64_t row = 0, n; row < m->rows && !w->failed; row += n) {
         n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
-        const Matrix to = {w->type, n, m->cols, values, scales + row * scale_bytes, w->group_size, false};
+        to.rows = n;
+        to.data = values;
+        to.scales = scales + row * scale_bytes;
         quantize_rows(m, row, &to, floats, errors);
         for (const QuantizeError *e = errors; e < errors + n; e++) {
             sum->worst = fmax(sum->worst, e->worst);
@@ -139,16 +153,14 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
         sum->count += (double)(n * m->cols);
         put(w, values, n * value_bytes);
     }
+    if (isinf(sum->worst) && !w->failed)
+        w->failed =
+            !fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
     put(w, scales, m->rows * scale_bytes);
     free(floats);
 }
 
-// Writes right behind what is there, and what there may not be.
-static void put_on(Writer *w, const void *data, size_t n) {
-    if (!w->failed && fwrite(data, 1, n, w->file) != n) give_up(w, "write");
-    w->offset += n;
-}
-
+// Writes what there may not be.
 static void put_floats(Writer *w, const float *x, int64_t n) {
     if (x) put(w, x, n * sizeof *x);
 }
@@ -165,7 +177,8 @@ static void put_header(Writer *w, const Model *m) {
     if (h.n_longrope) put_on(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double));  // the long ones follow
     for (int i = 0; h.has_layers && i < m->config.n_layers; i++) {
         const Layer *l = &m->layers[i];
-        put_on(w, &(uint8_t){l->sees_all * LAYER_SEES_ALL | l->without_rope * LAYER_WITHOUT_ROPE}, 1);
+        const uint8_t flags = l->sees_all * LAYER_SEES_ALL | l->without_rope * LAYER_WITHOUT_ROPE;
+        put_on(w, &flags, 1);
     }
 }
 
@@ -201,7 +214,7 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, const
     static const char *const names[N_TENSOR_CLASSES] = {"embedding", "attention", "feed-forward", "classifier"};
     char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
-    int group_size = type == WEIGHT_Q4 ? Q4_GROUP : Q8_GROUP;
+    int group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
     Writer w = {fopen(temporary, "wbx"), out_path, stop, type, group_size, errors, err, false, 0};
     if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
     for (int i = 0; i < N_TENSOR_CLASSES; i++) errors[i] = (QuantizeError){.name = names[i]};

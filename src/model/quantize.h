@@ -1,4 +1,4 @@
-// Shrinking a model: q8 and q4 copies in version 3 (docs/format.md).
+// Copies of a model with other weights: q8 and q4, float16 and float32 (docs/format.md).
 #pragma once
 
 #include <signal.h>
@@ -14,7 +14,7 @@ typedef struct {
 
 enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_TENSOR_CLASSES };
 
-// Writes a version 3 copy with every matrix quantized to `type` (q8 or q4), on all threads, to a temporary name that is
+// Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads, to a temporary name that is
 // renamed when all is written; the bytes do not depend on the number of threads. Norms stay float32. errors[] is
 // filled, worst and mean with 0 for a class that the model does not have (a shared classifier). False with the reason,
 // and nothing left behind, on failure and when *stop becomes true, which a signal may do.

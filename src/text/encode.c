@@ -243,7 +243,7 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
 // sentencepiece nothing joins across the start of a word when no piece goes on with a space after anything else; then
 // many short words are much cheaper than a long one.
 static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
-    if (t->head.kind == BYTELEVEL) return split_word(t->head.split, text, n);
+    if (t->head.kind == BYTELEVEL) return split_word(t, text, n);
     for (size_t i = 1; t->by_words && i < n; i++)
         if (text[i] == ' ' && text[i - 1] != ' ') return i;
     return n;

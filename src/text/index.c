@@ -48,3 +48,9 @@ const Piece *index_find(const Index *index, uint64_t hash, const char *bytes, si
     const Slot *slot = find_slot(index, hash, bytes, length);
     return slot && slot->place > 0 ? &index->pieces[slot->place - 1] : NULL;
 }
+
+uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
+    const int32_t pair[] = {(int32_t)code, key};
+    const Piece *found = index_find(&t->rules, hash_ids(code, key), (const char *)pair, sizeof pair);
+    return found ? (uint32_t)found->id : otherwise;
+}

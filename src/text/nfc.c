@@ -7,15 +7,8 @@
 #include "unicode.h"
 
 // Korean syllables: 19 leading consonants, 21 vowels, 27 trailing consonants or none.
-enum {
-    SYLLABLES = 0xAC00,
-    LEADS = 0x1100,
-    VOWELS = 0x1161,
-    TRAILS = 0x11A7,
-    N_LEADS = 19,
-    N_VOWELS = 21,
-    N_TRAILS = 28
-};
+enum { SYLLABLES = 0xAC00, LEADS = 0x1100, VOWELS = 0x1161, TRAILS = 0x11A7 };
+enum { N_LEADS = 19, N_VOWELS = 21, N_TRAILS = 28 };
 
 enum { FIRST_MARK = 0x300 };  // all characters below it stay as they are, and nothing before them joins them
 
@@ -24,13 +17,6 @@ typedef uint64_t Item;
 static Item item(uint32_t class, size_t place, uint32_t code) { return (Item) class << 53 | place << 21 | code; }
 static uint32_t code_of(Item x) { return x & 0x1FFFFF; }
 static uint32_t class_of(Item x) { return x >> 53; }
-
-// What the rules say of a character and another, or one of RuleKind; `otherwise` when they say nothing.
-static uint32_t rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
-    const int32_t pair[] = {(int32_t)code, key};
-    const Piece *found = index_find(&t->rules, hash_ids(code, key), (const char *)pair, sizeof pair);
-    return found ? (uint32_t)found->id : otherwise;
-}
 
 // Adds what a character is made of, at most 4 others. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
@@ -42,10 +28,11 @@ static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t 
         parts[2] = TRAILS + syllable % N_TRAILS;
         n_parts = parts[2] == TRAILS ? 2 : 3;
     } else {
-        for (uint32_t part, i = 0; i < 4 && (part = rule(t, code, RULE_PART - (int)i, 0)) != 0; n_parts = (int)++i)
+        for (uint32_t part, i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - (int)i, 0)) != 0;
+             n_parts = (int)++i)
             parts[i] = part;
     }
-    for (int i = 0; i < n_parts; i++, n++) items[n] = item(rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
+    for (int i = 0; i < n_parts; i++, n++) items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
     return n;
 }
 
@@ -56,7 +43,7 @@ static uint32_t join(const Tokenizer *t, uint32_t a, uint32_t b) {
         return SYLLABLES + ((a - LEADS) * N_VOWELS + (b - VOWELS)) * N_TRAILS;
     if (syllable < N_LEADS * N_VOWELS * N_TRAILS && syllable % N_TRAILS == 0 && b - TRAILS - 1 < N_TRAILS - 1)
         return a + (b - TRAILS);
-    return rule(t, a, (int32_t)b, 0);
+    return unicode_rule(t, a, (int32_t)b, 0);
 }
 
 static int by_order(const void *a, const void *b) {

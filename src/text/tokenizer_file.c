@@ -57,14 +57,18 @@ static bool assume_llama2(Tokenizer *t, const char *path, Error *err) {
     return true;
 }
 
+static bool has_rules(const TrailerHead *head) {
+    return head->kind == BYTELEVEL && (head->flags & NFC || head->split >= SPLIT_GPT4O);
+}
+
 static size_t head_size(const TrailerHead *head) {
     if (head->kind != BYTELEVEL) return offsetof(TrailerHead, split);
-    return head->flags & NFC ? sizeof *head : offsetof(TrailerHead, n_rules);
+    return has_rules(head) ? sizeof *head : offsetof(TrailerHead, n_rules);
 }
 
 static size_t trailer_size(const TrailerHead *head, size_t n_tokens) {
     size_t size = head_size(head), n_eos = head->n_eos;
-    size_t n_merges = head->kind == BYTELEVEL ? head->n_merges : 0, n_rules = size == sizeof *head ? head->n_rules : 0;
+    size_t n_merges = head->kind == BYTELEVEL ? head->n_merges : 0, n_rules = has_rules(head) ? head->n_rules : 0;
     return size + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
 }
 
@@ -93,9 +97,9 @@ static bool check_head(const TrailerHead *head, const char *path, int last_id, E
            check_range(path, "unk_id", head->unk_id, -1, bytelevel ? -1 : last_id, err) &&
            check_range(path, "number of end tokens", head->n_eos, 0, MAX_EOS, err) &&
            (!bytelevel ||
-            (check_range(path, "split pattern", head->split, 1, LAST_SPLIT, err) &&
+            (check_range(path, "split pattern", head->split, 1, N_SPLITS - 1, err) &&
              check_range(path, "number of merges", head->n_merges, 0, MAX_MERGES, err) &&
-             (!(head->flags & NFC) || check_range(path, "number of NFC rules", head->n_rules, 0, MAX_MERGES, err))));
+             (!has_rules(head) || check_range(path, "number of rules", head->n_rules, 0, MAX_MERGES, err))));
 }
 
 static bool read_types(Tokenizer *t, const char *path, const uint8_t *types, Error *err) {
@@ -131,13 +135,13 @@ static bool read_merge(const Tokenizer *t, const char *path, const uint8_t *at, 
     return true;
 }
 
-// Reads rule number i of NFC: a character, another one or what is asked of the first, and the answer.
+// Reads rule number i: a character, another one or what is asked of the first, and the answer.
 static bool read_rule(const Tokenizer *t, const char *path, const uint8_t *at, int i, Error *err) {
     int32_t values[3] = {read_i32(at), read_i32(at + 4), read_i32(at + 8)}, last = 0x10FFFF;
-    bool good = values[0] > 0 && values[1] >= RULE_CLASS && values[2] > 0;
+    bool good = values[0] > 0 && values[1] >= RULE_CASE && values[2] > 0;
     for (int k = 0; k < 3; k++) good = good && values[k] <= last && (values[k] < 0xD800 || values[k] > 0xDFFF);
-    if (!good || (values[1] == RULE_CLASS && values[2] > 255))
-        return fail(err, "%s: NFC rule %d is impossible (found %d, %d, %d)", path, i, values[0], values[1], values[2]);
+    if (!good || (values[1] == RULE_CLASS && values[2] > 255) || (values[1] == RULE_CASE && values[2] > IN_U + IN_W))
+        return fail(err, "%s: rule %d is impossible (found %d, %d, %d)", path, i, values[0], values[1], values[2]);
     t->rules.pieces[i] = (Piece){.bytes = (const char *)at, .length = 8, .id = values[2]};
     return true;
 }
@@ -175,8 +179,8 @@ static bool read_trailer(Tokenizer *t, const char *path, const uint8_t *at, cons
     at += t->vocab_size;
     return head->kind != BYTELEVEL ||
            (read_triples(t, path, "merge", at, head->n_merges, &t->merges, err) &&
-            (!(head->flags & NFC) ||
-             read_triples(t, path, "NFC rule", at + 12 * (size_t)head->n_merges, head->n_rules, &t->rules, err)));
+            (!has_rules(head) ||
+             read_triples(t, path, "rule", at + 12 * (size_t)head->n_merges, head->n_rules, &t->rules, err)));
 }
 
 // Reads the whole file. It does not say how many tokens it holds: they go on to its end, or to a trailer that fits

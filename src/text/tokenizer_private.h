@@ -33,8 +33,8 @@ typedef struct {
     uint32_t magic, kind, flags;
     int32_t bos_id, unk_id;  // -1: none
     uint32_t n_eos;
-    uint32_t split, n_merges;  // only of a byte-level tokenizer; the pattern: see unicode.h
-    uint32_t n_rules;          // only with NFC
+    uint32_t split, n_merges;  // only of a byte-level tokenizer
+    uint32_t n_rules;          // only with NFC, or a pattern that asks for cases
 } TrailerHead;
 
 struct Tokenizer {
@@ -44,14 +44,22 @@ struct Tokenizer {
     int32_t eos_ids[MAX_EOS], byte_ids[256];  // byte_ids: the token of each byte, -1: none
     Index vocabulary;                         // its pieces are all tokens, by their ids
     Index merges;                             // of a byte-level tokenizer
-    Index rules;                              // of NFC, see nfc
+    Index rules;                              // of NFC and cases, see unicode_rule
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
 };
 
-// A rule of NFC is found by a character and another, and gives the one that they are together; or by a character and
+// A rule is found by a character and another, and gives the one that they are together in NFC; or by a character and
 // one of these.
-typedef enum { RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what the character is made of
+typedef enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what it is made of
+enum { IN_U = 1, IN_W = 2 };                                                // of RULE_CASE: the classes of split.c
+uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise);
+
+// The split patterns by their numbers in tokenizer.bin: the libraries' regexes, which stand in split.c.
+enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, SPLIT_GPT4O, SPLIT_TEKKEN, N_SPLITS };
+
+// The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
+size_t split_word(const Tokenizer *t, const char *text, size_t n);
 
 // The text of *length bytes of UTF-8 in Normalization Form C, in memory that the caller frees, and its new length. NULL
 // with the reason when memory runs out.

@@ -1,5 +1,4 @@
-// Characters: where they end in UTF-8, whether the libraries' regexes take them for letters, numbers or spaces, and the
-// words that byte-level BPE splits a text into before it merges.
+// Characters: where they end in UTF-8, and whether the libraries' regexes take them for letters, numbers or spaces.
 #pragma once
 
 #include <stdbool.h>
@@ -16,12 +15,6 @@ uint32_t utf8_decode(const char *text, size_t n, size_t *length);
 // The class of a code point as Unicode 16.0 has it: \p{L}, \p{N}, \s (the property White_Space), or none of the three.
 enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
 int unicode_class(uint32_t code);
-
-// The split patterns by their numbers in tokenizer.bin: the libraries' regexes, which stand in split.c.
-enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, LAST_SPLIT = SPLIT_QWEN2 };
-
-// The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
-size_t split_word(int split, const char *text, size_t n);
 
 // Lets go of decoded bytes only in whole UTF-8 characters, so that a terminal never sees half of one. Starts as {0}.
 typedef struct {

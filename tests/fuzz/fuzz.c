@@ -145,7 +145,7 @@ static void put_token(File *f, float score, const char *spelling, size_t n) {
     put(f, spelling, n);
 }
 
-enum { N_CONTROL = 3, N_PIECES = 14 };
+enum { N_CONTROL = 3, N_PIECES = 14, N_SPLITS = 6 };
 
 // A tokenizer of either kind: three control tokens (or what stands for them), 256 bytes, and these pieces, the first merged first.
 static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split) {
@@ -155,13 +155,15 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
                                                  "\n\n", "\xC3\xA9", "  ", " ",   "[u]", "\xC3", "a["};
     static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1},       {'t', 'h', 2},   {2, 'e', 3},  {' ', 't', 4},
                                         {' ', 3, 5},   {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
-    static const int32_t rules[][3] = {{0xE9, -1, 'e'},     {0xE9, -2, 0x301},
-                                       {0x301, -5, 230},    {0x323, -5, 220},
-                                       {'e', 0x301, 0xE9},  {'a', 0x323, 0x1EA1},
-                                       {0x1EA1, -1, 'a'},   {0x1EA1, -2, 0x323},
-                                       {0x1EA1, 0x301, 'a'}};  // the last one is no rule of Unicode's
+    static const int32_t rules[][3] = {{0xE9, -1, 'e'},      {0xE9, -2, 0x301},
+                                       {0x301, -5, 230},     {0x323, -5, 220},
+                                       {'e', 0x301, 0xE9},   {'a', 0x323, 0x1EA1},
+                                       {0x1EA1, -1, 'a'},    {0x1EA1, -2, 0x323},
+                                       {0x1EA1, 0x301, 'a'},  // this one is no rule of Unicode's
+                                       {0xC9, -6, 1},        {0xE9, -6, 2},
+                                       {0x301, -6, 3},       {0x323, -6, 3}};
     enum { N_MERGES = sizeof halves / sizeof *halves, N_RULES = sizeof rules / sizeof *rules };
-    bool nfc = bytelevel && flags & 64;
+    bool rules_follow = bytelevel && (flags & 64 || split >= 5);
     File file = {.size = 0}, *f = &file;
     put_u32(f, 0);
     for (int i = 0; i < N_CONTROL; i++) put_token(f, 0, controls[bytelevel][i], strlen(controls[bytelevel][i]));
@@ -174,7 +176,7 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
     const uint32_t head[] = {0x31544b54, bytelevel, flags,   bytelevel ? UINT32_MAX : 1, bytelevel ? UINT32_MAX : 0,
                              1,          split,     N_MERGES};
     put(f, head, bytelevel ? sizeof head : sizeof head - 8);
-    if (nfc) put_u32(f, N_RULES);
+    if (rules_follow) put_u32(f, N_RULES);
     put_u32(f, bytelevel ? 1 : 2);
     for (int i = 0; i < N_CONTROL + 256 + N_PIECES; i++) {
         const char *piece = i < N_CONTROL + 256 ? "" : pieces[i - N_CONTROL - 256];
@@ -189,7 +191,7 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
     for (int i = 0; i < N_MERGES && bytelevel; i++)
         for (int k = 0; k < 3; k++)
             put_u32(f, N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
-    if (nfc) put(f, rules, sizeof rules);
+    if (rules_follow) put(f, rules, sizeof rules);
     Error err;
     input = file.bytes, input_size = file.size;
     Tokenizer *t = tokenizer_open(input_path, N_CONTROL + 256 + N_PIECES, &err);
@@ -201,10 +203,10 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
 // as token ids.
 static void fuzz_text(const uint8_t *data, size_t size) {
     if (size < 2) return;
-    static Tokenizer *made[2][128][LAST_SPLIT];
+    static Tokenizer *made[2][128][N_SPLITS];
     Error err;
     bool bytelevel = data[0] & 1;
-    uint32_t flags = data[0] >> 1 & (bytelevel ? 105 : 55), split = data[1] % LAST_SPLIT;
+    uint32_t flags = data[0] >> 1 & (bytelevel ? 105 : 55), split = data[1] % (N_SPLITS);
     Tokenizer **one = &made[bytelevel][flags][split],
               *t = *one ? *one : (*one = make_tokenizer(bytelevel, flags, 1 + split));
     int n_turn;

@@ -1,0 +1,176 @@
+"""model.bin as a source, to be carried out again: versions 3 and 4 are read by the fields of docs/format.md, and what
+has to be widened first, since nobody else has it, ./run writes as float16."""
+
+import os
+import struct
+import subprocess
+from contextlib import contextmanager
+from math import prod
+
+from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys,
+                     Problem, is_number, size_of)
+from .llama2c import read_llama2c
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
+from .write import HEADER, WEIGHT_TYPES, tensor_order
+
+RUN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'run')
+MAGIC = b'24ka'
+FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
+          'shared_classifier sliding_window norm_eps bos_id n_eos eos_0 eos_1 eos_2 eos_3 eos_4 eos_5 eos_6 eos_7 '
+          'rope_method rope_dynamic theta factor train_ctx ramp truncate reserved beta_fast beta_slow attention_factor '
+          'mscale mscale_all_dim low_freq_factor high_freq_factor n_longrope rotary_dim qkv_bias o_bias qk_norm logn '
+          'encoding unscaled_positions layer_table type_table').split()
+LIMITS = {'dim': MAX_WIDTH, 'hidden_dim': MAX_WIDTH, 'n_layers': MAX_LAYERS, 'n_heads': MAX_HEADS,
+          'n_kv_heads': MAX_HEADS, 'head_dim': MAX_HEAD_DIM, 'vocab_size': MAX_VOCAB, 'seq_len': MAX_SEQ,
+          'train_ctx': MAX_SEQ}
+FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS, 'rope_method': 6, 'rope_dynamic': 1,
+             'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 1,
+             'logn': 1, 'layer_table': 1, 'type_table': 1, 'n_longrope': MAX_HEAD_DIM // 2, 'rotary_dim': MAX_HEAD_DIM}
+FLOATS = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
+          'high_freq_factor')
+TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
+NAMES = {part: part + ' of layer %d' if part[-5:] == '_norm' or len(part) == 2 else part for part in (
+    'embedding', 'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'ffn_norm', 'w1',
+    'w3', 'w2', 'classifier')}
+NAMES['final_norm'] = 'final_norm'
+
+
+def version_of(path):
+    """Of a file with llama2.c's magic number; 0 for what has none."""
+    with open(path, 'rb') as file:
+        head = file.read(8)
+    return struct.unpack('<4xi', head)[0] if head[:4] == MAGIC and len(head) == 8 else 0
+
+
+@contextmanager
+def opened_model(path, out, kept):
+    """The checkpoint that a model.bin of any version is. Tensors of other types than `kept` become float16: ./run
+    writes them into a file beside `out`, which is there for as long as it is needed."""
+    version = version_of(path)
+    checkpoint = read_model_bin(path) if version > 2 else None if version == 2 else read_llama2c(path)
+    if checkpoint and all(tensor.dtype in kept for tensor in checkpoint.tensors.values()):
+        yield checkpoint
+        return
+    wide = '%s.%d.f16' % (os.path.realpath(out), os.getpid())
+    try:
+        widen_all(path, wide)
+        widened = read_model_bin(wide)
+        if checkpoint:
+            tensors = {name: tensor if tensor.dtype in kept else widened.tensors[name]
+                       for name, tensor in checkpoint.tensors.items()}
+            widened = checkpoint._replace(tensors=tensors)
+        yield widened
+    finally:
+        if os.path.exists(wide):
+            os.unlink(wide)
+
+
+def widen_all(path, out):
+    try:
+        run = subprocess.Popen([RUN, os.path.abspath(path), '--quantize', 'f16', out], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise Problem(path, 'has weights that only ./run can widen to float16 (%s: %s; expected it to be built: make)'
+                      % (RUN, error.strerror))
+    try:
+        said = run.communicate()[1]
+    except BaseException:  # an interrupt: run takes away what it has begun
+        run.terminate()
+        run.communicate()
+        raise
+    if run.returncode:
+        lines = said.decode('utf-8', 'replace').splitlines() or ['status %d' % run.returncode]
+        raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1])
+
+
+# ---- versions 3 and 4 -----------------------------------------------------------------------------------------------
+
+def read_model_bin(path):
+    total = size_of(path)
+    with open(path, 'rb') as file:
+        head = file.read(HEADER.size)
+        if len(head) < HEADER.size:
+            raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, HEADER.size))
+        header = Keys(path, dict(zip(FIELDS, HEADER.unpack(head))), 'header: ')
+        model = read_header(header)
+        lists = file.read(16 * model['n_longrope'])
+        layers = file.read(model['layer_table'] * model['n_layers'])
+        n_matrices = 2 + 7 * model['n_layers'] - model['shared_classifier']
+        types = file.read(model['type_table'] * n_matrices) if total > n_matrices else b''
+        at = file.tell()
+    if at != HEADER.size + 16 * model['n_longrope'] + model['layer_table'] * model['n_layers'] + \
+            model['type_table'] * n_matrices:
+        raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
+    factors = list(struct.unpack('<%dd' % (2 * model['n_longrope']), lists))
+    if not all(map(is_number, factors)) or any(flags > 3 for flags in layers) or any(t not in TYPES for t in types):
+        raise Problem(path, 'has impossible lists or tables behind its header')
+    model.update(layers=list(layers), short_factor=factors[:model['n_longrope']],
+                 long_factor=factors[model['n_longrope']:], tied=model['shared_classifier'])
+    return Checkpoint(path, model, place(path, model, types, at, total), NAMES, True)
+
+
+def read_header(header):
+    """The fields, each checked as run does."""
+    values = header.values
+    header.integer('version', 4, low=3)
+    header.get('weight_type', lambda v: v in TYPES, 'a type of docs/format.md')
+    for field, high in LIMITS.items():
+        header.integer(field, high)
+    for field, high in FROM_ZERO.items():
+        header.integer(field, high, low=0)
+    header.number('norm_eps', zero=True, high=MAX_EPS)
+    header.number('theta', above=1.0)
+    for field in FLOATS:
+        header.number(field, zero=True)
+    for field, name in (('encoding', 'rope'), ('unscaled_positions', 'none')):
+        header.get(field, lambda v: v == 0, '0, %s: others have no place in other formats' % name)
+    header.integer('bos_id', values['vocab_size'] - 1, low=-1)
+    for i in range(values['n_eos']):
+        header.integer('eos_%d' % i, values['vocab_size'] - 1, low=0)
+    turning = values['rotary_dim'] or values['head_dim']
+    for field, good, expected in (
+            ('head_dim', values['head_dim'] % 2 == 0, 'an even number'),
+            ('n_kv_heads', values['n_heads'] % values['n_kv_heads'] == 0, 'a divisor of n_heads'),
+            ('rotary_dim', turning % 2 == 0 and turning <= values['head_dim'], 'an even number up to head_dim'),
+            ('n_longrope', values['n_longrope'] in (0, turning // 2), 'half of what turns'),
+            ('n_longrope', (values['rope_method'] == 6) <= (values['n_longrope'] > 0), 'lists for longrope'),
+            ('group_size', values['weight_type'] != 3 or values['group_size'] > 0, '1 or more')):
+        if not good:
+            header.refuse(field, expected)
+    return {**values, 'rotary_dim': turning % values['head_dim'],
+            'eos_ids': [values['eos_%d' % i] for i in range(values['n_eos'])]}
+
+
+def place(path, model, types, at, total):
+    """The tensors in the file's order, each at a multiple of 64 bytes."""
+    tensors, types = {}, iter(types)
+    for part, layer, shape in tensor_order(model):
+        dtype = TYPES[next(types, model['weight_type'])] if len(shape) == 2 else 'F32'
+        at += -at % 64
+        name = NAMES[part] if layer is None else NAMES[part] % layer
+        size = size_in_file(path, name, dtype, shape, model['group_size'])
+        tensors[name] = Tensor(name, path, at, size, dtype, shape)
+        at += size
+        if at > total:
+            break
+    if at + -at % 64 != total:
+        raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
+                      % (total, 'at least ' if at > total else '', at + -at % 64))
+    return tensors
+
+
+def size_in_file(path, name, dtype, shape, group_size):
+    """Bytes; of q8 and q4 the scales, too, which stand behind the values, at a multiple of 64 bytes."""
+    if dtype in ITEM_SIZES:
+        return prod(shape) * ITEM_SIZES[dtype]
+    rows, columns = shape
+    if dtype in BLOCKS:
+        values, size = BLOCKS[dtype]
+        if columns % values:
+            raise Problem(path, '%s has rows of %d, which are not whole blocks of %s' % (name, columns, dtype))
+        return rows * columns // values * size
+    if dtype == 'Q8' and not group_size:
+        raise Problem(path, '%s is q8 without a group_size' % name)
+    packs, groups = -(-columns // 64), -(-columns // (group_size or 1))
+    size, scales = (rows * packs * 32, rows * packs * 4) if dtype == 'Q4' else (rows * columns, rows * groups * 4)
+    return size + -size % 64 + scales

@@ -1,0 +1,162 @@
+"""A folder as Hugging Face loads it: config.json, generation_config.json, model.safetensors and the tokenizer."""
+
+import json
+import os
+import struct
+from math import ceil
+
+from .common import Problem, notes
+from .config import FAMILIES, SEES_ALL, WITHOUT_ROPE
+from .huggingface import NAMES
+from .out_model import family_of, features_of, rope_of
+from .out_tokenizer import tokenizer_config, tokenizer_json
+from .tensors import ITEM_SIZES, Joined
+from .write import pieces, plan_model
+
+ALL_BIASES, SOME = 'biases of q, k, v and o', 'a window of some layers'
+KINDS = [  # families, what they need, and what they may have besides
+    ('llama', set(), set()), ('mistral', {'a window'}, set()), ('qwen2', {'biases of q, k and v'}, {'a window', SOME}),
+    ('qwen3', {'head norms'}, {ALL_BIASES, 'a window', SOME}), ('phi3', {'a part that turns'}, {'a window'}),
+    ('smollm3', set(), {ALL_BIASES, 'layers without RoPE', 'a window', SOME})]
+DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
+
+
+def write_huggingface(folder, checkpoint, tokenizer):
+    """Fills a folder that is there already."""
+    path, model = checkpoint.path, checkpoint.model
+    tensors = named_tensors(path, plan_model(checkpoint, in_pairs=False), model)
+    config = config_of(path, model)
+    ends = list(dict.fromkeys(model['eos_ids'] + (tokenizer['eos_ids'] if tokenizer else [])))
+    files = {'config.json': config, 'generation_config.json': {
+        'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
+    if tokenizer:
+        files['tokenizer.json'] = tokenizer_json(path, tokenizer)
+        files['tokenizer_config.json'] = tokenizer_config(tokenizer, model, ends)
+    for name, values in files.items():
+        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+            json.dump(values, file, indent=None if name == 'tokenizer.json' else 2, ensure_ascii=False)
+            file.write('\n')
+    with open(os.path.join(folder, 'model.safetensors'), 'wb') as file:
+        write_safetensors(file, tensors)
+
+
+# ---- weights --------------------------------------------------------------------------------------------------------
+
+def named_tensors(path, plan, model):
+    """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused."""
+    fused, waiting = 'a part that turns' in features_of(model), {}
+    for place in plan:
+        whole, last = {'wq': ('qkv', False), 'wk': ('qkv', False), 'wv': ('qkv', True), 'w1': ('mlp', False),
+                       'w3': ('mlp', True)}.get(place.part, (None, True)) if fused else (None, True)
+        if whole:
+            waiting.setdefault(whole, []).append(place.tensor)
+        if not last:
+            continue
+        name = NAMES[place.part] if place.layer is None else NAMES[place.part] % place.layer
+        tensor = place.tensor
+        if whole:
+            parts = waiting.pop(whole)
+            if len({part.dtype for part in parts}) > 1:
+                raise Problem(path, '%s is of several types (found %s, expected one, since Phi-3 has it in one matrix)'
+                              % (name, ', '.join(part.dtype for part in parts)))
+            name = 'model.layers.%d.%s.weight' % (place.layer, 'self_attn.qkv_proj' if whole == 'qkv' else
+                                                  'mlp.gate_up_proj')
+            tensor = Joined(parts, 0)
+        if place.is_matrix and tensor.dtype not in ITEM_SIZES:
+            raise Problem(path, '%s is %s, which safetensors have not (expected floats: write a model.bin first, and '
+                          'carry that out)' % (name, tensor.dtype))
+        yield name, tensor, place.is_matrix
+
+
+def write_safetensors(file, tensors):
+    tensors, header, at = list(tensors), {'__metadata__': {'format': 'pt'}}, 0
+    for name, tensor, is_matrix in tensors:
+        dtype, count = tensor.dtype if is_matrix else 'F32', 1
+        for n in tensor.shape:
+            count *= n
+        header[name] = {'dtype': dtype, 'shape': list(tensor.shape),
+                        'data_offsets': [at, at + count * ITEM_SIZES[dtype]]}
+        at += count * ITEM_SIZES[dtype]
+    text = json.dumps(header, separators=(',', ':')).encode()
+    text += b' ' * (-len(text) % 8)
+    file.write(struct.pack('<Q', len(text)) + text)
+    for _, tensor, is_matrix in tensors:
+        for chunks in pieces(tensor, is_matrix):
+            for chunk in chunks:
+                file.write(chunk)
+
+
+# ---- config.json ----------------------------------------------------------------------------------------------------
+
+def config_of(path, model):
+    """config.json: what its family asks for, and nothing left to a default that differs from release to release."""
+    family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
+    types = set(model['types'])
+    config = {
+        'architectures': [FAMILIES[family].architecture], 'model_type': family,
+        'vocab_size': model['vocab_size'], 'hidden_size': model['dim'], 'intermediate_size': model['hidden_dim'],
+        'num_hidden_layers': model['n_layers'], 'num_attention_heads': model['n_heads'],
+        'num_key_value_heads': model['n_kv_heads'], 'head_dim': model['head_dim'], 'hidden_act': 'silu',
+        'max_position_embeddings': model['seq_len'], 'rms_norm_eps': model['norm_eps'], 'attention_dropout': 0.0,
+        'tie_word_embeddings': bool(model['shared_classifier']), 'pad_token_id': None,
+        'bos_token_id': None if model['bos_id'] < 0 else model['bos_id'],
+        'eos_token_id': model['eos_ids'] if model['eos_ids'][1:] else model['eos_ids'][0] if model['eos_ids'] else None,
+        'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True}
+    if family == 'llama':
+        config.update(attention_bias=False, mlp_bias=False)
+    elif family in ('qwen3', 'smollm3'):
+        config['attention_bias'] = bool(model['o_bias'])
+    if family == 'phi3':  # exact, as it is cut to a whole number
+        config['partial_rotary_factor'] = ceil(1e12 * model['rotary_dim'] / model['head_dim']) / 1e12
+    config.update(layers_of(family, model))
+    config.update(rope_keys(path, family, model))
+    return config
+
+
+def layers_of(family, model):
+    """Windows, and layers without RoPE."""
+    window, n = model['sliding_window'], model['n_layers']
+    layers = model.get('layers') or [0] * n
+    keys = {}
+    if family == 'smollm3':
+        keys['no_rope_layers'] = [int(not flags & WITHOUT_ROPE) for flags in layers]
+    if family in ('mistral', 'phi3'):
+        keys['sliding_window'] = window or None
+    elif family != 'llama':
+        slides = [bool(window) and not flags & SEES_ALL for flags in layers]
+        first = slides.index(True) if True in slides else n
+        keys.update(use_sliding_window=bool(window), sliding_window=window or None,
+                    layer_types=['sliding_attention' if slide else 'full_attention' for slide in slides],
+                    max_window_layers=first)
+    return keys
+
+
+def rope_keys(path, family, model):
+    rope = rope_of(path, model)
+    kind, length = rope['kind'], rope['train_ctx']
+    keys, block = {'rope_theta': rope['theta']}, {'rope_type': kind}
+    if rope['attention_factor'] and kind not in ('yarn', 'longrope'):
+        raise Problem(path, 'has an attention factor with rope %s (found %g), which Hugging Face has not'
+                      % (kind, rope['attention_factor']))
+    if family == 'phi3' and kind not in ('none', 'longrope'):
+        raise Problem(path, "has rope %s where a part of a head turns, which Hugging Face's Phi-3 has not (expected "
+                      'none or longrope)' % kind)
+    if kind == 'none':
+        return keys
+    if kind != 'longrope' or rope['factor'] != model['seq_len'] / length:
+        block['factor'] = rope['factor']
+    if kind == 'dynamic' and length != model['seq_len']:
+        notes.append('max_position_embeddings is %d, the length that dynamic scaling counts from' % length)
+        keys['max_position_embeddings'] = length
+    if kind in ('yarn', 'llama3', 'longrope'):
+        (keys if family == 'phi3' else block)['original_max_position_embeddings'] = length
+    if kind == 'yarn':
+        block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
+        block.update({} if rope['truncate'] else {'truncate': False})
+    if kind == 'llama3':
+        block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
+    if kind == 'longrope':
+        block.update(short_factor=rope['short_factor'], long_factor=rope['long_factor'])
+    if rope['attention_factor']:
+        block['attention_factor'] = rope['attention_factor']
+    return {**keys, 'rope_scaling': block}

@@ -1,0 +1,86 @@
+"""tokenizer.bin read back, for the ways out: llama2.c's file, and the trailer that ours has (docs/format.md)."""
+
+import os
+import re
+import struct
+
+from .bytelevel import BYTE_FALLBACK, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
+from .common import MAX_EOS, Problem, notes, read_small
+from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
+
+MAX_TRIPLES = 1 << 24
+
+
+def find_tokenizer(model_path, vocab_size):
+    """The tokenizer that run would take for this model, or None and a note."""
+    folder, name = os.path.split(model_path)
+    for found in (name[:-4] if name.endswith('.bin') else name) + '.tokenizer.bin', 'tokenizer.bin':
+        if os.path.exists(os.path.join(folder, found)):
+            return read_tokenizer_bin(os.path.join(folder, found), vocab_size)
+    notes.append('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
+    return None
+
+
+def read_tokenizer_bin(path, vocab_size):
+    data = read_small(path)
+    try:
+        return parse(path, data, vocab_size)
+    except struct.error:
+        raise Problem(path, 'is cut short (found %d bytes, expected %d tokens and what is said of them)'
+                      % (len(data), vocab_size))
+
+
+def parse(path, data, vocab_size):
+    at, tokens = 4, []
+    for id in range(vocab_size):
+        score, length = struct.unpack_from('<fi', data, at)
+        at += 8 + length
+        if not 0 <= length <= MAX_PIECE or at > len(data) or not abs(score) < float('inf'):
+            raise Problem(path, 'token %d cannot be used (found a length of %d and score %g)' % (id, length, score))
+        tokens.append([data[at - length:at], score, NORMAL])
+    if at == len(data):
+        return llama2(path, tokens)
+    magic, kind, flags, bos_id, unk_id, n_eos = struct.unpack_from('<4s2I2iI', data, at)
+    at += 24
+    if magic != b'TKT1' or kind > 1 or n_eos > MAX_EOS:
+        raise Problem(path, 'holds more than the %d tokens of the model, and no trailer' % vocab_size)
+    split, n_merges = struct.unpack_from('<2I', data, at) if kind else (0, 0)
+    at += 8 * kind
+    has_rules = bool(kind and (flags & NFC or split >= GPT4O))
+    n_rules, = struct.unpack_from('<I', data, at) if has_rules else (0,)
+    at += 4 * has_rules
+    eos_ids = list(struct.unpack_from('<%di' % n_eos, data, at))
+    at += 4 * n_eos
+    types = data[at:at + vocab_size]
+    at += vocab_size
+    if n_merges > MAX_TRIPLES or len(data) != at + 12 * (n_merges + n_rules):
+        raise Problem(path, 'has a trailer of the wrong size (found %d bytes, expected %d)'
+                      % (len(data), at + 12 * (n_merges + n_rules)))
+    merges = list(struct.iter_unpack('<3i', data[at:at + 12 * n_merges]))
+    ids = [id for merge in merges for id in merge] + eos_ids + [id for id in (bos_id, unk_id) if id != -1]
+    if not all(0 <= id < vocab_size for id in ids) or kind and not 1 <= split <= TEKKEN:
+        raise Problem(path, 'has a trailer with impossible numbers')
+    for id, (token, kind_of_token) in enumerate(zip(tokens, types)):
+        token[2] = kind_of_token & ~TAKES_SPACES
+        if not NORMAL <= token[2] <= BYTE:
+            raise Problem(path, 'token %d has an impossible type (found %d)' % (id, kind_of_token))
+    for merge in merges:
+        a, b, both = (tokens[id] for id in merge)
+        if a[0] + b[0] != both[0] or any(token[2] not in (NORMAL, USER_DEFINED) for token in (a, b, both)):
+            raise Problem(path, 'has a merge that does not make what its halves spell (found %d, %d, %d)' % merge)
+    return {'kind': kind, 'tokens': tokens, 'flags': flags, 'bos_id': bos_id, 'unk_id': unk_id, 'eos_ids': eos_ids,
+            'takes_spaces': {id for id, byte in enumerate(types) if byte & TAKES_SPACES},
+            **({'split': split, 'merges': merges} if kind else {})}
+
+
+def llama2(path, tokens):
+    """A file of llama2.c's says nothing of its tokens: they are what Llama 2's are."""
+    if len(tokens) < 3:
+        raise Problem(path, 'has too few tokens (found %d, expected 3 or more)' % len(tokens))
+    for token in tokens:
+        if re.fullmatch(b'<0x[0-9A-F]{2}>', token[0]):
+            token[2] = BYTE
+    tokens[0][2], tokens[1][2], tokens[2][2] = UNKNOWN, CONTROL, CONTROL
+    for id, (its, own) in {1: (b'\n<s>\n', b'<s>'), 2: (b'\n</s>\n', b'</s>')}.items():  # as llama2.c prints them
+        tokens[id][0] = own if tokens[id][0] == its else tokens[id][0]
+    return {'tokens': tokens, 'flags': PREFIX + BYTE_FALLBACK, 'bos_id': 1, 'unk_id': 0, 'eos_ids': [2]}

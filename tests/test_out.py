@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+"""Models carried out: what model_export.py writes for Hugging Face and for llama.cpp is read here by readers made from
+the formats' descriptions, and held, tensor by tensor and key by key, against what test_families.py lays out as their
+own converters do; then it is brought in again, and must score the same. Tokenizers go out in test_bytelevel.py."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import reference
+from common import (BLOCK_MODELS, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main, perplexity,
+                    random_ids, random_weights, read, tiny_model, with_header, write, write_model)
+from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
+from test_legacy import write_legacy
+
+FULL, SLIDING = 'full_attention', 'sliding_attention'
+SHAPE = dict(head_dim=10, n_heads=4, n_kv_heads=2, dim=32, theta=50.0)
+
+
+def export(*arguments, program=os.path.join(ROOT, 'model_export.py')):
+    return subprocess.run([sys.executable, program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True)
+
+
+def carried(what, *arguments):
+    done = export(*arguments)
+    return check(done.returncode == 0 and not done.stdout, what, done.stderr)
+
+
+def refused(what, word, *arguments, status=1):
+    """One line that has the word, and nothing is left where it was to be."""
+    before = sorted(os.listdir(os.path.dirname(arguments[1].rstrip('/'))))
+    done = export('--no-tokenizer', *arguments) if status == 1 else export(*arguments)
+    lines = done.stderr.splitlines()
+    check(done.returncode == status and len(lines) == 1 and lines[0].startswith('model_export: ') and word in lines[0],
+          'refused: ' + what, (done.returncode, done.stderr))
+    check(sorted(os.listdir(os.path.dirname(arguments[1].rstrip('/')))) == before, 'refused, nothing left: ' + what)
+
+
+# ---- readers --------------------------------------------------------------------------------------------------------
+
+def read_safetensors(path):
+    """{name: (type, shape, bytes)}"""
+    data = read(path)
+    length, = struct.unpack_from('<Q', data)
+    head = json.loads(data[8:8 + length])
+    check(head.pop('__metadata__') == {'format': 'pt'} and length % 8 == 0, 'safetensors say whose they are')
+    check(max(entry['data_offsets'][1] for entry in head.values()) == len(data) - 8 - length, 'safetensors end')
+    return {name: (entry['dtype'], entry['shape'], data[8 + length + entry['data_offsets'][0]:
+                                                        8 + length + entry['data_offsets'][1]])
+            for name, entry in head.items()}
+
+
+def read_gguf(path):
+    """Settings {key: value} and tensors {name: (ggml's type, shape, the rest of the file from where it lies)}."""
+    data, at = read(path), 24
+    magic, version, n_tensors, n_settings = struct.unpack_from('<4sIQQ', data)
+    check((magic, version) == (b'GGUF', 3), 'GGUF of version 3', (magic, version))
+
+    def take(form):
+        nonlocal at
+        value, = struct.unpack_from('<' + form, data, at)
+        at += struct.calcsize('<' + form)
+        return value
+
+    def value(kind):
+        nonlocal at
+        if kind == 8:
+            length = take('Q')
+            at += length
+            return data[at - length:at]
+        if kind == 9:
+            item, count = take('I'), take('Q')
+            return [value(item) for _ in range(count)]
+        return take({4: 'I', 5: 'i', 6: 'f', 7: '?'}[kind])
+
+    settings = {}
+    for _ in range(n_settings):
+        key = value(8).decode()
+        settings[key] = value(take('I'))
+    places = {}
+    for _ in range(n_tensors):
+        name = value(8).decode()
+        shape = [take('Q') for _ in range(take('I'))][::-1]
+        places[name] = take('I'), shape, take('Q')
+    start = at + -at % 32
+    check(all(offset % 32 == 0 for _, _, offset in places.values()) and len(data) % 32 == 0, 'GGUF tensors lie aligned')
+    return settings, {name: (kind, shape, data[start + offset:]) for name, (kind, shape, offset) in places.items()}
+
+
+# ---- every family, against converters of its own --------------------------------------------------------------------
+
+ALL = [1, 1, 1]
+# What the variants of test_families.py are called elsewhere: model_type, and the keys that say what it is.
+HUGGING_FACE = {
+    'plain': ('llama', {}), 'tied': ('llama', dict(tie_word_embeddings=True)),
+    'a window': ('mistral', dict(sliding_window=9)),
+    'biases': ('qwen2', dict(use_sliding_window=False, layer_types=[FULL] * 3)),
+    'all biases': ('smollm3', dict(attention_bias=True, no_rope_layers=ALL, use_sliding_window=False)),
+    'head norms': ('qwen3', dict(attention_bias=False, use_sliding_window=False)),
+    'head norms and biases': ('qwen3', dict(attention_bias=True)),
+    'a part turns': ('phi3', dict(sliding_window=None)), 'one pair turns': ('phi3', {}),
+    'layers without rope': ('smollm3', dict(no_rope_layers=[1, 0, 1], use_sliding_window=False, attention_bias=False)),
+    'layers that see all': ('smollm3', dict(use_sliding_window=True, sliding_window=9, no_rope_layers=ALL,
+                                            layer_types=[SLIDING, FULL, SLIDING])),
+    'upper layers slide': ('qwen2', dict(use_sliding_window=True, sliding_window=9, max_window_layers=2,
+                                         layer_types=[FULL, FULL, SLIDING]))}
+LLAMA_CPP = {'plain': 'llama', 'tied': 'llama', 'a window': 'llama', 'biases': 'qwen2', 'all biases': 'llama',
+             'a bias of wo': 'llama', 'head norms': 'qwen3', 'a part turns': 'phi3', 'one pair turns': 'phi3',
+             'every fourth layer without rope': 'smollm3'}
+CASES = {**VARIANTS, 'plain': {}, 'tied': dict(shared_classifier=1), 'a window': dict(sliding_window=9),
+         'all biases': dict(qkv_bias=1, o_bias=1), 'head norms and biases': dict(qk_norm=1, qkv_bias=1, o_bias=1),
+         'upper layers slide': dict(qkv_bias=1, layers=[1, 1, 0], sliding_window=9),
+         'every fourth layer without rope': dict(n_layers=5, layers=[0, 0, 0, 2, 0])}
+
+
+def models(names):
+    for seed, name in enumerate(sorted(names)):
+        c = config(**dict(SHAPE, **dict({'n_layers': 3}, **CASES[name])))
+        weights = random_weights(c, seed)
+        write_model(in_work('m.bin'), c, weights)
+        yield name, c, weights
+
+
+def flat(rows):
+    return [x for row in rows for x in row] if isinstance(rows[0], list) else rows
+
+
+def same_model(what, source, c, weights, tolerance=1e-6):
+    """Brought in again it is the same: the fields of the header, the numbers, and those of the plain reference."""
+    if not carried(what + ': in again', '--no-tokenizer', source, in_work('again.bin')):
+        return
+    ids = random_ids(30, 50, 3)
+    found = perplexity(in_work('again.bin'), ids, '--kv', 'f32')
+    close(found, perplexity(in_work('m.bin'), ids, '--kv', 'f32'), tolerance, what + ': in again')
+    close(found, reference.nll(c, weights, ids), 1e-4, what + ': as the plain reference')
+
+
+def test_huggingface():
+    for name, c, weights in models(HUGGING_FACE):
+        family, keys = HUGGING_FACE[name]
+        what, folder = 'Hugging Face, %s' % name, in_work('hf %s/' % name)
+        if not carried(what, '--no-tokenizer', in_work('m.bin'), folder):
+            continue
+        check(sorted(os.listdir(folder)) == ['config.json', 'generation_config.json', 'model.safetensors'], what)
+        found = json.loads(read(folder + 'config.json'))
+        wanted = dict(keys, model_type=family, hidden_size=32, head_dim=10, num_attention_heads=4, rope_theta=50.0,
+                      num_key_value_heads=2, num_hidden_layers=c['n_layers'], vocab_size=50, torch_dtype='float32',
+                      max_position_embeddings=64, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2, pad_token_id=None)
+        check({key: found.get(key, 'none') for key in wanted} == wanted, what + ': config.json', found)
+        check(json.loads(read(folder + 'generation_config.json')) == {'bos_token_id': 1, 'eos_token_id': 2}, what)
+        tensors = read_safetensors(folder + 'model.safetensors')
+        expected = hf_tensors(c, weights, family == 'phi3')
+        expected.pop('lm_head.weight', None) if c['shared_classifier'] else None
+        check(set(tensors) == set(expected), what + ': tensors', set(tensors) ^ set(expected))
+        for tensor, rows in expected.items():
+            shape = [len(rows), len(rows[0])] if isinstance(rows[0], list) else [len(rows)]
+            good = tensors.get(tensor) == ('F32', shape, struct.pack('<%df' % len(flat(rows)), *flat(rows)))
+            check(good, '%s: %s' % (what, tensor))
+        same_model(what, folder, c, weights)
+        check({key: value for key, value in header_of(in_work('again.bin')).items()} == header_of(in_work('m.bin')),
+              what + ': the header again')
+
+
+def test_gguf():
+    for name, c, weights in models(LLAMA_CPP):
+        family, what, out = LLAMA_CPP[name], 'GGUF, %s' % name, in_work('m.gguf')
+        if not carried(what, '--no-tokenizer', in_work('m.bin'), out):
+            continue
+        settings, tensors = read_gguf(out)
+        check(settings['general.architecture'].decode() == family, what, settings['general.architecture'])
+        write(in_work('theirs.gguf'), gguf_of('smollm3' if family == 'llama' else family, c, weights))
+        _, expected = read_gguf(in_work('theirs.gguf'))
+        check(set(tensors) == set(expected), what + ': tensors', set(tensors) ^ set(expected))
+        for tensor, (kind, shape, data) in expected.items():
+            size = 4 * shape[0] * (shape[1] if shape[1:] else 1)
+            found = tensors.get(tensor, (None, None, b''))
+            check(found[:2] == (kind, shape) and found[2][:size] == data[:size], '%s: %s' % (what, tensor), found[:2])
+        wanted = {'context_length': 64, 'embedding_length': 32, 'block_count': c['n_layers'], 'feed_forward_length': 44,
+                  'attention.head_count': 4, 'attention.head_count_kv': 2, 'attention.key_length': 10,
+                  'rope.dimension_count': c['rotary_dim'] or 10, 'rope.freq_base': 50.0}
+        check({key: settings.get('%s.%s' % (family, key)) for key in wanted} == wanted, what + ': settings', settings)
+        check(settings['tokenizer.ggml.model'] == b'no_vocab' and settings['tokenizer.ggml.bos_token_id'] == 1, what)
+        same_model(what, out, c, weights, 1e-4)
+
+
+def test_no_such_family():
+    for name, _, _ in models({'a bias of wo', 'everything'}):
+        refused('%s, Hugging Face' % name, 'no family', in_work('m.bin'), in_work('refused/'))
+    for name, _, _ in models(set(CASES) - set(LLAMA_CPP)):
+        word = 'fourth' if name == 'layers without rope' else 'no family'
+        refused('%s, GGUF' % name, word, in_work('m.bin'), in_work('refused.gguf'))
+    tiny_model('logn.bin', logn=1)
+    refused('logn', 'logn', in_work('logn.bin'), in_work('refused/'))
+    refused('logn, GGUF', 'logn', in_work('logn.bin'), in_work('refused.gguf'))
+
+
+# ---- RoPE -----------------------------------------------------------------------------------------------------------
+
+LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
+YARN = dict(METHODS['yarn'])
+# Fields, the rope_scaling that they are, and the keys and tensors of GGUF; None: refused with this word.
+ROPE = [
+    (dict(method='linear', factor=4.0), dict(rope_type='linear', factor=4.0),
+     {'rope.scaling.type': b'linear', 'rope.scaling.factor': 4.0}),
+    (dict(method='ntk', factor=4.0), None, {'rope.freq_base': 50.0 * 4 ** (10 / 8)}),
+    (dict(method='ntk', rope_dynamic=1, factor=2.0), dict(rope_type='dynamic', factor=2.0), 'dynamic'),
+    (dict(method='ntk', rope_dynamic=1), dict(rope_type='dynamic', factor=1.0), 'dynamic'),
+    (YARN, dict(rope_type='yarn', factor=4.0, original_max_position_embeddings=16, beta_fast=32, beta_slow=1),
+     {'rope.scaling.type': b'yarn', 'rope.scaling.factor': 4.0, 'rope.scaling.original_context_length': 16}),
+    (dict(YARN, attention_factor=1.5), dict(rope_type='yarn', factor=4.0, original_max_position_embeddings=16,
+                                            beta_fast=32, beta_slow=1, attention_factor=1.5),
+     {'rope.scaling.attn_factor': 1.5 / 1.138629436}),
+    (dict(YARN, method='ntk-by-parts'), dict(rope_type='yarn', factor=4.0, original_max_position_embeddings=16,
+                                             beta_fast=32, beta_slow=1, attention_factor=1.0),
+     {'rope.scaling.attn_factor': 1 / 1.138629436}),
+    (dict(YARN, truncate=0, beta_fast=16.0, beta_slow=2.0),
+     dict(rope_type='yarn', factor=4.0, original_max_position_embeddings=16, beta_fast=16, beta_slow=2, truncate=False),
+     'pairs'),
+    (dict(YARN, beta_fast=16.0, beta_slow=2.0),
+     dict(rope_type='yarn', factor=4.0, original_max_position_embeddings=16, beta_fast=16, beta_slow=2),
+     {'rope.scaling.yarn_beta_fast': 16.0, 'rope.scaling.yarn_beta_slow': 2.0}),
+    (dict(method='llama3', factor=4.0, train_ctx=16, low_freq_factor=1.0, high_freq_factor=4.0),
+     dict(rope_type='llama3', factor=4.0, original_max_position_embeddings=16, low_freq_factor=1, high_freq_factor=4),
+     {}),
+    (dict(method='longrope', factor=4.0, train_ctx=16, **LISTS),
+     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
+          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.5 ** 0.5}),
+    (dict(method='longrope', factor=2.0, train_ctx=16, **LISTS),
+     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'], factor=2.0,
+          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
+    (dict(YARN, mscale=1.0, mscale_all_dim=2.0), dict(
+        rope_type='yarn', factor=4.0, original_max_position_embeddings=16, beta_fast=32, beta_slow=1,
+        attention_factor=1.1386294361119891 / 1.2772588722239782), {})]
+
+
+def test_rope():
+    for fields, block, keys in ROPE:
+        c = config(**dict(SHAPE, **fields))
+        weights = random_weights(c, 5)
+        write_model(in_work('m.bin'), c, weights)
+        folder, what = in_work('rope %d/' % ROPE.index((fields, block, keys))), str(sorted(fields.items()))[:90]
+        if carried(what, '--no-tokenizer', in_work('m.bin'), folder):
+            found = json.loads(read(folder + 'config.json'))
+            check(found.get('rope_scaling') == block, 'rope_scaling of ' + what, found.get('rope_scaling'))
+            check(block or found['rope_theta'] == 50.0 * 4 ** 1.25, 'rope_theta of ' + what, found)
+            same_model(what, folder, c, weights)
+        if isinstance(keys, str):
+            refused('GGUF, ' + what, keys, in_work('m.bin'), in_work('refused.gguf'))
+        elif carried('GGUF, ' + what, '--no-tokenizer', in_work('m.bin'), in_work('m.gguf')):
+            settings, tensors = read_gguf(in_work('m.gguf'))
+            family = settings['general.architecture'].decode() + '.'
+            for key, value in keys.items():
+                good = settings.get(family + key) == value or isinstance(value, float) and abs(
+                    settings.get(family + key, 0) / value - 1) < 1e-6
+                check(good, 'GGUF, %s of %s' % (key, what), settings.get(family + key))
+            check(('rope_freqs.weight' in tensors) == (c['rope_method'] == 5), 'GGUF, divisors of ' + what)
+            same_model('GGUF, ' + what, in_work('m.gguf'), c, weights, 1e-4)
+    for fields, word in (
+            (dict(method='yarn', rope_dynamic=1, factor=2.0), 'dynamic-yarn'), (dict(YARN, ramp=1), 'ramp'),
+            (dict(method='linear'), 'factor'), (dict(method='linear', factor=2.0, attention_factor=1.5), 'attention'),
+            (dict(YARN, rotary_dim=6), 'Phi-3')):
+        tiny_model('m.bin', **dict(SHAPE, **fields))
+        refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
+
+
+# ---- types of weights -----------------------------------------------------------------------------------------------
+
+def test_types():
+    """Floats as they are; q8 and q4 as float16; blocks as themselves in GGUF, as float16 in a folder."""
+    for kind, group in ((0, 0), (1, 0), (2, 0), (Q8, 64), (Q4, 32)):
+        c = config(dim=64, hidden_dim=64, weight_type=kind, group_size=group)
+        weights = write_model(in_work('m.bin'), c, random_weights(c, 7))
+        names = {0: ('F32', 0), 1: ('F16', 1), 2: ('BF16', 30), Q8: ('F16', 1), Q4: ('F16', 1)}[kind]
+        plain = dict(c, weight_type=F32, group_size=0)
+        for what, out in ('Hugging Face', in_work('type %d/' % kind)), ('GGUF', in_work('type.gguf')):
+            if not carried('%s, weights of type %d' % (what, kind), '--no-tokenizer', in_work('m.bin'), out):
+                continue
+            found = ({t[0] for t in read_safetensors(out + 'model.safetensors').values() if len(t[1]) == 2}
+                     if out[-1] == '/' else {t[0] for t in read_gguf(out)[1].values() if len(t[1]) == 2})
+            check(found == {names[out[-1] != '/']}, '%s, type %d' % (what, kind), found)
+            carried('in again', '--no-tokenizer', out, in_work('again.bin'))
+            ids = random_ids(30, 50, 3)
+            close(perplexity(in_work('again.bin'), ids, '--kv', 'f32'), reference.nll(plain, weights, ids),
+                  1e-2 if kind > 2 else 1e-4, '%s, scores of type %d' % (what, kind))
+    for name, c in BLOCK_MODELS.items():
+        source = write_model(in_work('m.bin'), c, block_weights(c, random_weights(c, 3), 3))
+        ids = random_ids(20, 9, 3)
+        for what, out in ('Hugging Face', in_work(name + '/')), ('GGUF', in_work('type.gguf')):
+            if carried('%s, %s' % (what, name), '--no-tokenizer', in_work('m.bin'), out) and carried(
+                    'in again', '--no-tokenizer', out, in_work('again.bin')):
+                close(perplexity(in_work('again.bin'), ids, '--kv', 'f32'), reference.nll(dict(
+                    c, weight_type=F32), source, ids), 0.05 if what[0] == 'H' else 2e-3, '%s, %s' % (what, name))
+        _, tensors = read_gguf(in_work('type.gguf'))
+        kept = {8, 2, 3, 6, 7, 39} if name == 'blocks' else {14, 12, 13, 10, 11, 20, 23}
+        check(kept <= {t[0] for t in tensors.values()}, 'GGUF keeps ' + name, {t[0] for t in tensors.values()})
+
+
+def test_legacy():
+    for version in (0, 1, 2):
+        c = config(dim=64, hidden_dim=88, n_heads=4, n_kv_heads=2, head_dim=16)  # groups of 64 cross rows of 88
+        _, weights = [write_legacy(in_work('m.bin'), c, random_weights(c, 3), version)] * 2
+        for out in in_work('legacy %d/' % version), in_work('legacy.gguf'):
+            if carried('version %d out' % version, '--no-tokenizer', in_work('m.bin'), out) and carried(
+                    'and in', '--no-tokenizer', out, in_work('again.bin')):
+                ids = random_ids(30, 50, 3)
+                apart = [abs(a - b) for a, b in zip(perplexity(in_work('again.bin'), ids),
+                                                    perplexity(in_work('m.bin'), ids))]
+                check(max(apart) < (0.1 if version == 2 else 1e-4), 'version %d out and in' % version, max(apart))
+
+
+def test_floats():
+    """Copies in float16 and float32 of every type, byte for byte as this file's own writer has them."""
+    for kind, group in ((0, 0), (1, 0), (2, 0), (Q8, 64), (Q4, 32)):
+        c = config(dim=72, hidden_dim=100, weight_type=kind, group_size=group, qkv_bias=1, layers=[0, 2])
+        stored = write_model(in_work('m.bin'), c, random_weights(c, 9))
+        for name, number in ('f32', 0), ('f16', 1):
+            write_model(in_work('expected.bin'), dict(c, weight_type=number, group_size=0), stored)
+            subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', name, in_work('copy.bin')],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            check(read(in_work('copy.bin')) == read(in_work('expected.bin')), '%s of type %d' % (name, kind))
+
+
+def test_too_large_for_float16():
+    c = config(dim=64, hidden_dim=64)
+    weights = random_weights(c, 7)
+    weights['w1.0'][5] = 70000.0
+    write_model(in_work('m.bin'), c, weights)
+    done = subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', 'f16', in_work('f16.bin')],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    check(done.returncode == 1 and 'too large for float16' in done.stderr and not os.path.exists(in_work('f16.bin')),
+          'a weight that float16 does not hold', done.stderr)
+
+
+# ---- hostile places and files ---------------------------------------------------------------------------------------
+
+def test_hostile():
+    model, out = tiny_model('good.bin'), in_work('refused/')
+    os.mkdir(in_work('full'))
+    write(in_work('full/mine'), 'x')
+    refused('a folder with something in it', 'empty', model, in_work('full/'))
+    check(os.listdir(in_work('full')) == ['mine'], 'what was there stays')
+    refused('a file where the folder is to be', 'empty', model, in_work('good.bin/'))
+    os.mkdir(in_work('empty'))
+    check(carried('an empty folder is taken', '--no-tokenizer', model, in_work('empty/')) and
+          'config.json' in os.listdir(in_work('empty')), 'an empty folder is filled')
+    for nowhere in 'no/where/', 'no/where.gguf':
+        done = export('--no-tokenizer', model, in_work(nowhere))
+        check(done.returncode == 1 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
+    os.rename(tiny_model('x.bin'), in_work('own.gguf'))
+    refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
+    refused('no such model', 'no model.bin', in_work('none.bin'), out)
+    refused('a folder as source', 'no model.bin', in_work('full'), out)
+    refused('--context', 'wrong usage', model, out, '--context', '9', status=2)
+    refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', status=2)
+    refused('to another model.bin', 'already', model, in_work('other.bin'))
+    c, data = config(), read(model)
+    for field, value in (('version', 5), ('weight_type', 99), ('dim', 0), ('n_layers', 1 << 31), ('head_dim', 7),
+                         ('n_kv_heads', 3), ('vocab_size', 1 << 25), ('theta', 0.5), ('theta', float('nan')),
+                         ('norm_eps', float('inf')), ('n_eos', 9), ('rope_method', 7), ('encoding', 3),
+                         ('unscaled_positions', 4), ('rotary_dim', 9), ('n_longrope', 3), ('bos_id', 50)):
+        bad = dict(c, **{field: value})
+        with_header(in_work('bad.bin'), model, dict(bad, n_longrope=0))
+        if field == 'n_longrope':
+            write(in_work('bad.bin'), data[:200] + struct.pack('<I', 3) + data[204:])
+        refused('%s %s' % (field, value), 'bad.bin', in_work('bad.bin'), out)
+        refused('%s %s, GGUF' % (field, value), 'bad.bin', in_work('bad.bin'), in_work('refused.gguf'))
+    for size in (0, 7, 100, 255, 256, 1000, len(data) - 64, len(data) - 1):
+        refused('%d bytes' % size, 'bad.bin', write(in_work('bad.bin'), data[:size]), out)
+    refused('too long', 'too long', write(in_work('bad.bin'), data + bytes(64)), out)
+    tables = config(layers=[0, 2], types=[0] * 16)
+    write_model(in_work('tables.bin'), tables, random_weights(tables, 1))
+    data = read(in_work('tables.bin'))
+    for at, byte in (256, 4), (258, 99), (258, 3):
+        refused('a table with %d' % byte, 'bad.bin', write(in_work('bad.bin'), data[:at] + bytes([byte]) +
+                                                           data[at + 1:]), out)
+    refused('cut inside the tables', 'cut short', write(in_work('bad.bin'), data[:260]), out)
+
+
+def test_interrupted():
+    """Whenever it comes: nothing is left, or all is there."""
+    for i, stop in enumerate([signal.SIGTERM, signal.SIGINT] * 6):
+        place = in_work('interrupted %d' % i)
+        os.mkdir(place)
+        command = [sys.executable, os.path.join(ROOT, 'model_export.py'), os.path.join(ROOT, 'model.bin'),
+                   os.path.join(place, 'o.gguf' if i % 4 < 2 else 'o/')]
+        child = subprocess.Popen(command, stderr=subprocess.PIPE)
+        time.sleep(0.04 + 0.04 * i)
+        child.send_signal(stop)
+        said, status, names = child.communicate()[1], child.returncode, os.listdir(place)
+        # (Python itself ends with 1 while it starts.)
+        good = names in (['o.gguf'], ['o']) if status == 0 else names == [] and status in (1, 130, -stop)
+        check(good, 'interrupted after %d ms' % (40 + 40 * i), (status, names, said[-200:]))
+
+
+def test_without_run():
+    """What needs ./run says so; what needs no widening does not."""
+    place = in_work('copy')
+    os.makedirs(place)
+    for name in 'export', 'model_export.py':
+        os.symlink(os.path.join(ROOT, name), os.path.join(place, name))
+    code = ('import sys; sys.path.insert(0, %r); import export.model_bin as m; m.RUN = "/nowhere/run"; '
+            'import model_export; sys.exit(model_export.main(sys.argv[1:]))' % ROOT)
+    for model, good in (tiny_model('f32.bin'), True), (tiny_model('q4.bin', weight_type=Q4, group_size=32), False):
+        done = subprocess.run([sys.executable, '-c', code, '--no-tokenizer', model, in_work('without %d/' % good)],
+                              stderr=subprocess.PIPE, universal_newlines=True)
+        check(done.returncode == (0 if good else 1) and (good or '/nowhere/run' in done.stderr) and
+              done.stderr.count('\n') == 1, 'without ./run', done.stderr)
+
+
+if __name__ == '__main__':
+    main(globals())
