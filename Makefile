@@ -4,6 +4,8 @@
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
+# make test-page  drives it in headless Chromium
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
 # make lint     holds the house style (tools/house.py), then what is there of gcc's analyzer, clang-tidy and cppcheck
@@ -76,6 +78,23 @@ wasm-bench:
 clean:
 	rm -rf build run
 
+# The page. What is bundled is pinned in page/package-lock.json, and nothing but files comes out.
+PAGE_NEEDS = the page needs emcc, node and npm: apt-get install emscripten node-acorn nodejs npm
+
+page: page/node_modules
+	@command -v emcc > /dev/null && command -v node > /dev/null || { echo '$(PAGE_NEEDS)'; exit 1; }
+	@node page/build.mjs
+
+page/node_modules: page/package.json page/package-lock.json
+	@command -v npm > /dev/null || { echo '$(PAGE_NEEDS)'; exit 1; }
+	@cd page && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
+
+page-open: page
+	$(PYTHON) page/serve.py
+
+test-page: run page
+	@$(PYTHON) tests/run_tests.py test_page
+
 # tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small
 # files justify.
 FUZZERS = model tokenizer text options config
@@ -126,7 +145,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
+.PHONY: install page page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -102,6 +102,7 @@ static bool read_rope_config(Program *p, Error *err) {
         fprintf(stderr, "run: %s: not used, since they mean nothing to the rope_type: %s\n", o->rope_config,
                 file->unused);
     p->model.rope = file->rope;
+    p->model.config.head_dim = file->head_dim;
     p->model.config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
     return true;
 }
@@ -161,11 +162,10 @@ static bool make_plans(Program *p, Error *err) {
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
-        bool needs_lists = s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS;
-        if (needs_lists && !p->model.rope.short_factors) continue;
+        if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[p->n_plans++];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
-        if (o->model_path) plan->head_dim = (int)p->model.config.head_dim;
+        if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
         plan->stale_keys = o->stale_keys;
     }
     if (p->n_plans == 1) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);

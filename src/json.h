@@ -17,7 +17,8 @@ const char *json_next(const char *value, const char **key);
 
 // True when a string (at its quote) is this text. Escapes are not read: a string that has one is no known word.
 bool json_is(const char *string, const char *text);
-// The value of that key in an object, of the last one if it is there twice; NULL: none, or no object.
-const char *json_member(const char *object, const char *key);
-// True when the value is a number, which goes to *x; *is_whole: without point and exponent, of at most 20 characters.
+// The value of that key in an object, which has it so many times, of the last one; NULL: none, or no object.
+const char *json_member(const char *object, const char *key, int *times);
+// True when the value is a number, which goes to *x; *is_whole (or NULL): without point and exponent, of at most 20
+// characters.
 bool json_number(const char *value, double *x, bool *is_whole);

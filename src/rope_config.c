@@ -24,65 +24,65 @@ static const struct {
     {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4},       {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
     [PHI3] = {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4}, {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
 
-// The rope_types, the methods of ours that they are, and which keys of the block mean something to them.
-enum { DEFAULT, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, SU, N_TYPES };
-#define LENGTHS "factor original_max_position_embeddings "
-static const struct {
-    const char *name, *method, *keys;
-} types[N_TYPES] = {{"default", "none", ""},
-                    {"linear", "linear", "factor "},
-                    {"dynamic", "dynamic", "factor "},
-                    {"llama3", "llama3", LENGTHS "low_freq_factor high_freq_factor "},
-                    {"yarn", "yarn", LENGTHS "attention_factor beta_fast beta_slow mscale mscale_all_dim truncate "},
-                    {"longrope", "longrope", LENGTHS "attention_factor short_factor long_factor unscaled_positions "}};
-// And to all of them, and to none.
-static const char common_keys[] = "rope_type type rope_theta partial_rotary_factor ";
-static const char idle_keys[] = "short_mscale long_mscale finetuned ";
+// The rope_types, all but the first by the names of our methods, and all keys that a block can have, with a space
+// behind each. The last four are in releases, and the library looks at none of them.
+enum { DEFAULT, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, N_TYPES };
+static const char *const types[N_TYPES] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+static const char known_keys[] =
+    "rope_type type rope_theta partial_rotary_factor factor original_max_position_embeddings low_freq_factor "
+    "high_freq_factor attention_factor beta_fast beta_slow mscale mscale_all_dim truncate short_factor long_factor "
+    "unscaled_positions short_mscale long_mscale finetuned attn_factor ";
 
 // What a number may also be: a zero, or a null or missing, for which another number stands.
 enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
 
-// An object of the text and where it stands. The first thing that is wrong stays in *err, and *good is false then.
+// An object of the text, where it stands, and the keys that were asked for, as in known_keys. The first thing that is
+// wrong stays in *err, and *good is false then.
 typedef struct {
     const char *text, *object, *inside;  // object NULL: empty
+    char *asked;                         // as long as known_keys, or NULL
     bool *good;
     Error *err;
 } Keys;
 
 __attribute__((format(printf, 3, 4))) static void refuse(const Keys *k, const char *key, const char *format, ...) {
-    const char *v = json_member(k->object, key);
-    size_t length = !v ? 0 : *v == '"' ? 1 + strcspn(v + 1, "\"") + 1 : strcspn(v, ",]} \t\r\n");
-    bool is_nest = v && (*v == '[' || *v == '{');
-    const char *found = !v ? "nothing" : !is_nest ? v : *v == '[' ? "a list" : "an object";
+    int times, line = 1;
+    const char *v = json_member(k->object, key, &times), *where = v ? v : k->object ? k->object : k->text;
+    const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
+    size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
     char expected[160];
-    int line = 1;
     va_list args;
     va_start(args, format);
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
-    const char *where = v ? v : k->object ? k->object : k->text;
     for (const char *p = k->text; p < where; p++) line += *p == '\n';
     if (*k->good)
         *k->good = fail(k->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", line, k->inside, key,
-                        v && !is_nest ? (int)(length < 40 ? length : 40) : 10, found, expected);
+                        length < 40 ? (int)length : 40, found, expected);
+}
+
+// True when a list of keys, each with a space behind it, has this one.
+static bool has_key(const char *list, const char *key) {
+    size_t n = strlen(key);
+    while ((strncmp(list, key, n) != 0 || list[n] != ' ') && *list) list += strcspn(list, " ") + 1;
+    return *list;
 }
 
 // A key's value, or NULL. One that is there twice is refused.
 static const char *get(const Keys *k, const char *key) {
-    int times = 0;
-    const char *name, *v = k->object && *k->object == '{' ? json_first(k->object, &name) : NULL;
-    for (; v; v = json_next(v, &name)) times += json_is(name, key);
+    int times;
+    const char *v = json_member(k->object, key, &times);
     if (times > 1) refuse(k, key, "it once, and it appears twice");
-    return json_member(k->object, key);
+    if (k->asked && !has_key(k->asked, key)) strcat(strcat(k->asked, key), " ");
+    return v;
 }
 
 // A key's number; `missing` where there is none, and that is allowed.
 static double number(const Keys *k, const char *key, double missing, double above, unsigned may_be) {
     const char *v = get(k, key);
     double x;
-    bool is_whole;
     if (v ? *v == 'n' && may_be & NULL_TOO : may_be & OPTIONAL) return missing;
-    if (json_number(v, &x, &is_whole) && ((x > above && x <= NUMBER_LIMIT) || (x == 0 && may_be & ZERO))) return x;
+    if (json_number(v, &x, NULL) && ((x > above && x <= NUMBER_LIMIT) || (x == 0 && may_be & ZERO))) return x;
     refuse(k, key, "a number above %g, at most %g", above, NUMBER_LIMIT);
     return missing;
 }
@@ -113,18 +113,14 @@ static int read_family(const Keys *config) {
 }
 
 static int read_head_dim(const Keys *config, int family, int of_model) {
-    int head_dim = of_model, own = families[family].head_dim;
-    if (of_model && !get(config, "hidden_size") && !get(config, "head_dim")) return of_model;
-    if (own) {
-        head_dim = integer(config, "head_dim", own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    } else {
-        int dim = integer(config, "hidden_size", 2, 1, 1 << 20, 0);
-        int heads = integer(config, "num_attention_heads", 1, 1, 1 << 14, 0);
-        const char *said = get(config, "head_dim");
-        if ((!said || *said == 'n') && dim % (2 * heads))
-            refuse(config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
-        head_dim = integer(config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, OPTIONAL | NULL_TOO);
-    }
+    int own = families[family].head_dim, dim = own, heads = 1;
+    const char *said = get(config, "head_dim");
+    if (of_model && !get(config, "hidden_size") && !said) return of_model;
+    if (!own) dim = integer(config, "hidden_size", 2, 1, 1 << 20, 0);
+    if (!own) heads = integer(config, "num_attention_heads", 1, 1, 1 << 14, 0);
+    if ((!said || *said == 'n') && dim % (2 * heads))
+        refuse(config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
+    int head_dim = integer(config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, own ? OPTIONAL : OPTIONAL | NULL_TOO);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
         refuse(config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
     if (of_model && head_dim != of_model)
@@ -155,24 +151,21 @@ static int read_type(const Keys *block, int family) {
     const char *key = get(block, "type") && !get(block, "rope_type") ? "type" : "rope_type";
     const char *v = get(block, key);
     bool phi = family == PHI3, is_su = json_is(v, "su") && (phi || family == NO_FAMILY);
-    for (int i = DEFAULT; i < SU; i++) {
-        if (v ? !json_is(v, types[i].name) : i != DEFAULT) continue;
+    for (int i = DEFAULT; i < N_TYPES; i++) {
+        if (v ? !json_is(v, types[i]) : i != DEFAULT) continue;
         if (!phi || i == DEFAULT) return i;
         is_su = is_su || i >= YARN;
     }
     const char *others = phi ? "" : "linear, dynamic, llama3, ";
-    if (!is_su) refuse(block, key, "one of default, %syarn, longrope%s", others, family == PHI3 ? ", su" : "");
+    if (!is_su) refuse(block, key, "one of default, %syarn, longrope%s", others, phi ? ", su" : "");
     return LONGROPE;
 }
 
 static void read_list(const Keys *block, const char *key, double *out, int n) {
     const char *list = get(block, key), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
-    bool good = true, is_whole;
     int i = 0;
-    for (double x; v && i < n && good; v = json_next(v, NULL)) {
-        good = json_number(v, &x, &is_whole) && x > 0 && x <= NUMBER_LIMIT;
-        if (good) out[i++] = x;
-    }
+    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= NUMBER_LIMIT; i++)
+        v = json_next(v, NULL);
     if (v || i != n) refuse(block, key, "a list of %d numbers above 0, half of what turns of a head", n);
 }
 
@@ -218,7 +211,7 @@ static void read_rope(const Keys *config, const Keys *block, int family, int typ
     double theta = family != NO_FAMILY ? families[family].theta : r->theta;
     unsigned may_be = theta > 0 || get(block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
     int trained = read_trained(config, block, family, type, file);
-    settings_read_method(&method, types[type].method);
+    settings_read_method(&method, type == DEFAULT ? "none" : types[type]);
     *r = (RopeConfig){method.method, method.dynamic, r->head_dim, .train_ctx = trained, .truncate = true};
     r->theta = number(block, "rope_theta", number(config, "rope_theta", theta, 1, may_be), 1, OPTIONAL);
     double ratio = (double)file->max_positions / fmax(trained, 1);
@@ -231,32 +224,23 @@ static void read_rope(const Keys *config, const Keys *block, int family, int typ
     r->high_freq_factor = number(block, "high_freq_factor", 4, r->low_freq_factor, 0);
 }
 
-// True when a list of keys, each with a space behind it, has this one.
-static bool has_key(const char *list, const char *key) {
-    size_t n = strlen(key);
-    while ((strncmp(list, key, n) != 0 || list[n] != ' ') && *list) list += strcspn(list, " ") + 1;
-    return *list;
-}
-
-// Keys of the block that mean nothing to its type, or to none.
-static void check_keys(const Keys *block, int type, char *unused, size_t capacity) {
+// Keys of the block that nobody asked for mean nothing to its type, if to any.
+static void check_keys(const Keys *block, char *unused, size_t capacity) {
     const char *quoted, *v = block->object && *block->object == '{' ? json_first(block->object, &quoted) : NULL;
     for (; v; v = json_next(v, &quoted)) {
         char key[64];
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        bool is_known = has_key(idle_keys, key);
-        if (has_key(types[type].keys, key) || has_key(common_keys, key)) continue;
-        for (int i = DEFAULT; i < SU; i++) is_known = is_known || has_key(types[i].keys, key);
-        if (!is_known) refuse(block, key, "a key that some rope_type has");
-        snprintf(unused + strlen(unused), capacity - strlen(unused), "%s%s", unused[0] ? ", " : "", key);
+        if (has_key(block->asked, key)) continue;
+        if (!has_key(known_keys, key)) refuse(block, key, "a key that some rope_type has");
+        size_t used = strlen(unused);
+        snprintf(unused + used, capacity - used, "%s%s", used ? ", " : "", key);
     }
 }
 
 // Whether Python takes a value for true.
 static bool is_something(const char *v) {
     double x;
-    bool is_whole;
-    if (json_number(v, &x, &is_whole)) return x != 0;
+    if (json_number(v, &x, NULL)) return x != 0;
     return v && (*v == 't' || (*v == '"' && v[1] != '"') || ((*v == '[' || *v == '{') && json_first(v, NULL)));
 }
 
@@ -269,15 +253,18 @@ bool rope_config_parse(RopeFile *file, char *text, size_t length, Error *err) {
     const char *root = text + strspn(text, " \t\r\n"), *name = "rope_parameters", *key;
     if (*root != '{') return fail(err, "line 1: not a JSON object");
     bool good = true, is_config = false;
+    int times;
     for (size_t i = 0; i < sizeof of_configs / sizeof *of_configs; i++)
-        is_config = is_config || json_member(root, of_configs[i]);
-    Keys config = {text, is_config ? root : NULL, "", &good, err}, block = {text, root, "", &good, err};
+        is_config = is_config || json_member(root, of_configs[i], &times);
+    char asked[sizeof known_keys] = "";
+    Keys config = {text, is_config ? root : NULL, "", NULL, &good, err}, block = {text, root, "", asked, &good, err};
     if (is_config) {
         bool scaling = is_something(get(&config, "rope_scaling"));
         if (scaling) name = "rope_scaling";
         const char *v = get(&config, name);
         bool is_one = !is_something(v) || *v == '{';
-        block = (Keys){text, is_one ? v : NULL, scaling ? "rope_scaling." : "rope_parameters.", &good, err};
+        block.object = is_one ? v : NULL;
+        block.inside = scaling ? "rope_scaling." : "rope_parameters.";
         for (v = v && *v == '{' ? json_first(v, &key) : NULL; v; v = json_next(v, &key)) is_one = is_one && *v != '{';
         if (!is_one) refuse(&config, name, "one object of settings for all layers");
     }
@@ -287,7 +274,7 @@ bool rope_config_parse(RopeFile *file, char *text, size_t length, Error *err) {
     read_dims(&config, &block, family, file);
     int type = read_type(&block, family);
     if (good) read_rope(&config, &block, family, type, file);
-    if (good) check_keys(&block, type, file->unused, sizeof file->unused);
+    if (good) check_keys(&block, file->unused, sizeof file->unused);
     return good;
 }
 
@@ -296,13 +283,12 @@ bool rope_config_open(RopeFile *file, const char *path, Error *err) {
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
     if (!in) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     Error reason = {"no memory for its text"};
-    char *text = malloc(MOST_BYTES + 2);
+    char *text = calloc(1, MOST_BYTES + 2);
     size_t n = text ? fread(text, 1, MOST_BYTES + 1, in) : 0;
     bool good = text && (!ferror(in) || fail(&reason, "cannot read (%s)", strerror(errno))) &&
-                (n <= MOST_BYTES || fail(&reason, "more than %d bytes", MOST_BYTES));
+                (n <= MOST_BYTES || fail(&reason, "more than %d bytes", MOST_BYTES)) &&
+                rope_config_parse(file, text, n, &reason);
     if (!is_stdin) fclose(in);
-    if (good) text[n] = '\0';
-    good = good && rope_config_parse(file, text, n, &reason);
     free(text);
     return good || fail(err, "%s: %s", path, reason.text);
 }

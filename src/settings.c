@@ -184,6 +184,7 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
     const char *unused = unused_option(s, flags, r->map ? r->map->flags : 0);
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
+    reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
     else if (!reaches && !(flags & ROPE_USES_FACTOR))

@@ -220,7 +220,7 @@ char *read_file(const char *path, size_t *length, Error *err) {
     return good ? text : NULL;
 }
 
-uint64_t random_bits(uint64_t *state) {
+uint64_t next_random(uint64_t *state) {
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;

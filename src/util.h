@@ -68,7 +68,7 @@ char *read_file(const char *path, size_t *length, Error *err);
 
 // Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
 // seed at first, and never 0.
-uint64_t random_bits(uint64_t *state);
+uint64_t next_random(uint64_t *state);
 
 // Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
 double now_seconds(void);

@@ -104,7 +104,8 @@ def test_json():
              '{"rope_theta": 2.5}\0', '\ufeff{}', "{'a': 1}", '{"a": 1 /**/}',
              '{"hidden_size": 1, "x": NaN, "y": [-Infinity, Infinity]}', '{"hidden_size": 1, "x": nan}', '[' * 100000]
     texts += ['{"hidden_size": 1, "x": %s}' % x for x in
-              ('1.5e-3', '-0', '-0.0', '00', '1 2', '"\u00e9"', 'true', 'True', '"\t"', '"\\u00g0"', '"\\u12',
+              (r'"C:\\users"', r'"\\"', r'"\"', r'"\\\u00e9"', '1.5e-3', '-0', '-0.0', '00', '1 2', '"\u00e9"', 'true',
+               'True', '"\t"', '"\\u00g0"', '"\\u12',
                '{"a": {"b": 1}, "b": {"a": 1}}')]
     for text in texts:
         result = run('--explain', '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config', saved(text))

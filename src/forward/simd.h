@@ -134,8 +134,8 @@ static inline vf load_i8(const void *p) {
 }
 
 #if !defined SIMD_AVX512 && !(defined SIMD_AVX2 && defined __F16C__) && !defined SIMD_NEON
-// Of 16 bits each, sign-extended. The exponent is moved by multiplying with a power of two, which gets subnormals right.
-// Infinity and NaN have the largest one in both.
+// Of 16 bits each, sign-extended. The exponent is moved by multiplying with a power of two, which gets subnormals
+// right. Infinity and NaN have the largest one in both.
 static inline vf f16_bits_to_float(vi h) {
     vu bits = (vu)h << 13 & 0x8fffe000, top = bits & 0x0f800000;
     return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));

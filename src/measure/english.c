@@ -44,7 +44,7 @@ static const char *choose(char name, uint64_t *state) {
         if (rules[i][0] == name) rule = rules[i] + 1;
     uint32_t choices = 1;
     for (const char *c = rule; c && *c; c++) choices += *c == '|';
-    for (uint32_t skip = rule ? (random_bits(state) >> 32) % choices : 0; skip > 0; skip--)
+    for (uint32_t skip = rule ? (next_random(state) >> 32) % choices : 0; skip > 0; skip--)
         rule = strchr(rule, '|') + 1;
     return rule;
 }

@@ -42,7 +42,7 @@ typedef struct {
 } Search;
 
 // Uniform in [0, 1).
-static double draw(Search *s) { return (double)(random_bits(&s->random) >> 11) * 0x1p-53; }
+static double draw(Search *s) { return (double)(next_random(&s->random) >> 11) * 0x1p-53; }
 
 // How much of the search is done, 1 when it is over.
 static double share_done(const Search *s) {

@@ -70,7 +70,7 @@ int sampler_next(Sampler *s, float *x) {
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it is the limit of both.
     if (!isfinite(sharpness * max_of(x, n))) return likeliest(x, n);
     scale_by(x, sharpness, n);
-    float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(random_bits(&s->state) >> 40) / 0x1p24f;
+    float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
     scale_by(x, 1 / total, n);
     bool from_few = n > 1 && ((s->top_p > 0 && s->top_p < 1) || s->min_p > 0 || (s->top_k > 0 && s->top_k < n));
     int kept = from_few ? keep_likeliest(s, x, &sum) : n;

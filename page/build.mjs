@@ -1,0 +1,154 @@
+// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside
+// it
+// and rope.html, which holds everything but the second model and opens from disk.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import * as esbuild from 'esbuild';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = dirname(here);
+const out = join(root, 'build/page');
+const objects = join(root, 'build/page-objects');
+const MOST_BYTES = 8e6; // of rope.html
+
+// The distribution's emscripten 3.1.6 looks for acorn where Debian keeps node's modules.
+const environment = { ...process.env, NODE_PATH: '/usr/share/nodejs' };
+const COMPILE = [
+    '-std=gnu11',
+    '-O3',
+    '-msimd128',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    '-Wno-unknown-pragmas',
+    '-ffp-contract=fast',
+];
+const LINK = [
+    '-O3',
+    '-sALLOW_MEMORY_GROWTH=1',
+    '-sMAXIMUM_MEMORY=2GB',
+    '-sABORTING_MALLOC=0',
+    '-sMODULARIZE=1',
+    '-sEXPORT_NAME=createRope',
+    '-sENVIRONMENT=web,worker',
+    '-sEXPORTED_FUNCTIONS=_malloc,_free',
+    '-sEXPORTED_RUNTIME_METHODS=FS',
+];
+
+const run = (program, args) => execFileSync(program, args, { env: environment, stdio: 'inherit', cwd: root });
+const newest = (files) => Math.max(...files.map((file) => statSync(file).mtimeMs));
+
+// All .c and .h files of the program; tests and tools are no part of it.
+function sources(folder, end) {
+    return readdirSync(join(root, folder), { recursive: true })
+        .filter((name) => name.endsWith(end))
+        .map((name) => join(root, folder, name));
+}
+
+// Each C file that is older than its object, or than a header, is compiled again.
+function buildWasm() {
+    mkdirSync(objects, { recursive: true });
+    const headers = newest([join(root, 'rope.h'), fileURLToPath(import.meta.url), ...sources('src', '.h')]);
+    const files = [join(here, 'page.c'), join(root, 'rope.c'), ...sources('src', '.c')];
+    const made = files.map((file) => {
+        const object = join(
+            objects,
+            file
+                .slice(root.length + 1)
+                .replaceAll('/', '-')
+                .replace(/c$/, 'o'),
+        );
+        const time = statSync(object, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+        if (time < Math.max(headers, newest([file]))) run('emcc', [...COMPILE, '-c', file, '-o', object]);
+        return object;
+    });
+    const glue = join(objects, 'rope.js');
+    if ((statSync(glue, { throwIfNoEntry: false })?.mtimeMs ?? 0) < newest(made))
+        run('emcc', [...LINK, ...made, '-o', glue]);
+    return glue;
+}
+
+// The licences of what is bundled, for the end of the script.
+function notices() {
+    const lock = JSON.parse(readFileSync(join(here, 'package-lock.json'), 'utf8'));
+    return Object.keys(lock.packages)
+        .filter((path) => path && !lock.packages[path].dev)
+        .map((path) => {
+            const text = readFileSync(join(here, path, 'LICENSE'), 'utf8').trim();
+            return `${path.replace('node_modules/', '')} ${lock.packages[path].version}\n${text}`;
+        })
+        .join('\n\n');
+}
+
+async function bundle(entry, define) {
+    const result = await esbuild.build({
+        entryPoints: [join(here, 'src', entry)],
+        bundle: true,
+        minify: true,
+        write: false,
+        format: 'iife',
+        target: 'es2022',
+        define,
+        legalComments: 'none',
+        alias: { 'rope-glue': join(objects, 'rope.js') },
+        external: ['fs', 'path', 'crypto'],
+        loader: { '.txt': 'text', '.json': 'json' },
+        logLevel: 'warning',
+    });
+    return result.outputFiles[0].text;
+}
+
+const base64 = (bytes) => gzipSync(bytes, { level: 9 }).toString('base64');
+const inline = (script) => script.replaceAll('</script', '<\\/script');
+
+buildWasm();
+const worker = await bundle('worker.js', {});
+const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker) });
+const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
+const style = (await esbuild.build({ entryPoints: [join(here, 'style.css')], minify: true, write: false }))
+    .outputFiles[0].text;
+const html = readFileSync(join(here, 'index.html'), 'utf8');
+const wasm = readFileSync(join(objects, 'rope.wasm'));
+const model = readFileSync(join(root, 'model.bin'));
+const tokenizer = readFileSync(join(root, 'tokenizer.bin'));
+
+// The browser itself holds the page to what is promised: nothing but its own files is ever asked for.
+const policy = (connect) =>
+    `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; ` +
+    `script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; ` +
+    `worker-src blob:; connect-src ${connect}">`;
+const fill = (parts) => html.replace(/<!-- (\w+) -->/g, (_, name) => parts[name]);
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
+copyFileSync(join(here, 'book.txt'), join(out, 'book.txt'));
+writeFileSync(join(out, 'rope.wasm'), wasm);
+writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);
+writeFileSync(join(out, 'page.css'), style);
+writeFileSync(
+    join(out, 'index.html'),
+    fill({
+        policy: policy("'self'"),
+        first: '',
+        files: '',
+        style: '<link rel="stylesheet" href="page.css">',
+        script: '<script src="page.js" defer></script>',
+    }),
+);
+const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${base64(bytes)}</script>`;
+const whole = fill({
+    policy: policy("'none'"),
+    style: `<style>${style}</style>`,
+    first: stored('rope.wasm', wasm),
+    files: stored('tokenizer.bin', tokenizer) + stored('model.bin', model),
+    script: `<script>${inline(script)}${licences}</script>`,
+});
+writeFileSync(join(out, 'rope.html'), whole);
+if (whole.length > MOST_BYTES) throw new Error(`rope.html has ${whole.length} bytes, more than ${MOST_BYTES}`);
+console.log(
+    `build/page/index.html with its files, build/page/rope.html: ${(whole.length / 1e6).toFixed(2)} MB in one file`,
+);

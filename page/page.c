@@ -1,0 +1,318 @@
+// The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page is a model, or a
+// few numbers in its place, with the method that is planned for it; a Reader is one text being read by it. JavaScript
+// sees addresses and numbers only; what went wrong is one line, page_error. Compiled by `make page`, see build.mjs.
+#include <emscripten/emscripten.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/forward/kernels.h"
+#include "../src/forward/transformer.h"
+#include "../src/measure/measure.h"
+#include "../src/methods.h"
+#include "../src/rope_config.h"
+#include "../src/settings.h"
+#include "../src/text/sampler.h"
+#include "../src/text/tokenizer.h"
+
+#define FOR_PAGE EMSCRIPTEN_KEEPALIVE
+
+enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS };
+
+typedef struct {
+    Model model;                  // closed: page_describe's numbers stand in its place
+    RopeConfig start;             // the model's, or those numbers
+    RopeFile file;                // of page_config, whose lists `start` points to
+    Tokenizer *tokenizer;         // NULL: none
+    RopeSettings *methods;        // the one that is planned
+    RopePlan plan;                // for `context` positions
+    double divisors[MOST_PAIRS];  // of a method that is no row of rope_methods: its frequencies are longrope's
+    double numbers[HEAD + 2 * MOST_PAIRS];
+    int32_t *ids;  // the last text's
+    int n_ids;
+    char text[2048];
+    Error err;
+} Page;
+
+typedef struct {
+    Page *page;
+    Session *session;
+    RopePlan plan;                // the page may plan another one meanwhile
+    double divisors[MOST_PAIRS];  // and its own of what the plan points to
+    Sampler sampler;
+    double nll;     // of the last token that was sampled
+    int context;
+    float *scores;  // (context) of the head that is watched; NULL: none
+} Reader;
+
+FOR_PAGE Page *page_new(void) { return calloc(1, sizeof(Page)); }
+
+FOR_PAGE void page_free(Page *page) {
+    tokenizer_free(page->tokenizer);
+    model_close(&page->model);
+    free(page->methods);
+    free(page->ids);
+    free(page);
+}
+
+FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
+
+// ---- what there is --------------------------------------------------------------------------------------------------
+
+// Opens a model and its tokenizer, which lie in emscripten's file system; they may be removed there afterwards.
+FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
+    if (!model_open(model_path, &page->model, &page->err)) return false;
+    page->start = page->model.rope;
+    page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
+    return page->tokenizer != NULL;
+}
+
+// Numbers in a model's place: those of --explain without one.
+FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
+    page->start = (RopeConfig){.head_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
+    RopeConfig filled = page->start;
+    settings_fill_defaults(&filled, train_ctx);
+    const char *reason = settings_check(&filled);
+    return !reason || fail(&page->err, "%s", reason);
+}
+
+// A config.json or its rope block in a model's place. What a block alone does not say are the numbers; 0: not known.
+FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
+    RopeFile *file = &page->file;
+    *file = (RopeFile){.rope = {.head_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
+    if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
+    page->start = file->rope;
+    RopeConfig filled = page->start;
+    settings_fill_defaults(&filled, filled.train_ctx);
+    const char *reason = settings_check(&filled);
+    return !reason || fail(&page->err, "%s", reason);
+}
+
+// What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
+// known), the factor (0: what the length needs), and keys that mean nothing to the method, between tabs.
+FOR_PAGE const char *page_told(Page *page) {
+    char name[64];
+    settings_method_name(page->start.method, page->start.dynamic, name, sizeof name);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%s", name, page->file.head_dim,
+             page->file.max_positions, page->start.factor, page->file.unused);
+    return page->text;
+}
+
+// layers, heads, head_dim, theta, trained context, vocabulary, BOS (-1: none), bytes of the file
+FOR_PAGE const double *page_facts(Page *page) {
+    const ModelConfig *m = &page->model.config;
+    const double facts[N_FACTS] = {m->n_layers,
+                                   m->n_heads,
+                                   page->start.head_dim,
+                                   page->start.theta,
+                                   page->start.train_ctx,
+                                   m->vocab_size,
+                                   page->tokenizer ? tokenizer_bos(page->tokenizer) : -1,
+                                   (double)page->model.file.size};
+    return memcpy(page->numbers, facts, sizeof facts);
+}
+
+// A line for each method: name, what can be done with it (1: takes a factor, 32: has a dynamic form), summary, source.
+FOR_PAGE const char *page_methods(Page *page) {
+    size_t used = 0;
+    page->text[0] = '\0';
+    for (int i = 0; i < rope_n_methods && used < sizeof page->text; i++) {
+        const RopeMethod *m = &rope_methods[i];
+        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%u\t%s\t%s\n", m->name, m->flags,
+                                 m->summary, m->source);
+    }
+    return page->text;
+}
+
+// ---- plan -----------------------------------------------------------------------------------------------------------
+
+// Plans a method, written as for --rope, for `context` positions.
+FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
+    int n;
+    RopeSettings *methods = methods_parse(method[0] ? method : NULL, &settings_nothing_said, &n, &page->err);
+    if (!methods) return false;
+    free(page->methods);
+    page->methods = methods;
+    if (n != 1) return fail(&page->err, "one method expected, '%.100s' are %d", method, n);
+    int window = page->model.config.sliding_window;
+    return settings_resolve(methods, &page->start, window, context, &page->plan, &page->err);
+}
+
+// Plans a method that is no row of the table: pair i turns divisors[i] times slower, which longrope's lists can say.
+FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor, int context) {
+    for (int i = 0; i < page->start.head_dim / 2; i++) page->divisors[i] = divisors[i];
+    RopeConfig start = page->start;
+    start.short_factors = start.long_factors = page->divisors;
+    RopeSettings s = settings_nothing_said;
+    settings_read_method(&s, "longrope");
+    s.attention_factor = attention_factor;
+    return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);
+}
+
+// What is worth a warning about the method that page_plan planned; empty: nothing.
+FOR_PAGE const char *page_advice(Page *page, int context) {
+    settings_advice(page->methods, &page->plan, context, page->text, sizeof page->text);
+    return page->text;
+}
+
+// A line for each distance map: name, summary, source.
+FOR_PAGE const char *page_maps(Page *page) {
+    size_t used = 0;
+    page->text[0] = '\0';
+    for (int i = 0; i < rope_n_maps && used < sizeof page->text; i++)
+        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%s\t%s\n", rope_maps[i].name,
+                                 rope_maps[i].summary, rope_maps[i].source);
+    return page->text;
+}
+
+// The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does not see it.
+FOR_PAGE double page_distance(const Page *page, int i, int j) {
+    const RopePlan *plan = &page->plan;
+    bool seen = plan->window == 0 || i - j < plan->window || j < plan->sinks;
+    return seen ? rope_distance(&plan->rope, i, j) : -1;
+}
+
+// What the plan makes of a text of `length` positions: the number of pairs, the scale, the attention factor, then the
+// pairs' frequencies, then plain RoPE's.
+FOR_PAGE const double *page_frequencies(Page *page, int length) {
+    RopeFreqs freqs;
+    RopeConfig plain = page->plan.rope;
+    plain.method = ROPE_NONE;
+    rope_frequencies(&page->plan.rope, length, &freqs);
+    double *out = page->numbers;
+    out[0] = freqs.n_pairs;
+    out[1] = freqs.scale;
+    out[2] = freqs.attention_factor;
+    memcpy(out + HEAD, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
+    rope_frequencies(&plain, length, &freqs);
+    memcpy(out + HEAD + freqs.n_pairs, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
+    return out;
+}
+
+// The plan as the block that Hugging Face reads, to standard output.
+FOR_PAGE bool page_json(Page *page) {
+    bool ok = explain_json(&page->plan, &page->err);
+    fflush(stdout);
+    return ok;
+}
+
+// ---- text -----------------------------------------------------------------------------------------------------------
+
+// The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids until the next text.
+FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos) {
+    free(page->ids);
+    page->n_ids = 0;
+    size_t n = 0;
+    if (with_bos) page->ids = tokenizer_encode_prompt(page->tokenizer, text, (size_t)length, &page->n_ids, &page->err);
+    else page->ids = tokenizer_encode(page->tokenizer, text, (size_t)length, &n, &page->err);
+    if (!with_bos) page->n_ids = (int)n;
+    return page->ids ? page->n_ids : -1;
+}
+
+FOR_PAGE const int32_t *page_ids(const Page *page) { return page->ids; }
+
+// The bytes of a token behind another one (-1: none): their number; they are at page_text.
+FOR_PAGE int page_piece(Page *page, int previous, int id) {
+    size_t length;
+    const char *piece = tokenizer_decode(page->tokenizer, previous, id, &length);
+    memcpy(page->text, piece, length);
+    return (int)length;
+}
+
+FOR_PAGE const char *page_text(const Page *page) { return page->text; }
+
+// Does this token end a text?
+FOR_PAGE bool page_is_end(const Page *page, int token) {
+    for (int i = 0; i < page->model.config.n_eos; i++)
+        if (token == page->model.config.eos_ids[i]) return true;
+    return tokenizer_is_end(page->tokenizer, token) || token == tokenizer_bos(page->tokenizer);
+}
+
+// ---- readers --------------------------------------------------------------------------------------------------------
+
+// Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging
+// Face's generate would; NULL with the reason.
+FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
+    Reader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
+    if (!r) return NULL;
+    r->page = page;
+    r->context = context;
+    r->plan = page->plan;
+    memcpy(r->divisors, page->divisors, sizeof r->divisors);
+    if (r->plan.rope.long_factors == page->divisors)
+        r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
+    const SessionConfig config = {.rope = r->plan.rope,
+                                  .window = r->plan.window,
+                                  .sinks = r->plan.sinks,
+                                  .all_slide = r->plan.all_slide,
+                                  .stale_keys = stale_keys,
+                                  .kv = KV_F32,
+                                  .context = context};
+    r->session = session_new(&page->model, &config, &page->err);
+    if (r->session) return r;
+    free(r);
+    return NULL;
+}
+
+FOR_PAGE void reader_free(Reader *r) {
+    if (!r) return;
+    session_free(r->session);
+    sampler_free(&r->sampler);
+    free(r->scores);
+    free(r);
+}
+
+FOR_PAGE int reader_position(const Reader *r) { return session_position(r->session); }
+FOR_PAGE void reader_rewind(Reader *r, int position) { session_rewind(r->session, position); }
+
+// See session_read.
+FOR_PAGE bool reader_read(Reader *r, const int32_t *ids, int n, int length, int n_logits) {
+    return session_read(r->session, ids, n, length, n_logits, &r->page->err);
+}
+
+// nll[i] = -ln p(ids[i + 1]) of a text of n ids that follows what was read, read up to its last but one at a current
+// length; ids[0] is the first that is read. See score_tokens.
+FOR_PAGE bool reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
+    int from = session_position(r->session);
+    return score_tokens(r->session, ids - from, from + 1, from + n, length, nll - from - 1, &r->page->err);
+}
+
+// From now on the scores of a head for the last position of each read are at reader_scores, one per position.
+FOR_PAGE bool reader_watch(Reader *r, int layer, int head) {
+    const ModelConfig *m = &r->page->model.config;
+    if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
+        return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
+    if (!r->scores) r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
+    if (r->scores) session_watch(r->session, layer, head, r->scores);
+    return r->scores != NULL;
+}
+
+FOR_PAGE const float *reader_scores(const Reader *r) { return r->scores; }
+
+// -ln of the probability that `logits` give to `target`. Overwrites the logits.
+static double negative_log_likelihood(float *logits, int vocab_size, int target) {
+    float max = max_of(logits, vocab_size), at = logits[target];
+    return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
+}
+
+FOR_PAGE bool reader_sampler(Reader *r, double temperature, double top_p, uint32_t seed) {
+    sampler_free(&r->sampler);
+    return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed, &r->page->err);
+}
+
+// The next token, as run.c's answer() would sample it, -1: it cannot be. reader_surprise is its -ln p at temperature 1.
+FOR_PAGE int reader_next(Reader *r) {
+    Error *err = &r->page->err;
+    int vocab_size = r->page->model.config.vocab_size;
+    float *logits = session_logits(r->session, 0, 1, err);
+    float *kept = logits ? alloc_array((size_t)vocab_size, sizeof *kept, "logits", err) : NULL;
+    if (!kept) return -1;
+    memcpy(kept, logits, (size_t)vocab_size * sizeof *kept);
+    int next = sampler_next(&r->sampler, logits);
+    r->nll = negative_log_likelihood(kept, vocab_size, next);
+    free(kept);
+    return next;
+}
+
+FOR_PAGE double reader_surprise(const Reader *r) { return r->nll; }

@@ -1,0 +1,144 @@
+"""Records the curves that stand faintly in the page before it has measured anything: recorded.json.
+
+    RUN=build/page-reference/run python3 page/record.py [PART ...]
+
+That build (make test-page leaves it) has the page's numbers to the last digit; without RUN it is ./run.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+BOOK = os.path.join(HERE, "book.txt")
+RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
+LENGTHS = [1024, 2048, 4096]
+OPENING = "It was a fine morning in the spring when"
+
+
+def run(*args):
+    command = [os.environ.get("RUN", os.path.join(ROOT, "run")), *args]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode:
+        sys.exit(done.stderr.decode())
+    return done.stdout.decode("utf-8", "replace")
+
+
+def per_token(model, text, length, methods):
+    """{method: [nll of positions 1, 2, ...]}"""
+    found = {}
+    for line in run(model, "--ppl", text, "-n", str(length), "--per-token", "--rope", ",".join(methods)).splitlines():
+        cells = line.split("\t")
+        if line.startswith("#") or cells[0] == "method":
+            continue
+        found.setdefault(cells[0], []).append(float(cells[3]))
+    return found
+
+
+def moving(nlls, span, step, first=0):
+    """exp of the mean of the last `span` values at every step-th place, as page/src/numbers.js has it."""
+    out = []
+    for i in range(len(nlls)):
+        if i >= span / 2 and (i % step == 0 or i == len(nlls) - 1):
+            part = nlls[max(0, i - span + 1):i + 1]
+            out.append([i + 1 + first, round(math.exp(sum(part) / len(part)), 2)])
+    return out
+
+
+def written(method, window):
+    """The curve of a text that the model writes itself, measured afterwards."""
+    options = ["--rope", method] + (["--window", "512"] if window else [])
+    text = run("model.bin", "-n", "2500", "-t", "0.8", "-p", "0.9", "-s", "7", "--ignore-eos", "-i", OPENING, *options)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(text.rstrip("\n"))
+        file.flush()
+        nlls = per_token("model.bin", file.name, 2500, ["window" if window else method])
+    return moving(next(iter(nlls.values())), 64, 32)
+
+
+def passkeys(methods, length):
+    cells = []
+    out = run("model.bin", "--passkey", "-n", str(length), "--trials", "4", "--rope", ",".join(methods))
+    for line in out.splitlines():
+        parts = line.split("\t")
+        if parts[0] in methods:
+            cells.append([parts[0], int(parts[1]), float(parts[2]), float(parts[5])])
+    return cells
+
+
+def stale(method):
+    """The same text read token by token, with keys turned when they are read, and cached turned."""
+    found = {}
+    for name, options in (("fresh", []), ("stale", ["--stale-keys"])):
+        out = run("model.bin", "--ppl", BOOK, "-n", "1280", "--per-token", "--stepwise", "--rope", method, *options)
+        rows = [line.split("\t") for line in out.splitlines() if line.startswith(method)]
+        found[name] = moving([float(row[3]) for row in rows], 128, 32)
+    return found
+
+
+def temper():
+    """Perplexity past 512 by attention factor, at the frequencies of YaRN."""
+    values = [0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
+    out = per_token("model.bin", BOOK, 2048, ["yarn:attn-factor=%g" % a for a in values])
+    means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
+    return [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
+
+
+def scores(layer, head, methods):
+    """A head's scores for the last of the first tokens of the book, means over 16 distances."""
+    found = {}
+    with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(book.read()[:5700])
+        file.flush()
+        for method in methods:
+            out = run("model.bin", "--attn", "%d.%d" % (layer, head), "--rope", method, "-n", "1536", "-f", file.name)
+            rows = [line.split("\t")[1:3] for line in out.splitlines() if line[:1].isdigit()]
+            by_distance = {int(d): float(s) for d, s in rows}
+            found[method] = [[d + 8, round(sum(by_distance[k] for k in range(d, d + 16)) / 16, 3)]
+                             for d in range(1, len(by_distance) - 16, 16)]
+    return {"%d.%d" % (layer, head): found}
+
+
+def race():
+    return {str(n): {m: moving(nlls, 128, 32) for m, nlls in per_token("model.bin", BOOK, n, RACERS).items()}
+            for n in LENGTHS}
+
+
+def tuned():
+    def curve(model, method):
+        return moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 128, 32)
+
+    return {"model yarn": curve("model.bin", "yarn"), "model window": curve("model.bin", "window"),
+            "model-8k yarn": curve("model-8k.bin", "yarn")}
+
+
+PARTS = {
+    "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
+    "write": lambda: {"none": written("none", False), "yarn": written("yarn", False), "window": written("none", True)},
+    "race": race,
+    "tuned": tuned,
+    "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},
+    "temper": temper,
+    "scores": lambda: scores(3, 1, ["none", "yarn"]),
+    "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
+}
+
+
+def main(words):
+    """Records all parts, or those that are named, in the others' company."""
+    os.chdir(ROOT)
+    path = os.path.join(HERE, "recorded.json")
+    recorded = {}
+    if words:
+        with open(path, encoding="ascii") as file:
+            recorded = json.load(file)
+    recorded.update({name: make() for name, make in PARTS.items() if not words or name in words})
+    with open(path, "w", encoding="ascii") as file:
+        json.dump(recorded, file, separators=(",", ":"))
+        file.write("\n")
+
+
+main(sys.argv[1:])

@@ -1,0 +1,242 @@
+// A line chart: series that grow, faint recorded ones behind them, a rule where training ended, and values under the
+// pointer or, with the arrow keys, under a cursor.
+import { axisBottom, axisLeft } from 'd3-axis';
+import { scaleLinear, scaleLog } from 'd3-scale';
+import { pointer, select } from 'd3-selection';
+import { line } from 'd3-shape';
+import { count, h, onceAFrame, short } from './dom.js';
+
+const MARGIN = { top: 14, right: 14, bottom: 34, left: 46 };
+
+// { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
+//   rule: { at, text }, show }
+export function chart(options) {
+    const series = new Map(); // by name: { points: [[x, y]], colour, dash, ghost, title, width }
+    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
+        .attr('role', 'img')
+        .attr('tabindex', 0);
+    const readout = h('p.readout', { ariaLive: 'polite' });
+    const box = h('div.chart', svg.node(), readout);
+    const clip = `clip${Math.random().toString(36).slice(2)}`;
+    let x,
+        y,
+        cursor = null;
+    svg.attr('aria-label', options.label);
+    const clipRect = svg.append('clipPath').attr('id', clip).append('rect');
+    const parts = Object.fromEntries(
+        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'marks', 'over'].map((name) => [name, svg.append('g')]),
+    );
+    parts.xAxis.attr('class', 'axis');
+    parts.yAxis.attr('class', 'axis');
+    for (const name of ['ghosts', 'lines']) parts[name].attr('clip-path', `url(#${clip})`);
+    const xLabel = svg.append('text').attr('class', 'axis-label').attr('text-anchor', 'end');
+    const yLabel = svg.append('text').attr('class', 'axis-label').attr('x', 4).attr('y', 10);
+
+    function yDomain() {
+        if (options.y.domain) return options.y.domain;
+        let low = Infinity,
+            high = -Infinity;
+        for (const { points } of series.values())
+            for (const [, value] of points)
+                if (Number.isFinite(value)) {
+                    low = Math.min(low, value);
+                    high = Math.max(high, value);
+                }
+        if (low > high) return options.y.log ? [1, 10] : [0, 1];
+        if (options.y.most) high = Math.min(high, options.y.most);
+        if (options.y.least) low = Math.max(Math.min(low, 1), options.y.least);
+        const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+        return options.y.log ? [low / 1.1, high * 1.1] : [low - pad, high + pad];
+    }
+
+    function draw() {
+        const width = box.clientWidth,
+            height = options.height ?? 260;
+        if (!width) return;
+        svg.attr('width', width).attr('height', height).attr('viewBox', `0 0 ${width} ${height}`);
+        const right = width - MARGIN.right,
+            bottom = height - MARGIN.bottom;
+        x = (options.x.log ? scaleLog().base(2) : scaleLinear()).domain(options.x.domain).range([MARGIN.left, right]);
+        y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, MARGIN.top]);
+        clipRect
+            .attr('x', MARGIN.left)
+            .attr('y', 0)
+            .attr('width', right - MARGIN.left)
+            .attr('height', bottom);
+        const few = Math.max(2, Math.floor(width / 90));
+        const xAxis = axisBottom(x)
+            .tickSizeOuter(0)
+            .tickFormat((v) => short(v, 4));
+        if (options.x.ticks)
+            xAxis.tickValues(options.x.ticks.filter((t) => t >= options.x.domain[0] && t <= options.x.domain[1]));
+        else xAxis.ticks(few);
+        parts.xAxis.attr('transform', `translate(0,${bottom})`).call(xAxis);
+        const all = y.ticks(),
+            few1 = all.filter((t) => /^[0.]*[125]0*$/.test(String(t)));
+        const yTicks = !options.y.log
+            ? y.ticks(5)
+            : few1.length > 2
+              ? few1
+              : all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
+        parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`).call(
+            axisLeft(y)
+                .tickValues(yTicks)
+                .tickSize(-(right - MARGIN.left))
+                .tickFormat((v) => short(v)),
+        );
+        xLabel
+            .attr('x', right)
+            .attr('y', height - 4)
+            .text(options.x.label);
+        yLabel.text(options.y.label);
+        drawRule(bottom, right);
+        const path = line()
+            .defined(([, v]) => Number.isFinite(v))
+            .x(([a]) => x(a))
+            .y(([, v]) => y(v));
+        for (const ghost of [true, false]) {
+            parts[ghost ? 'ghosts' : 'lines']
+                .selectAll('path')
+                .data(
+                    [...series.values()].filter((s) => !!s.ghost === ghost),
+                    (s) => s.name,
+                )
+                .join('path')
+                .attr('class', ghost ? 'ghost' : 'live')
+                .style('stroke', (s) => s.colour)
+                .attr('stroke-dasharray', (s) => s.dash || null)
+                .attr('d', (s) => path(s.points));
+        }
+        drawCursor(bottom);
+    }
+
+    function drawRule(bottom, right) {
+        const rules =
+            options.rule && options.rule.at > options.x.domain[0] && options.rule.at < options.x.domain[1]
+                ? [options.rule]
+                : [];
+        parts.shade
+            .selectAll('rect')
+            .data(rules)
+            .join('rect')
+            .attr('class', 'past')
+            .attr('x', (r) => x(r.at))
+            .attr('y', MARGIN.top)
+            .attr('width', (r) => Math.max(0, right - x(r.at)))
+            .attr('height', bottom - MARGIN.top);
+        const g = parts.marks
+            .selectAll('g')
+            .data(rules)
+            .join((enter) => {
+                const made = enter.append('g').attr('class', 'rule');
+                made.append('line');
+                made.append('text');
+                return made;
+            });
+        g.attr('transform', (r) => `translate(${x(r.at)},0)`);
+        g.select('line').attr('y1', MARGIN.top).attr('y2', bottom);
+        const onLeft = rules[0] && x(rules[0].at) > right - 130;
+        g.select('text')
+            .attr('x', onLeft ? -4 : 4)
+            .attr('text-anchor', onLeft ? 'end' : 'start')
+            .attr('y', MARGIN.top + 8)
+            .text((r) => r.text);
+    }
+
+    const nearest = (points, at) => {
+        let best = null;
+        for (const p of points)
+            if (Number.isFinite(p[1]) && (!best || Math.abs(p[0] - at) < Math.abs(best[0] - at))) best = p;
+        return best;
+    };
+
+    function drawCursor(bottom) {
+        const all =
+            cursor === null
+                ? []
+                : [...series.values()].filter(
+                      (s) => (s.title && !s.ghost) || (s.title && !series.has(s.name.slice(1))),
+                  );
+        const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
+        parts.over
+            .selectAll('line')
+            .data(cursor === null ? [] : [cursor])
+            .join('line')
+            .attr('class', 'cursor')
+            .attr('x1', (c) => x(c))
+            .attr('x2', (c) => x(c))
+            .attr('y1', MARGIN.top)
+            .attr('y2', bottom);
+        parts.over
+            .selectAll('circle')
+            .data(dots)
+            .join('circle')
+            .attr('r', 3.5)
+            .style('fill', ({ s }) => s.colour)
+            .attr('cx', ({ p }) => x(p[0]))
+            .attr('cy', ({ p }) => y(Math.max(y.domain()[0], Math.min(y.domain()[1], p[1]))));
+        const show = options.show ?? ((v) => short(v));
+        readout.replaceChildren(
+            ...(dots.length
+                ? [`${options.x.name ?? options.x.label} ${cursor > 50 ? count(cursor) : short(cursor, 3)}: `]
+                : []),
+            ...dots.flatMap(({ s, p }) => {
+                const dot = h('i.dot');
+                dot.style.background = s.colour;
+                return [dot, `${s.title} ${show(p[1])}  `];
+            }),
+        );
+    }
+
+    const redraw = onceAFrame(draw);
+    const move = (to) => {
+        cursor = to === null ? null : Math.min(options.x.domain[1], Math.max(options.x.domain[0], to));
+        redraw();
+    };
+    svg.on('pointermove', (event) => x && move(x.invert(pointer(event)[0])))
+        .on('pointerleave', () => move(null))
+        .on('blur', () => move(null))
+        .on('keydown', (event) => {
+            const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+            if (!step || !x) return;
+            event.preventDefault();
+            const at = cursor === null ? x.range()[0] : x(cursor);
+            move(x.invert(at + step * (event.shiftKey ? 40 : 8)));
+        });
+    new ResizeObserver(redraw).observe(box);
+
+    return Object.assign(box, {
+        // Puts a series in the place of the one of that name. A ghost's name begins with ~.
+        set(name, points, look = {}) {
+            series.set(name, { ...series.get(name), ...look, name, points });
+            redraw();
+        },
+        remove(name) {
+            if (series.delete(name)) redraw();
+        },
+        clear(keepGhosts) {
+            for (const name of [...series.keys()]) if (!(keepGhosts && series.get(name).ghost)) series.delete(name);
+            redraw();
+        },
+        change(more) {
+            for (const key of Object.keys(more)) options[key] = { ...options[key], ...more[key] };
+            redraw();
+        },
+        points: (name) => series.get(name)?.points,
+        names: () => [...series.keys()],
+    });
+}
+
+// A legend of { title, colour, dash }, as drawn.
+export function legend(entries) {
+    return h(
+        'p.legend',
+        entries.map(({ title, colour, dash }) => {
+            const mark = h('i.swatch');
+            mark.style.background = dash
+                ? `repeating-linear-gradient(90deg, ${colour} 0 5px, transparent 5px 8px)`
+                : colour;
+            return h('span', mark, title);
+        }),
+    );
+}

@@ -1,0 +1,135 @@
+// The page's end of the worker: wishes as promises that can be cancelled, models that are fetched when first asked for,
+// and a new worker when one has died.
+import { loadRope, Refusal } from './rope.js';
+
+/* global WORKER_SOURCE */
+
+export class Cancelled extends Error {}
+
+const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
+
+// Is this page one file with everything in it? The program comes first in it, the model last.
+export const isOneFile = !!document.getElementById('file-rope.wasm');
+const whole = new Promise((resolve) => {
+    if (document.readyState !== 'loading') resolve();
+    else document.addEventListener('DOMContentLoaded', resolve);
+});
+
+// The bytes of a file that stands beside the page, or in it.
+async function bytesOf(name) {
+    if (!isOneFile) {
+        const answer = await fetch(name);
+        if (!answer.ok) throw new Refusal(`${name} is not beside the page (the server says ${answer.status})`);
+        return answer.arrayBuffer();
+    }
+    if (name !== 'rope.wasm') await whole; // what stands behind this script may be there in part
+    const stored = document.getElementById(`file-${name}`);
+    if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
+    const packed = Uint8Array.from(atob(stored.textContent), (c) => c.charCodeAt(0));
+    stored.remove();
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+}
+
+export class Engine {
+    constructor() {
+        this.jobs = new Map(); // by number: { resolve, reject, part }
+        this.number = 0;
+        this.files = {}; // promises of bytes, by model and for tokenizer and wasm
+        this.opened = {}; // promises of facts, by model
+        this.start();
+    }
+
+    // The bytes of a file, read once.
+    file(name) {
+        return (this.files[name] ??= bytesOf(name));
+    }
+
+    // A file that the reader of the page has picked stands for one that is not there.
+    give(name, bytes) {
+        this.files[name] = Promise.resolve(bytes);
+    }
+
+    start() {
+        const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: 'text/javascript' }));
+        this.worker = new Worker(url);
+        this.worker.onmessage = ({ data }) => this.hear(data);
+        this.worker.onerror = (event) => this.restart(event.message || 'the worker stopped');
+        this.opened = {};
+        this.ready = this.file('rope.wasm').then((wasm) => this.send('start', { wasm }).promise);
+        this.ready.catch(() => {});
+    }
+
+    // A worker that has died takes its jobs with it; the next wish finds a new one.
+    restart(reason) {
+        this.worker.terminate();
+        const jobs = [...this.jobs.values()];
+        this.jobs.clear();
+        this.start();
+        for (const job of jobs) job.reject(new Refusal(`the program stopped and was started again (${reason})`));
+    }
+
+    hear({ job: number, part, done, error, cancelled, fatal }) {
+        const job = this.jobs.get(number);
+        if (!job) return;
+        if (part) return void job.part?.(part);
+        this.jobs.delete(number);
+        if (done) job.resolve(done);
+        else if (cancelled) job.reject(new Cancelled());
+        else if (fatal) {
+            job.reject(new Refusal(`the program stopped and was started again (${error})`));
+            this.restart(error);
+        } else job.reject(new Refusal(error));
+    }
+
+    send(wish, data, part) {
+        const job = ++this.number;
+        const promise = new Promise((resolve, reject) => this.jobs.set(job, { resolve, reject, part }));
+        this.worker.postMessage({ job, wish, ...data });
+        return { job, promise };
+    }
+
+    // The facts of a model, once it is open in the worker.
+    open(model) {
+        this.opened[model] ??= (async () => {
+            const [bytes, tokenizer] = await Promise.all([
+                this.file(FILES[model]),
+                this.file('tokenizer.bin'),
+                this.ready,
+            ]);
+            return this.send('open', { model, bytes, tokenizer }).promise;
+        })();
+        this.opened[model].catch(() => {
+            delete this.opened[model];
+            delete this.files[FILES[model]];
+        });
+        return this.opened[model];
+    }
+
+    // Runs a wish on a model: { promise, cancel(), pause(), resume() }. `part` is called with what is there so far.
+    ask(wish, data, part) {
+        let job,
+            cancelled = false;
+        const tell = (what) => job && this.jobs.has(job) && this.worker.postMessage({ job, wish: what });
+        const promise = this.open(data.model).then(() => {
+            if (cancelled) throw new Cancelled();
+            const sent = this.send(wish, data, part);
+            job = sent.job;
+            return sent.promise;
+        });
+        promise.catch(() => {});
+        return {
+            promise,
+            cancel: () => {
+                cancelled = true;
+                tell('cancel');
+            },
+            pause: () => tell('pause'),
+            resume: () => tell('resume'),
+        };
+    }
+
+    // The same program on the page itself, for what takes microseconds: plans and frequencies.
+    async small() {
+        return (this.smallRope ??= this.file('rope.wasm').then((wasm) => loadRope(wasm)));
+    }
+}

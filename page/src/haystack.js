@@ -1,0 +1,50 @@
+// The passkey task's text (Mohtashami and Jaggi, arXiv 2305.16300), sentence by sentence as --passkey builds it.
+const INTRO =
+    'There is an important info hidden inside a lot of irrelevant text. Find it and memorize it. ' +
+    'I will quiz you about the important information there.';
+const FILLER = [
+    ' The grass is green.',
+    ' The sky is blue.',
+    ' The sun is yellow.',
+    ' Here we go.',
+    ' There and back again.',
+];
+const QUESTION = ' What is the pass key? The pass key is';
+
+export const MAX_ANSWER = 12; // tokens
+const KEY_SLACK = 8; // tokens by which two keys' texts may differ
+export const DEPTHS = [0, 0.25, 0.5, 0.75, 1];
+
+export const needle = (key) => ` The pass key is ${key}. Remember it. ${key} is the pass key.`;
+
+// A text with so many sentences of filler, of which the share `before` stands before the key. In parts: what is before
+// the needle, the needle, what is behind.
+export function build(sentences, before, key) {
+    const at = Math.floor(sentences * before + 0.5);
+    const fill = (from, to) => Array.from({ length: to - from }, (_, i) => FILLER[(from + i) % FILLER.length]).join('');
+    return [INTRO + fill(0, at), needle(key), fill(at, sentences) + QUESTION];
+}
+
+// The most sentences with which text and answer fit in `length` positions; -1: not even the bare task. `count` tells a
+// text's tokens.
+export function fit(length, count) {
+    let low = -1,
+        high = length;
+    while (high - low > 1) {
+        const middle = low + Math.floor((high - low) / 2);
+        if (count(build(middle, 0.5, '88888').join('')) + MAX_ANSWER + KEY_SLACK <= length) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+// The key of a trial, the same as --passkey's: splitmix64's mixing (Steele et al., 2014).
+export function keyOf(seed, length, depth, trial) {
+    const u64 = (x) => BigInt.asUintN(64, x);
+    let x = u64(
+        BigInt(seed) * 0x9e3779b97f4a7c15n + BigInt(length) * 1000003n + BigInt(depth) * 10007n + BigInt(trial),
+    );
+    x = u64((x ^ (x >> 30n)) * 0xbf58476d1ce4e5b9n);
+    x = u64((x ^ (x >> 27n)) * 0x94d049bb133111ebn);
+    return String(10000n + ((x ^ (x >> 31n)) % 90000n));
+}

@@ -1,0 +1,47 @@
+// Arithmetic that panels share: perplexities along a text, expected scores, what angles were seen.
+export const TURN = 2 * Math.PI;
+
+// exp of the mean of the last `span` values at every `step`th place: [[place, perplexity]].
+export function movingPerplexity(nlls, span, step = 8) {
+    const out = [];
+    let sum = 0;
+    for (let i = 0; i < nlls.length; i++) {
+        sum += nlls[i] - (i >= span ? nlls[i - span] : 0);
+        if (i >= span / 2 && (i % step === 0 || i === nlls.length - 1))
+            out.push([i + 1, Math.exp(sum / Math.min(i + 1, span))]);
+    }
+    return out;
+}
+
+// The mean of nlls[from ... to), and as a perplexity.
+export function perplexity(nlls, from, to) {
+    const part = nlls.slice(from, to);
+    return part.length ? Math.exp(part.reduce((a, b) => a + b, 0) / part.length) : NaN;
+}
+
+// The score of a query and a key at a distance, when all pairs count alike: the mean of cos(d f_i), times a squared.
+export function expectedScore(frequencies, distance, attention = 1) {
+    let sum = 0;
+    for (const f of frequencies) sum += Math.cos(distance * f);
+    return (attention * attention * sum) / frequencies.length;
+}
+
+// Is this angle one that a hand of speed `plain` showed within the trained context?
+export function isSeen(plain, trained, angle) {
+    return plain * trained >= TURN || angle <= plain * trained || angle % TURN <= plain * trained;
+}
+
+// The share of a hand's distances up to n that stand at seen angles.
+export function seenShare(plain, frequency, trained, n) {
+    if (plain * trained >= TURN) return 1;
+    const steps = 256;
+    let seen = 0;
+    for (let k = 1; k <= steps; k++) seen += isSeen(plain, trained, (frequency * n * k) / steps);
+    return seen / steps;
+}
+
+// How much of plain RoPE's contrast between a token and its neighbour is left.
+export function sharpness(plain, frequencies) {
+    const contrast = (list) => list.reduce((sum, f) => sum + 1 - Math.cos(f), 0);
+    return contrast(frequencies) / contrast(plain);
+}

@@ -1,0 +1,261 @@
+// 1: the same opening and the same seed, read by plain RoPE, YaRN and a window, up to position 512 and then past it.
+import { chart } from '../chart.js';
+import { button, command, count, h, onceAFrame, predict, quoted, stateField, statusLine } from '../dom.js';
+import { colourOf, dashOf, methodFor, titleOf } from '../methods.js';
+import { movingPerplexity } from '../numbers.js';
+import { number, state, text } from '../state.js';
+
+const NAMES = ['none', 'yarn', 'window'];
+const PAST = 2500,
+    SPAN = 64,
+    TEMPERATURE = 0.8,
+    TOP_P = 0.9;
+const STEPS = [1, 2, 3.5, 5, 7]; // -ln p from which a token is tinted darker
+
+const tint = (nll) => STEPS.findLastIndex((from) => nll >= from) + 1;
+
+// One text as it grows.
+function column(name, edge) {
+    const at = h('small'),
+        scroll = h('div.scroll', { tabIndex: 0, ariaLabel: `text by ${titleOf(name)}` });
+    const box = h('div.column', h('h3', titleOf(name), at), scroll);
+    box.style.setProperty('--mine', colourOf(name));
+    let position,
+        nlls,
+        fresh = [];
+    const flush = onceAFrame(() => {
+        const follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
+        scroll.append(...fresh);
+        fresh = [];
+        const last = nlls.slice(-SPAN),
+            mean = last.reduce((a, b) => a + b, 0) / last.length;
+        at.textContent = last.length ? `position ${count(position)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
+        if (follows) scroll.scrollTop = scroll.scrollHeight;
+    });
+    return Object.assign(box, {
+        reset() {
+            position = 0;
+            nlls = [];
+            fresh = [];
+            scroll.replaceChildren();
+            at.textContent = '';
+        },
+        push(tokens) {
+            for (const token of tokens) {
+                if (position === edge) fresh.push(h('div.edge', `position ${edge}: training ended here`));
+                const part = h('span', token.text);
+                if (token.given) part.className = 'given';
+                else {
+                    part.className = `t${tint(token.nll)}`;
+                    part.title = `position ${position}: -ln p = ${token.nll.toFixed(2)}`;
+                    nlls.push(token.nll);
+                }
+                fresh.push(part);
+                position++;
+            }
+            flush();
+        },
+        curve: () => movingPerplexity(nlls, SPAN).map(([x, y]) => [x + position - nlls.length, y]),
+        text: () =>
+            [...scroll.childNodes, ...fresh]
+                .filter((n) => n.tagName === 'SPAN')
+                .map((n) => n.textContent)
+                .join(''),
+    });
+}
+
+export function watchItBreak({ engine, shipped, recorded }) {
+    state.add('open', text(400), 'It was a fine morning in the spring when');
+    const edge = shipped.trainedContext;
+    const columns = NAMES.map((name) => column(name, edge));
+    const status = statusLine();
+    let jobs = [],
+        held = 0,
+        phase = 'idle'; // idle, first, held, second, done
+
+    const plot = chart({
+        label: 'Perplexity of each text by position',
+        height: 220,
+        x: { domain: [0, PAST], label: 'position', name: 'position' },
+        y: { log: true, label: `perplexity of its own last ${SPAN} tokens`, domain: [1, 100] },
+        rule: { at: edge, text: 'training ended' },
+        show: (v) => v.toFixed(1),
+    });
+    for (const name of NAMES)
+        plot.set(`~${name}`, recorded.write[name], {
+            colour: colourOf(name),
+            dash: dashOf(name),
+            ghost: true,
+            title: titleOf(name),
+        });
+    const showCurves = onceAFrame(() =>
+        NAMES.forEach((name, i) =>
+            plot.set(name, columns[i].curve(), { colour: colourOf(name), dash: dashOf(name), title: titleOf(name) }),
+        ),
+    );
+
+    const go = button('Write', () => step(), { primary: true });
+    const pause = button(
+        'Pause',
+        () => {
+            const stop = pause.textContent === 'Pause';
+            for (const job of jobs) stop ? job.pause() : job.resume();
+            pause.textContent = stop ? 'Continue' : 'Pause';
+        },
+        { disabled: true },
+    );
+    const guess = predict(
+        'The model has never seen a position 513. What will the plain text do?',
+        ['go on as before', 'lose the thread, bit by bit', 'fall to pieces'],
+        {
+            onanswer: () => {
+                if (phase === 'held') step();
+                else if (phase === 'idle') start();
+            },
+        },
+    );
+    const replies = () => {
+        const all = NAMES.map((name, i) => [
+            name,
+            columns[i]
+                .curve()
+                .filter(([x]) => x > 1500)
+                .map(([, y]) => y),
+        ]);
+        const mean = (list) => Math.exp(list.reduce((a, b) => a + Math.log(b), 0) / list.length);
+        const [plain, yarn, windowed] = all.map(([, list]) => (list.length ? mean(list) : NaN));
+        const word =
+            plain < yarn / 3
+                ? 'It fell into a loop: hands at angles that no weight was trained for all point at the same few words.'
+                : plain > yarn * 1.4
+                  ? 'It lost the thread: at angles it never saw, every next word is a surprise even to itself.'
+                  : 'This time it kept some countenance. Try another seed: what breaks differs, that it breaks ' +
+                    'does not (see 7).';
+        guess.say(
+            `${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}, the ` +
+                `window's ${windowed.toFixed(1)}.`,
+        );
+    };
+
+    async function start() {
+        for (const job of jobs) job.cancel();
+        held = 0;
+        phase = 'first';
+        plot.clear(true);
+        for (const c of columns) c.reset();
+        go.textContent = 'Writing …';
+        go.disabled = true;
+        pause.disabled = false;
+        pause.textContent = 'Pause';
+        status.say('');
+        const began = performance.now(),
+            mine = [];
+        let tokens = 0;
+        jobs = NAMES.map((name, i) =>
+            engine.ask(
+                'write',
+                {
+                    model: 'model',
+                    method: name === 'yarn' ? methodFor(name) : name,
+                    prompt: state.get('open'),
+                    context: PAST,
+                    holdAt: edge,
+                    temperature: TEMPERATURE,
+                    topP: TOP_P,
+                    seed: state.get('seed'),
+                },
+                (part) => {
+                    if (jobs !== mine && jobs[i] !== mine[i]) return;
+                    if (part.held) {
+                        if (++held === NAMES.length) hold((tokens / (performance.now() - began)) * 1000);
+                        return;
+                    }
+                    columns[i].push(part.tokens);
+                    tokens += part.tokens.length;
+                    showCurves();
+                },
+            ),
+        );
+        mine.push(...jobs);
+        const ended = await Promise.allSettled(mine.map((job) => job.promise));
+        if (jobs[0] !== mine[0]) return; // another text has begun
+        const wrong = ended.find((e) => e.status === 'rejected' && e.reason.message);
+        if (wrong) status.say(wrong.reason.message, true);
+        finish(!wrong);
+    }
+
+    function hold(speed) {
+        phase = 'held';
+        go.disabled = false;
+        go.textContent = `Go on to ${count(PAST)}`;
+        pause.disabled = true;
+        status.say(`Three texts of ${edge} tokens, ${count(speed)} tokens/s. Nothing has happened yet.`);
+    }
+
+    function finish(whole) {
+        phase = 'done';
+        go.disabled = false;
+        go.textContent = 'Write again';
+        pause.disabled = true;
+        if (whole) replies();
+    }
+
+    function step() {
+        if (phase !== 'held') return void start();
+        phase = 'second';
+        go.disabled = true;
+        go.textContent = 'Writing …';
+        pause.disabled = false;
+        status.say('');
+        for (const job of jobs) job.resume();
+    }
+
+    const lines = h('div');
+    const showCommands = () =>
+        lines.replaceChildren(
+            ...NAMES.map((name) =>
+                command(
+                    `./run model.bin -n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} ` +
+                        `--ignore-eos --rope ${name === 'window' ? `none --window ${edge}` : name}` +
+                        ` -i ${quoted(state.get('open'))}`,
+                ),
+            ),
+        );
+    showCommands();
+    state.on(['open', 'seed'], () => {
+        showCommands();
+        start();
+    });
+    const opening = stateField('opening', 'open', { type: 'text', maxLength: 400, size: 38 });
+    opening.classList.add('grow');
+    const seed = stateField('seed', 'seed', { type: 'number', min: 1, max: 4294967295, step: 1, size: 8 });
+    const tints = h(
+        'span.tints',
+        h('i'),
+        [1, 2, 3, 4, 5].map((t) => {
+            const i = h('i');
+            i.style.background = `rgb(var(--heat) / ${[0, 0.1, 0.22, 0.38, 0.55, 0.75][t]})`;
+            return i;
+        }),
+    );
+    // The first screen is alive by itself, as soon as the model is there.
+    engine.open('model').then(
+        () => phase === 'idle' && start(),
+        () => {},
+    );
+    return {
+        number: 1,
+        id: 'break',
+        title: 'Watch it break',
+        body: [
+            h('p', 'One opening, one seed, three ways to read. All of them stop at 512, where training stopped.'),
+            h('div.row', opening, seed, go, pause),
+            status,
+            guess,
+            h('div.columns', columns),
+            h('p.fine', 'A token is tinted by how much it surprised its own model:', tints, 'hover for the number.'),
+            plot,
+            h('details', h('summary', 'The commands that do this'), lines),
+        ],
+    };
+}

@@ -1,0 +1,244 @@
+// 2: one dial for each pair of a head. A token is dragged, and the hands turn; two are dragged together, and their
+// difference stays.
+import { drag } from 'd3-drag';
+import { scaleLinear } from 'd3-scale';
+import { pointer, select } from 'd3-selection';
+import { chips, command, count, h, onceAFrame, short } from '../dom.js';
+import { methodChoices, methodFor, spelled } from '../methods.js';
+import { expectedScore, isSeen, TURN } from '../numbers.js';
+import { number, state } from '../state.js';
+
+const NS = 'http://www.w3.org/2000/svg';
+const R = 26;
+
+const shortTurns = (t) =>
+    t === 0 ? '0' : t < 0.01 ? '<.01' : t < 1 ? t.toFixed(2).slice(1) : t < 10 ? t.toFixed(1) : count(t);
+
+// The part of a dial between two angles, from the top, clockwise.
+function sector(from, to, radius = R) {
+    if (to - from >= TURN - 1e-9)
+        return `M0 ${-radius}A${radius} ${radius} 0 1 1 0 ${radius}A${radius} ${radius} 0 1 1 0 ${-radius}Z`;
+    const sweep = to - from,
+        end = from + sweep;
+    const at = (a) => `${(radius * Math.sin(a)).toFixed(2)} ${(-radius * Math.cos(a)).toFixed(2)}`;
+    return sweep <= 0 ? '' : `M0 0L${at(from)}A${radius} ${radius} 0 ${sweep > Math.PI ? 1 : 0} 1 ${at(end)}Z`;
+}
+
+function dial(i) {
+    const svg = document.createElementNS(NS, 'svg');
+    svg.setAttribute('viewBox', '-31 -31 62 62');
+    svg.setAttribute('aria-hidden', 'true');
+    const add = (tag, name) => {
+        const part = svg.appendChild(document.createElementNS(NS, tag));
+        part.setAttribute('class', name);
+        return part;
+    };
+    add('circle', 'back').setAttribute('r', R);
+    const parts = { seen: add('path', 'seen'), strange: add('path', 'strange'), between: add('path', 'between') };
+    add('circle', 'face').setAttribute('r', R);
+    for (const hand of ['key', 'query']) parts[hand] = add('line', hand);
+    const turns = h('span');
+    const box = h('div.dial', svg, `pair ${i}`, h('br'), turns);
+    const turn = (hand, angle) => {
+        parts[hand].setAttribute('x2', (R - 4) * Math.sin(angle));
+        parts[hand].setAttribute('y2', -(R - 4) * Math.cos(angle));
+    };
+    return { box, parts, turn, turns };
+}
+
+export function clocks({ page, shipped }) {
+    const L = shipped.trainedContext,
+        pairs = shipped.headDim / 2,
+        MOST = 4 * L;
+    state.add('at', number(0, MOST), 900);
+    state.add('key', number(0, MOST), 0);
+    const dials = Array.from({ length: pairs }, (_, i) => dial(i));
+    const method = chips('method', methodChoices(['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3']), {
+        get: () => state.get('method'),
+        set: (value) => state.set('method', value),
+    });
+    const numbers = h('div.numbers', { ariaLive: 'polite' });
+    const line = command('');
+    const put = (key, at) => state.set(key, Math.round(Math.min(MOST, Math.max(0, at))));
+
+    // The ruler with the two tokens and the band between, each to be dragged or moved with the arrow keys.
+    const svg = select(document.createElementNS(NS, 'svg')).attr('class', 'ruler');
+    const x = scaleLinear().domain([0, MOST]).clamp(true);
+    const track = svg.append('rect').attr('class', 'track'),
+        trained = svg.append('rect').attr('class', 'trained');
+    const trainedText = svg.append('text').attr('y', 70);
+    const band = svg
+        .append('rect')
+        .attr('class', 'band')
+        .attr('tabindex', 0)
+        .attr('role', 'slider')
+        .attr('aria-label', 'both tokens together');
+    const token = (key, name, colour) => {
+        const g = svg
+            .append('g')
+            .attr('class', 'token')
+            .attr('tabindex', 0)
+            .attr('role', 'slider')
+            .attr('aria-label', name)
+            .attr('aria-valuemin', 0)
+            .attr('aria-valuemax', MOST);
+        g.append('circle').attr('r', 13).attr('cy', 30).style('fill', colour);
+        g.append('text').attr('y', 8).attr('text-anchor', 'middle');
+        g.call(
+            drag()
+                .container(svg.node())
+                .on('drag', (event) => put(key, x.invert(event.x))),
+        );
+        g.on('keydown', (event) => keyed(event, (by) => put(key, state.get(key) + by)));
+        return g;
+    };
+    function keyed(event, move) {
+        const by = {
+            ArrowLeft: -1,
+            ArrowDown: -1,
+            ArrowRight: 1,
+            ArrowUp: 1,
+            PageUp: 64,
+            PageDown: -64,
+            Home: -MOST,
+            End: MOST,
+        }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        move(by * (event.shiftKey ? 16 : 1));
+    }
+    function moveBoth(by) {
+        const low = Math.min(state.get('at'), state.get('key')),
+            high = Math.max(state.get('at'), state.get('key'));
+        const step = Math.round(Math.max(-low, Math.min(MOST - high, by)));
+        put('at', state.get('at') + step);
+        put('key', state.get('key') + step);
+    }
+    let grip = null;
+    band.call(
+        drag()
+            .container(svg.node())
+            .on('start', (event) => {
+                grip = { x: x.invert(event.x), at: state.get('at') };
+            })
+            .on('drag', (event) => moveBoth(grip.at + x.invert(event.x) - grip.x - state.get('at'))),
+    );
+    band.on('keydown', (event) => keyed(event, moveBoth));
+    const key = token('key', 'a key: the token that is looked at', 'var(--orange)');
+    const query = token('at', 'the query: the token that looks', 'var(--blue)');
+    track.on('click', (event) => put('at', x.invert(pointer(event)[0])));
+
+    function draw() {
+        const width = svg.node().clientWidth || 600,
+            at = state.get('at'),
+            from = state.get('key'),
+            d = Math.abs(at - from);
+        x.range([14, width - 14]);
+        track
+            .attr('x', 14)
+            .attr('width', width - 28)
+            .attr('y', 22)
+            .attr('height', 16)
+            .attr('rx', 8);
+        trained
+            .attr('x', 14)
+            .attr('width', x(L) - 14)
+            .attr('y', 22)
+            .attr('height', 16)
+            .attr('rx', 8)
+            .attr('pointer-events', 'none');
+        trainedText.attr('x', 14).text(`trained: ${L}`);
+        band.attr('x', x(Math.min(at, from)))
+            .attr('width', Math.max(1, Math.abs(x(at) - x(from))))
+            .attr('y', 18)
+            .attr('height', 24)
+            .attr('aria-valuenow', Math.min(at, from))
+            .attr('aria-valuemin', 0)
+            .attr('aria-valuemax', MOST);
+        for (const [g, p, name] of [
+            [query, at, 'query'],
+            [key, from, 'key'],
+        ]) {
+            g.attr('transform', `translate(${x(p)},0)`).attr('aria-valuenow', p);
+            g.select('text')
+                .text(`${name} ${p}`)
+                .attr('text-anchor', x(p) < 40 ? 'start' : x(p) > width - 40 ? 'end' : 'middle')
+                .attr('dx', x(p) < 40 ? -12 : x(p) > width - 40 ? 12 : 0)
+                .style('display', name === 'key' && Math.abs(x(at) - x(from)) < 74 ? 'none' : null);
+        }
+        page.plan(methodFor(state.get('method')), MOST);
+        const { frequencies, plain, attention, scale } = page.frequencies(MOST);
+        let strange = 0;
+        dials.forEach(({ box, parts, turn, turns }, i) => {
+            const seen = Math.min(TURN, plain[i] * L),
+                angle = d * frequencies[i],
+                isNew = !isSeen(plain[i], L, angle);
+            strange += isNew;
+            turn('query', at * frequencies[i]);
+            turn('key', from * frequencies[i]);
+            parts.key.style.display = from ? '' : 'none';
+            const base = from * frequencies[i],
+                sign = at >= from ? 1 : -1; // what was seen is seen of differences
+            const begin = sign > 0 ? base : base - seen;
+            parts.seen.setAttribute('d', sector(begin, begin + seen));
+            parts.strange.setAttribute(
+                'd',
+                isNew
+                    ? sign > 0
+                        ? sector(base + seen, base + (angle % TURN))
+                        : sector(base - (angle % TURN), base - seen)
+                    : '',
+            );
+            const rest = angle % TURN;
+            parts.between.setAttribute(
+                'd',
+                from ? (sign > 0 ? sector(base, base + rest, 11) : sector(base - rest, base, 11)) : '',
+            );
+            box.classList.toggle('new', isNew);
+            turns.textContent = `${shortTurns((d * frequencies[i]) / TURN)} turns`;
+        });
+        const number = (value, name) => h('div', h('b', value), name);
+        numbers.replaceChildren(
+            number(count(d), 'positions apart'),
+            number(`${strange} of ${pairs}`, 'hands where they never stood'),
+            number(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
+        );
+        const name = state.get('method');
+        line.put(
+            `./run model.bin --explain --rope ${spelled(name)} -n ` +
+                `${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`,
+        );
+        method.draw();
+    }
+    const redraw = onceAFrame(draw);
+    state.on(['at', 'key', 'method', 'factor'], redraw);
+    const box = h('div', svg.node());
+    new ResizeObserver(redraw).observe(box);
+    return {
+        number: 2,
+        id: 'clocks',
+        title: 'Clocks',
+        body: [
+            h(
+                'p',
+                'Attention knows order only because every pair of numbers in a head is a hand that turns with the ' +
+                    'position. Drag the blue token. ',
+                'Blue arcs are angles that training showed; what glows is an angle no weight was ever trained for.',
+            ),
+            box,
+            numbers,
+            h(
+                'div.dials',
+                dials.map((d) => d.box),
+            ),
+            h(
+                'p',
+                'Now move the orange key away from 0, then drag the band between the two: all hands move, and ' +
+                    'nothing that attention sees does. ',
+                'Only the distance counts. Then slow the hands:',
+            ),
+            method,
+            line,
+        ],
+    };
+}

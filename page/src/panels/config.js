@@ -1,0 +1,330 @@
+// 13: a config.json or its rope block is pasted: what it makes of every pair, what is unseen at the length one wants,
+// and
+// the block and options to paste elsewhere.
+import { scaleBand, scaleLog } from 'd3-scale';
+import { select } from 'd3-selection';
+import { afterPause, button, chips, command, count, h, onceAFrame, short, slider, statusLine } from '../dom.js';
+import { methodChoices, titleOf } from '../methods.js';
+import { seenShare, sharpness, TURN } from '../numbers.js';
+import { number, state, text } from '../state.js';
+
+const EXAMPLES = {
+    'Llama 3.1': {
+        model_type: 'llama',
+        hidden_size: 4096,
+        num_attention_heads: 32,
+        max_position_embeddings: 131072,
+        rope_theta: 500000,
+        rope_scaling: {
+            rope_type: 'llama3',
+            factor: 8,
+            low_freq_factor: 1,
+            high_freq_factor: 4,
+            original_max_position_embeddings: 8192,
+        },
+    },
+    'Qwen2.5 + YaRN': {
+        model_type: 'qwen2',
+        hidden_size: 3584,
+        num_attention_heads: 28,
+        max_position_embeddings: 32768,
+        rope_theta: 1000000,
+        rope_scaling: { type: 'yarn', factor: 4, original_max_position_embeddings: 32768 },
+    },
+    'Llama 2, nothing said': {
+        model_type: 'llama',
+        hidden_size: 4096,
+        num_attention_heads: 32,
+        max_position_embeddings: 4096,
+    },
+    'a block alone': { rope_type: 'linear', factor: 4 },
+};
+const METHODS = ['', 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
+const MOST_CONFIG = 2000,
+    HEIGHT = 270;
+
+export function yourModel({ small }) {
+    state.add('config', text(MOST_CONFIG), '');
+    state.add('want', number(512, 1048576), 131072);
+    state.add('other', text(40), '');
+    const first = JSON.stringify(EXAMPLES['Llama 3.1'], null, 2);
+    let said = state.get('config') || first;
+    const status = statusLine(),
+        facts = h('div.numbers', { ariaLive: 'polite' }),
+        warnings = h('ul.warnings'),
+        block = h('pre.block', { tabIndex: 0 });
+    const jsonLine = command(''),
+        explainLine = command('');
+    const area = h('textarea', {
+        rows: 11,
+        value: said,
+        spellcheck: false,
+        ariaLabel: 'a config.json or its rope_scaling block',
+    });
+    const field = (label, value) => {
+        const input = h('input', { type: 'number', value, size: 9, min: 0, oninput: () => read() });
+        return [h('label.field', h('span', label), input), () => Math.max(0, +input.value || 0)];
+    };
+    const [headField, head] = field('head_dim', 128),
+        [thetaField, theta] = field('rope_theta', 10000),
+        [trainField, train] = field('trained context', 4096);
+
+    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
+        .attr('class', 'bars')
+        .attr('height', HEIGHT)
+        .attr('role', 'img');
+    const lines = svg.append('g'),
+        plainDots = svg.append('g'),
+        dots = svg.append('g'),
+        axis = svg.append('g');
+    const box = h('div', svg.node());
+    let picture = null; // { plain, frequencies, trained, want }
+
+    // The wavelength of each pair, before and after, beside the trained context and the length that is wanted.
+    function draw() {
+        const width = box.clientWidth || 600;
+        svg.attr('width', width).attr('viewBox', `0 0 ${width} ${HEIGHT}`);
+        if (!picture) return void svg.selectAll('g').selectAll('*').remove();
+        const { plain, frequencies, trained, want } = picture,
+            n = plain.length;
+        const waves = (list) => Array.from(list, (f) => TURN / f);
+        const x = scaleBand()
+            .domain(Array.from(plain, (_, i) => i))
+            .range([58, width - 8])
+            .padding(0.3);
+        const high = Math.max(want * 2, ...waves(plain), ...waves(frequencies));
+        const y = scaleLog()
+            .domain([5, high * 1.4])
+            .range([HEIGHT - 30, 10]);
+        const shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trained, want));
+        const unseen = shares.filter((s) => s < 0.98).length;
+        svg.attr('aria-label', `wavelengths of ${n} pairs; ${unseen} meet unseen angles`);
+        const at = (sel, list) =>
+            sel.attr('cx', (_, i) => x(i) + x.bandwidth() / 2).attr('cy', (_, i) => y(TURN / list[i]));
+        at(
+            plainDots
+                .selectAll('circle')
+                .data(Array.from(plain))
+                .join('circle')
+                .attr('r', 2)
+                .style('fill', 'var(--soft)')
+                .style('opacity', 0.6),
+            plain,
+        );
+        at(
+            dots
+                .selectAll('circle')
+                .data(shares)
+                .join('circle')
+                .attr('r', Math.min(5, Math.max(2.5, x.bandwidth() / 2.4)))
+                .style('fill', (s) => (s < 0.98 ? 'var(--vermillion)' : 'var(--blue)')),
+            frequencies,
+        );
+        dots.selectAll('circle')
+            .selectAll('title')
+            .data((s, i) => [
+                `pair ${i}: wavelength ${short(TURN / frequencies[i], 4)} (plain ${short(TURN / plain[i], 4)}), ` +
+                    `${short((trained * plain[i]) / TURN)} turns in training, ${Math.round(s * 100)} % of its ` +
+                    `angles seen`,
+            ])
+            .join('title')
+            .text((t) => t);
+        const rules = [
+            [trained, `trained ${count(trained)}`, 'var(--blue)'],
+            [want, `wanted ${count(want)}`, 'var(--vermillion)'],
+        ];
+        lines
+            .selectAll('line')
+            .data(rules)
+            .join('line')
+            .attr('x1', 58)
+            .attr('x2', width - 8)
+            .attr('y1', ([v]) => y(v))
+            .attr('y2', ([v]) => y(v))
+            .style('stroke', ([, , c]) => c)
+            .attr('stroke-dasharray', '5 4');
+        lines
+            .selectAll('text')
+            .data(rules)
+            .join('text')
+            .attr('x', 64)
+            .attr('y', ([v], i) => y(v) + (i || want < trained ? -5 : want > trained * 1.6 ? -5 : 14))
+            .text(([, t]) => t)
+            .style('fill', ([, , c]) => c);
+        const ticks = [10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((t) => t < high * 1.4);
+        axis.selectAll('text.y')
+            .data(ticks)
+            .join('text')
+            .attr('class', 'y')
+            .attr('x', 50)
+            .attr('text-anchor', 'end')
+            .attr('y', (t) => y(t) + 4)
+            .text((t) => (t >= 1e6 ? `${t / 1e6}M` : count(t)));
+        const every = Math.ceil(n / (width < 560 ? 8 : 16));
+        axis.selectAll('text.x')
+            .data(Array.from(plain, (_, i) => i).filter((i) => i % every === 0))
+            .join('text')
+            .attr('class', 'x')
+            .attr('text-anchor', 'middle')
+            .attr('x', (i) => x(i) + x.bandwidth() / 2)
+            .attr('y', HEIGHT - 8)
+            .text((i) => i);
+    }
+    const redraw = onceAFrame(draw);
+    new ResizeObserver(redraw).observe(box);
+
+    function refuse(reason) {
+        status.say(reason, true);
+        picture = null;
+        facts.replaceChildren();
+        warnings.replaceChildren();
+        block.textContent = '';
+        redraw();
+    }
+
+    function read() {
+        let page;
+        try {
+            page = small.configure(said, head(), theta(), train());
+            show(page);
+        } catch (error) {
+            refuse(error.message);
+        } finally {
+            page?.close();
+        }
+    }
+
+    function show(page) {
+        const want = state.get('want'),
+            other = state.get('other'),
+            { told } = page,
+            { trainedContext, theta: base } = page.facts();
+        page.plan(other, want);
+        const advice = page.advice(want),
+            { frequencies, plain, scale, attention } = page.frequencies(want);
+        const method = other || told.method,
+            shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trainedContext, want));
+        const unseen = shares.filter((s) => s < 0.98).length,
+            sharp = sharpness(plain, frequencies);
+        status.say('');
+        const fact = (value, name) => h('div', h('b', value), name);
+        facts.replaceChildren(
+            fact(
+                titleOf(method),
+                `method${scale > 1 ? `, scale ${short(scale)}` : ''}` +
+                    (attention === 1 ? '' : `, attention × ${short(attention, 4)}`),
+            ),
+            fact(count(trainedContext), 'positions trained'),
+            fact(count(base), 'theta'),
+            fact(`${unseen} of ${plain.length}`, `pairs meet unseen angles at ${count(want)}`),
+            fact(`${Math.round(sharp * 100)} %`, 'of the contrast between neighbours left'),
+        );
+        const all = [];
+        if (advice) all.push(advice);
+        if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
+        if (unseen && !advice)
+            all.push(`${unseen} pairs stand at angles that training never showed before position ${count(want)}.`);
+        if (sharp < 0.6)
+            all.push(
+                'The fastest hands are slowed: neighbours blur. Without tuning at this scale, expect nonsense at ' +
+                    'any length.',
+            );
+        if (scale > 1 && want <= trainedContext && !method.startsWith('dynamic'))
+            all.push(
+                `${count(want)} positions need no scaling; a fixed factor of ${short(scale)} costs a little on ` +
+                    `short texts.`,
+            );
+        if (told.maxPositions && want > told.maxPositions)
+            all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
+        warnings.replaceChildren(
+            ...(all.length
+                ? all.map((line) => h('li', line))
+                : [
+                      h(
+                          'li.fine',
+                          `Nothing stands out at ${count(want)} positions. Only a run shows more: --check does.`,
+                      ),
+                  ]),
+        );
+        try {
+            block.textContent = page.json().join('\n');
+        } catch (error) {
+            block.textContent = `# ${error.message}`;
+        }
+        const options = other ? `--rope ${other} ` : '';
+        jsonLine.put(`./run --rope-json --rope-config config.json ${options}-n ${want}`);
+        explainLine.put(`./run --explain --rope-config config.json ${options}-n ${want}`);
+        picture = { plain, frequencies, trained: trainedContext, want };
+        redraw();
+    }
+
+    const paste = afterPause(150, () => {
+        said = area.value;
+        state.set('config', said !== first && said.length <= MOST_CONFIG ? said : '');
+        read();
+    });
+    area.oninput = paste;
+    const take = (words) => {
+        area.value = words;
+        paste();
+    };
+    const examples = h(
+        'div.chips',
+        Object.entries(EXAMPLES).map(([name, config]) => button(name, () => take(JSON.stringify(config, null, 2)))),
+    );
+    const want = slider('the length you want', {
+        min: 512,
+        max: 1048576,
+        log: true,
+        step: 512,
+        value: state.get('want'),
+        show: count,
+        oninput: (v) => state.set('want', v),
+    });
+    const other = chips('method', [['', 'as it says'], ...methodChoices(METHODS.slice(1))], {
+        get: () => state.get('other'),
+        set: (v) => state.set('other', v),
+    });
+    state.on(['want', 'other'], () => {
+        want.put(state.get('want'));
+        other.draw();
+        read();
+    });
+    state.on('config', (value) => {
+        if (value && value !== area.value) {
+            area.value = said = value;
+            read();
+        }
+    });
+    read();
+    return {
+        number: 13,
+        id: 'model',
+        title: 'Your model',
+        body: [
+            h('p', 'Paste the config.json of a checkpoint, or only its rope_scaling. How far will it go?'),
+            examples,
+            area,
+            h(
+                'details',
+                h('summary', 'what a block alone does not say'),
+                h('div.row', headField, thetaField, trainField),
+            ),
+            status,
+            h('div.row', want),
+            other,
+            facts,
+            warnings,
+            h(
+                'p.hint',
+                'The wavelength of every pair, small dots plain, large ones as scaled; red: unseen angles before ' +
+                    'the length you want.',
+            ),
+            box,
+            h('h3', 'To paste elsewhere'),
+            block,
+            jsonLine,
+            explainLine,
+        ],
+    };
+}

@@ -1,0 +1,118 @@
+// 11: distance maps. Not the speed of the hands is changed, but the distance that they turn by.
+import { chips, command, count, h, onceAFrame, short } from '../dom.js';
+import { number, state, text } from '../state.js';
+
+const CELLS = 96;
+
+export function distances({ page, shipped }) {
+    const L = shipped.trainedContext,
+        maps = page.maps();
+    state.add('map', text(60), maps[0]?.name ?? 'none');
+    state.add('length-of-map', number(1024, 8192), 2048);
+    const line = command(''),
+        says = h('p.readout', { ariaLive: 'polite' }),
+        about = h('p.fine');
+    const canvas = h('canvas.map', {
+        tabIndex: 0,
+        role: 'img',
+        ariaLabel: 'the distance that every query and key turn by',
+    });
+    let at = [CELLS - 1, 0];
+    const place = (k) => Math.round(((k + 0.5) * state.get('length-of-map')) / CELLS);
+
+    function draw() {
+        const n = state.get('length-of-map'),
+            name = maps.some((m) => m.name === state.get('map')) ? state.get('map') : 'none';
+        page.plan(name, n);
+        canvas.width = canvas.height = CELLS;
+        const paint = canvas.getContext('2d'),
+            image = paint.createImageData(CELLS, CELLS);
+        const hex = (v) =>
+            getComputedStyle(document.documentElement)
+                .getPropertyValue(v)
+                .trim()
+                .match(/[0-9a-f]{2}/gi)
+                .map((x) => parseInt(x, 16));
+        const near = hex('--blue'),
+            far = hex('--vermillion');
+        let unseen = 0,
+            pairs = 0;
+        for (let r = 0; r < CELLS; r++)
+            for (let c = 0; c <= r; c++) {
+                const d = page.distance(place(r), place(c));
+                if (d < 0) continue;
+                pairs++;
+                unseen += d >= L;
+                const colour = d < L ? near : far,
+                    alpha = d < L ? 40 + (215 * d) / L : 120 + 135 * Math.min(1, d / n);
+                image.data.set([...colour, alpha], 4 * (r * CELLS + c));
+            }
+        paint.putImageData(image, 0, 0);
+        paint.strokeStyle = getComputedStyle(canvas).color;
+        paint.strokeRect(at[1] + 0.5, at[0] + 0.5, 1, 1);
+        const [i, j] = [place(at[0]), place(at[1])],
+            d = j > i ? null : page.distance(i, j);
+        says.textContent =
+            d === null
+                ? 'A query sees no later key.'
+                : `Query ${count(i)}, key ${count(j)}: ${count(i - j)} apart, ` +
+                  `${d < 0 ? 'not seen' : `turned by ${short(d, 5)}${d >= L ? ', which was never seen' : ''}`}.`;
+        const map = maps.find((m) => m.name === name);
+        about.textContent = map
+            ? `${map.name}: ${map.summary} (${map.source}). ` +
+              (unseen
+                  ? `${Math.round((100 * unseen) / pairs)} % of what is seen is at unseen distances.`
+                  : 'No distance is new.')
+            : `Plain: ${Math.round((100 * unseen) / pairs)} % of all pairs are at distances that training never ` +
+              `showed.`;
+        line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope none,window${map ? `,${map.name}` : ''}`);
+        chosen.draw();
+        lengths.draw();
+    }
+    const redraw = onceAFrame(draw);
+    canvas.onpointermove = (event) => {
+        const box = canvas.getBoundingClientRect();
+        at = [
+            Math.min(CELLS - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * CELLS))),
+            Math.min(CELLS - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * CELLS))),
+        ];
+        redraw();
+    };
+    canvas.onkeydown = (event) => {
+        const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        at = at.map((v, k) => Math.min(CELLS - 1, Math.max(0, v + by[k] * (event.shiftKey ? 8 : 1))));
+        redraw();
+    };
+    const chosen = chips('distance map', [['none', 'plain'], ...maps.map((m) => [m.name, m.name, m.summary])], {
+        get: () => state.get('map'),
+        set: (v) => state.set('map', v),
+    });
+    const lengths = chips(
+        'length',
+        [1024, 2048, 4096, 8192].map((v) => [String(v), count(v)]),
+        { get: () => state.get('length-of-map'), set: (v) => state.set('length-of-map', v) },
+    );
+    state.on(['map', 'length-of-map'], redraw);
+    redraw();
+    return {
+        number: 11,
+        id: 'maps',
+        title: 'Distances',
+        body: [
+            h(
+                'p',
+                'Leave the hands alone and lie about the distance instead. A row is a query, a column a key: blue ' +
+                    'distances were seen in training, red ones never. Hover, or use the arrow keys.',
+            ),
+            chosen,
+            lengths,
+            canvas,
+            says,
+            about,
+            line,
+            h('p', 'All of them race in 7 and look for keys in 8.'),
+        ],
+    };
+}

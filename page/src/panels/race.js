@@ -1,0 +1,252 @@
+// 7: perplexity by position on a chapter or on pasted text, curves growing chunk by chunk, all against the window.
+import { chart, legend } from '../chart.js';
+import { button, chips, command, count, h, onceAFrame, orSay, short, statusLine } from '../dom.js';
+import { colourOf, dashOf, methodChoices, spelled, titleOf } from '../methods.js';
+import { movingPerplexity, perplexity } from '../numbers.js';
+import { readText, SPAN } from '../reading.js';
+import { list, state, text } from '../state.js';
+
+const NAMES = [
+    'none',
+    'linear',
+    'ntk',
+    'ntk-by-parts',
+    'yarn',
+    'llama3',
+    'dynamic-ntk',
+    'dynamic-yarn',
+    'window',
+    'yours',
+    'mine',
+];
+const MOST_TEXT = 2000; // characters that an address carries
+
+export function race({ engine, page, shipped, recorded, book }) {
+    const L = shipped.trainedContext;
+    state.add('race', list(400), ['none', 'yarn', 'window']);
+    state.add('view', text(12), 'ratio');
+    let words = state.get('text') || book,
+        jobs = [];
+    const status = statusLine();
+    const plot = chart({
+        label: 'Perplexity by position',
+        height: 330,
+        x: { domain: [0, state.get('n')], label: 'position', name: 'position' },
+        y: { log: true, label: '' },
+        rule: { at: L, text: 'training ended' },
+        show: (v) => v.toFixed(2),
+    });
+    const table = h('div.overflow');
+    const look = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
+    const line = command('');
+    const keys = h('div');
+    const names = () => state.get('race').filter((name) => choices.some(([known]) => known === name));
+    const choices = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
+    const results = {};
+
+    const isRatio = () => state.get('view') === 'ratio';
+    // What runs: those that are chosen, and the window, where all are held against it.
+    const runners = () => [...new Set([...names(), ...(isRatio() ? ['window'] : [])])];
+
+    function ghosts() {
+        plot.clear(false);
+        const all = recorded.race[state.get('n')],
+            window = all && new Map(all.window);
+        if (words === book && all && !(state.get('factor') > 0))
+            for (const name of runners())
+                if (all[name])
+                    plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
+                        ...look(name),
+                        ghost: true,
+                    });
+        plot.change({
+            x: { domain: [0, state.get('n')] },
+            y: {
+                label: isRatio()
+                    ? `times as perplexed as the window, over the last ${SPAN} tokens`
+                    : `perplexity of the last ${SPAN} tokens`,
+                least: isRatio() ? 0.8 : undefined,
+                most: isRatio() ? 12 : 600,
+            },
+        });
+        line.put(
+            `./run model.bin --ppl ${words === book ? 'page/book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ` +
+                `${runners().map(spelled).join(',')}`,
+        );
+        keys.replaceChildren(legend(runners().map(look)));
+        for (const key of Object.keys(results)) delete results[key];
+        showTable();
+    }
+
+    function showTable() {
+        const edges = [64, L / 2, L, 2 * L, 4 * L, 8 * L, 16 * L].filter((e) => e <= state.get('n'));
+        const done = runners().filter((name) => results[name]);
+        if (!done.length) return void table.replaceChildren();
+        const cells = (name) =>
+            edges.slice(1).map((to, i) => {
+                const nlls = results[name];
+                return h(
+                    'td',
+                    nlls.length >= edges[i]
+                        ? perplexity(nlls, edges[i] - 1, Math.min(to, nlls.length + 1) - 1).toFixed(1)
+                        : '',
+                );
+            });
+        table.replaceChildren(
+            h(
+                'table.list',
+                h(
+                    'thead',
+                    h(
+                        'tr',
+                        h('th', 'perplexity at'),
+                        edges.slice(1).map((to, i) => h('th', `${count(edges[i])} to ${count(to)}`)),
+                    ),
+                ),
+                h(
+                    'tbody',
+                    done.map((name) => h('tr', h('td', titleOf(name)), cells(name))),
+                ),
+            ),
+        );
+    }
+
+    const redraw = onceAFrame(() => {
+        for (const name of Object.keys(results)) {
+            const nlls = isRatio()
+                ? results[name].slice(0, results.window?.length ?? 0).map((x, i) => x - results.window[i])
+                : results[name];
+            plot.set(name, movingPerplexity(nlls, SPAN, 16), look(name));
+        }
+        showTable();
+    });
+
+    function stop() {
+        for (const job of jobs) job.cancel();
+        jobs = [];
+        go.textContent = 'Race';
+    }
+
+    async function start() {
+        stop();
+        ghosts();
+        const all = runners(),
+            n = state.get('n'),
+            began = performance.now();
+        if (!names().length) return void status.say('Choose a method or two.', true);
+        go.textContent = 'Stop';
+        status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
+        const mine = all.map((name) =>
+            readText(engine, { name, text: words, n }, (nlls) => {
+                if (jobs !== mine) return;
+                results[name] = nlls;
+                redraw();
+            }),
+        );
+        jobs = mine;
+        await orSay(status, async () => {
+            const nlls = await Promise.all(mine.map((job) => job.promise));
+            if (jobs !== mine) return;
+            const read = nlls[0].length + 1,
+                seconds = (performance.now() - began) / 1000;
+            status.say(
+                `${read < n ? `The text ends after ${count(read)} tokens. ` : ''}` +
+                    `${count((read * all.length) / seconds)} tokens/s. ${verdict()}`,
+            );
+        });
+        if (jobs === mine) stop();
+    }
+
+    function verdict() {
+        const last = Object.keys(results).map((name) => [
+            name,
+            perplexity(results[name], Math.floor(results[name].length / 2)),
+        ]);
+        const best = last.filter(([name]) => name !== 'window').sort((a, b) => a[1] - b[1])[0];
+        return best
+            ? `Over the second half ${titleOf(best[0])} is best of those that see everything: ${short(best[1])}.`
+            : '';
+    }
+
+    const go = button('Race', () => (jobs.length ? (stop(), status.say('')) : start()), { primary: true });
+    const length = chips(
+        'length',
+        [1024, 2048, 4096].map((n) => [String(n), count(n)]),
+        { get: () => state.get('n'), set: (v) => state.set('n', +v) },
+    );
+    const methods = chips('methods', choices, {
+        get: () => state.get('race'),
+        set: (v) => state.set('race', v),
+        many: true,
+        colour: colourOf,
+    });
+    const paste = h('textarea', {
+        rows: 4,
+        placeholder: 'Paste a text of yours: 2,000 words or more show something.',
+        ariaLabel: 'a text of yours',
+        value: state.get('text'),
+    });
+    paste.oninput = () => {
+        const said = paste.value.trim();
+        words = said || book;
+        state.set('text', said.length <= MOST_TEXT ? said : '');
+        stop();
+        ghosts();
+        status.say(
+            said.length > MOST_TEXT
+                ? `${count(said.length)} characters; too many for the address of this page, which does without them. ` +
+                      `The first ${count(state.get('n'))} tokens are read.`
+                : '',
+        );
+    };
+    const view = chips(
+        'what is drawn',
+        [
+            ['ratio', 'against the window'],
+            ['perplexity', 'perplexity'],
+        ],
+        { get: () => state.get('view'), set: (v) => state.set('view', v) },
+    );
+    state.on('view', () => {
+        const kept = { ...results };
+        ghosts();
+        if (!isRatio() || kept.window) Object.assign(results, kept);
+        view.draw();
+        redraw();
+    });
+    state.on(['race', 'n', 'factor'], () => {
+        stop();
+        ghosts();
+        length.draw();
+    });
+    state.on('text', (value) => {
+        if (value === paste.value.trim() || (value === '' && paste.value.trim().length > MOST_TEXT)) return;
+        paste.value = value;
+        words = value || book;
+        stop();
+        ghosts();
+    });
+    ghosts();
+    return {
+        number: 7,
+        id: 'race',
+        title: 'The race',
+        body: [
+            h(
+                'p',
+                'A chapter of a novel that the model never read, and the perplexity at every position: how many ' +
+                    'words it hesitates between. ',
+                h('b', 'window'),
+                ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',
+            ),
+            h('div.row.middle', length, view, go),
+            methods,
+            keys,
+            plot,
+            status,
+            table,
+            h('details', { open: !!state.get('text') }, h('summary', 'Your own text'), paste),
+            line,
+        ],
+    };
+}

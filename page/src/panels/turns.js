@@ -1,0 +1,201 @@
+// 3: how often each pair went round within the trained context. Those that never did are what breaks.
+import { scaleBand, scaleLog } from 'd3-scale';
+import { select } from 'd3-selection';
+import { button, command, count, h, onceAFrame, predict, short, slider } from '../dom.js';
+import { TURN } from '../numbers.js';
+import { number, state } from '../state.js';
+
+const KNOWN = [
+    ['this page’s model', 10000, 512, 64],
+    ['Llama 2', 10000, 4096, 128],
+    ['Llama 3', 500000, 8192, 128],
+    ['Qwen2.5', 1000000, 32768, 128],
+];
+
+export function countTheTurns({ small, shipped }) {
+    state.add('theta', number(100, 100000000, false), shipped.theta);
+    state.add('trained', number(16, 1048576), shipped.trainedContext);
+    state.add('head', number(8, 256), shipped.headDim);
+    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
+        .attr('class', 'bars')
+        .attr('height', 260)
+        .attr('role', 'img');
+    svg.html(
+        '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">' +
+            '<rect width="6" height="6" fill="none"/><line x1="0" x2="0" y1="0" y2="6" stroke="var(--paper)" ' +
+            'stroke-width="2.4"/></pattern></defs>',
+    );
+    const bars = svg.append('g'),
+        hatches = svg.append('g'),
+        axis = svg.append('g'),
+        one = svg.append('line').attr('class', 'one');
+    const oneText = svg.append('text').style('fill', 'var(--ink)');
+    const box = h('div.hidden-answer', svg.node());
+    const result = h('p', { ariaLive: 'polite' });
+    const line = command('');
+
+    function turns() {
+        const page = small.describe(state.get('head'), state.get('theta'), state.get('trained'));
+        page.plan('none', state.get('trained'));
+        const { plain } = page.frequencies(state.get('trained'));
+        page.close();
+        return Array.from(plain, (f) => (f * state.get('trained')) / TURN);
+    }
+    const never = () => turns().filter((t) => t < 1).length;
+
+    function draw() {
+        const width = box.clientWidth || 600,
+            height = 260,
+            all = turns(),
+            narrow = width < 560;
+        const few = all.filter((t) => t < 1).length;
+        const hides = box.classList.contains('hidden-answer');
+        svg.attr('viewBox', `0 0 ${width} ${height}`)
+            .attr('width', width)
+            .attr(
+                'aria-label',
+                hides ? 'bars, hidden until you have guessed' : `${few} of ${all.length} pairs make less than one turn`,
+            );
+        const x = scaleBand()
+            .domain(all.map((_, i) => i))
+            .range([40, width - 8])
+            .padding(all.length > 60 ? 0.15 : 0.3);
+        const low = Math.min(0.05, ...all),
+            high = Math.max(20, ...all);
+        const y = scaleLog()
+            .domain([low / 1.5, high * 1.3])
+            .range([height - 26, 8]);
+        const place = (sel) =>
+            sel
+                .attr('x', (_, i) => x(i))
+                .attr('width', x.bandwidth())
+                .attr('y', (t) => Math.min(y(t), y(1)))
+                .attr('height', (t) => Math.max(1.5, Math.abs(y(t) - y(1))));
+        place(
+            bars
+                .selectAll('rect')
+                .data(all)
+                .join('rect')
+                .attr('class', (t) => (t < 1 ? 'part' : 'whole'))
+                .attr('rx', 2),
+        );
+        place(
+            hatches
+                .selectAll('rect')
+                .data(hides ? [] : all)
+                .join('rect')
+                .attr('class', 'hatch')
+                .style('display', (t) => (t < 1 ? null : 'none')),
+        );
+        bars.selectAll('rect')
+            .selectAll('title')
+            .data((t, i) => [`pair ${i}: ${short(t)} turns`])
+            .join('title')
+            .text((t) => t);
+        axis.selectAll('text.y')
+            .data(y.ticks(5).filter((t) => String(t).match(/^0?\.?0*1/)))
+            .join('text')
+            .attr('class', 'y')
+            .attr('x', 34)
+            .attr('text-anchor', 'end')
+            .attr('y', (t) => y(t) + 4)
+            .text((t) => short(t));
+        const every = Math.ceil(all.length / (narrow ? 8 : 16));
+        axis.selectAll('text.x')
+            .data(all.map((_, i) => i).filter((i) => i % every === 0))
+            .join('text')
+            .attr('class', 'x')
+            .attr('text-anchor', 'middle')
+            .attr('x', (i) => x(i) + x.bandwidth() / 2)
+            .attr('y', height - 6)
+            .text((i) => i);
+        one.attr('x1', 40)
+            .attr('x2', width - 8)
+            .attr('y1', y(1))
+            .attr('y2', y(1));
+        oneText
+            .attr('x', width - 10)
+            .attr('text-anchor', 'end')
+            .attr('y', y(1) - 6)
+            .text('one turn');
+        result.replaceChildren(
+            ...(hides
+                ? ['How many of the bars hang below the line?']
+                : [
+                      h('b', `${few} of ${all.length}`),
+                      ` pairs never went round within ${count(state.get('trained'))} positions: past them, they ` +
+                          `go where nobody has been.`,
+                  ]),
+        );
+        line.put(
+            `./run --explain --rope none --head-dim ${state.get('head')} --theta ${state.get('theta')} ` +
+                `--train-ctx ${state.get('trained')}`,
+        );
+        thetaSlider.put(state.get('theta'));
+        trainedSlider.put(state.get('trained'));
+    }
+    const redraw = onceAFrame(draw);
+    const thetaSlider = slider('theta, the base', {
+        min: 100,
+        max: 1e8,
+        log: true,
+        step: 100,
+        value: state.get('theta'),
+        show: count,
+        oninput: (v) => state.set('theta', v),
+    });
+    const trainedSlider = slider('L, the trained context', {
+        min: 16,
+        max: 1048576,
+        log: true,
+        step: 16,
+        value: state.get('trained'),
+        show: count,
+        oninput: (v) => state.set('trained', v),
+    });
+    const guess = predict(
+        `This model: theta ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
+            `${shipped.trainedContext} positions. ` +
+            'How many of the pairs never made one whole turn?',
+        ['none', '4', '16', '28'],
+        {
+            onanswer: (i) => {
+                box.classList.remove('hidden-answer');
+                const right = never();
+                guess.say(
+                    [0, 4, 16, 28][i] === right ? `Yes: ${right}.` : `It is ${right}.`,
+                    ' The hands slow down by a constant ratio, so their turns fall on a straight line here.',
+                );
+                redraw();
+            },
+        },
+    );
+    state.on(['theta', 'trained', 'head'], redraw);
+    new ResizeObserver(redraw).observe(box);
+    const known = h(
+        'div.chips',
+        KNOWN.map(([name, theta, trained, head]) =>
+            button(name, () => {
+                box.classList.remove('hidden-answer');
+                state.set('theta', theta);
+                state.set('trained', trained);
+                state.set('head', head);
+                redraw();
+            }),
+        ),
+    );
+    return {
+        number: 3,
+        id: 'turns',
+        title: 'Count the turns',
+        body: [
+            h('p', 'A hand that went round many times has shown the model every angle. Which ones did not?'),
+            guess,
+            box,
+            result,
+            h('div.row', thetaSlider, trainedSlider),
+            known,
+            line,
+        ],
+    };
+}

@@ -1,0 +1,268 @@
+// The compiled program, with JavaScript's types: page.c's functions, called with strings and arrays.
+import createRope from 'rope-glue';
+
+const POINTER = 4;
+
+// What the program says when it cannot do something: a line for people, not a fault of the page.
+export class Refusal extends Error {}
+
+// `wasmBinary` is the module; what the C prints goes to lines that `printed` collects.
+export async function loadRope(wasmBinary) {
+    const lines = [];
+    const wasm = await createRope({ wasmBinary, print: (line) => lines.push(line), printErr: () => {} });
+    return new Rope(wasm, lines);
+}
+
+export class Rope {
+    constructor(wasm, lines) {
+        this.wasm = wasm;
+        this.lines = lines;
+    }
+
+    // Calls `use` with the address of a copy of the bytes, which then is gone.
+    with(bytes, use) {
+        const at = this.wasm._malloc(bytes.length + 1);
+        if (!at) throw new Refusal(`the page cannot get ${(bytes.length / 1e6).toFixed(1)} MB of memory for this text`);
+        this.wasm.HEAPU8.set(bytes, at);
+        this.wasm.HEAPU8[at + bytes.length] = 0;
+        try {
+            return use(at);
+        } finally {
+            this.wasm._free(at);
+        }
+    }
+
+    withText(text, use) {
+        const bytes = new TextEncoder().encode(text);
+        return this.with(bytes, (at) => use(at, bytes.length));
+    }
+
+    bytes(at, n) {
+        return this.wasm.HEAPU8.slice(at, at + n);
+    }
+    doubles(at, n) {
+        return Float64Array.from(this.wasm.HEAPF64.subarray(at / 8, at / 8 + n));
+    }
+    string(at) {
+        const end = this.wasm.HEAPU8.indexOf(0, at);
+        return new TextDecoder().decode(this.wasm.HEAPU8.subarray(at, end));
+    }
+
+    // A page: a model, from the bytes of its file and its tokenizer's.
+    openModel(model, tokenizer) {
+        const page = new Page(this);
+        const { FS } = this.wasm;
+        FS.writeFile('/model.bin', new Uint8Array(model));
+        FS.writeFile('/tokenizer.bin', new Uint8Array(tokenizer));
+        const opened = this.withText('/model.bin', (m) =>
+            this.withText('/tokenizer.bin', (t) => this.wasm._page_open(page.at, m, t)),
+        );
+        FS.unlink('/model.bin'); // what is mapped is a copy
+        FS.unlink('/tokenizer.bin');
+        page.check(opened);
+        return page;
+    }
+
+    // A page that stands for a model of which only these numbers are known.
+    describe(headDim, theta, trainedContext) {
+        const page = new Page(this);
+        try {
+            page.check(this.wasm._page_describe(page.at, headDim, theta, trainedContext));
+        } catch (error) {
+            page.close();
+            throw error;
+        }
+        return page;
+    }
+
+    // A page that stands for the model of a config.json, or of its rope block and these numbers (0: not known).
+    configure(text, headDim, theta, trainedContext) {
+        const page = new Page(this);
+        try {
+            page.check(
+                this.withText(text, (at, length) =>
+                    this.wasm._page_config(page.at, at, length, headDim, theta, trainedContext),
+                ),
+            );
+        } catch (error) {
+            page.close();
+            throw error;
+        }
+        const [method, head, positions, factor, unused] = this.string(this.wasm._page_told(page.at)).split('\t');
+        page.told = { method, headDim: +head, maxPositions: +positions, factor: +factor, unused };
+        return page;
+    }
+}
+
+class Page {
+    constructor(rope) {
+        this.rope = rope;
+        this.wasm = rope.wasm;
+        this.at = this.wasm._page_new();
+        if (!this.at) throw new Refusal('the page cannot get memory for a model');
+    }
+
+    // Throws the program's reason when `good` is not.
+    check(good) {
+        if (!good) throw new Refusal(this.rope.string(this.wasm._page_error(this.at)));
+        return good;
+    }
+
+    close() {
+        this.wasm._page_free(this.at);
+        this.at = 0;
+    }
+
+    facts() {
+        const [layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes] = this.rope.doubles(
+            this.wasm._page_facts(this.at),
+            8,
+        );
+        return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes };
+    }
+
+    // All methods: { name, takesFactor, canBeDynamic, usesLists, summary, source }.
+    methods() {
+        return this.rope
+            .string(this.wasm._page_methods(this.at))
+            .trim()
+            .split('\n')
+            .map((line) => {
+                const [name, flags, summary, source] = line.split('\t');
+                return {
+                    name,
+                    takesFactor: !!(flags & 1),
+                    usesLists: !!(flags & 16),
+                    canBeDynamic: !!(flags & 32),
+                    summary,
+                    source,
+                };
+            });
+    }
+
+    // All distance maps: { name, summary, source }.
+    maps() {
+        return this.rope
+            .string(this.wasm._page_maps(this.at))
+            .trim()
+            .split('\n')
+            .map((line) => {
+                const [name, summary, source] = line.split('\t');
+                return { name, summary, source };
+            });
+    }
+
+    // D(i, j) of the plan; -1 where a query at i does not see a key at j.
+    distance(i, j) {
+        return this.wasm._page_distance(this.at, i, j);
+    }
+
+    // Plans a method: as --rope spells it, or { divisors, attention } of one that is nobody's.
+    plan(method, context) {
+        if (typeof method === 'string')
+            return this.check(this.rope.withText(method, (at) => this.wasm._page_plan(this.at, at, context)));
+        const bytes = new Uint8Array(Float64Array.from(method.divisors).buffer);
+        return this.check(
+            this.rope.with(bytes, (at) => this.wasm._page_plan_divisors(this.at, at, method.attention || 1, context)),
+        );
+    }
+
+    advice(context) {
+        return this.rope.string(this.wasm._page_advice(this.at, context));
+    }
+
+    // What the plan makes of `length` positions: { scale, attention, frequencies, plain } in radians per position.
+    frequencies(length) {
+        const at = this.wasm._page_frequencies(this.at, length);
+        const [pairs, scale, attention] = this.rope.doubles(at, 3);
+        const all = this.rope.doubles(at + 24, 2 * pairs);
+        return { scale, attention, frequencies: all.slice(0, pairs), plain: all.slice(pairs) };
+    }
+
+    // The lines of --rope-json.
+    json() {
+        this.rope.lines.length = 0;
+        this.check(this.wasm._page_json(this.at));
+        return this.rope.lines.splice(0);
+    }
+
+    encode(text, withBos) {
+        const n = this.rope.withText(text, (at, length) => this.wasm._page_encode(this.at, at, length, withBos));
+        this.check(n >= 0);
+        const at = this.wasm._page_ids(this.at) / POINTER;
+        return this.wasm.HEAP32.slice(at, at + n);
+    }
+
+    piece(previous, id) {
+        const length = this.wasm._page_piece(this.at, previous, id);
+        return this.rope.bytes(this.wasm._page_text(this.at), length);
+    }
+
+    isEnd(id) {
+        return !!this.wasm._page_is_end(this.at, id);
+    }
+
+    // A text of at most `context` positions, read by `method`. Must be closed.
+    open(method, context, staleKeys = false) {
+        this.plan(method, context);
+        return new Reader(this, this.check(this.wasm._reader_new(this.at, context, staleKeys)));
+    }
+}
+
+class Reader {
+    constructor(page, at) {
+        this.page = page;
+        this.wasm = page.wasm;
+        this.at = at;
+    }
+
+    close() {
+        this.wasm._reader_free(this.at);
+        this.at = 0;
+    }
+
+    get position() {
+        return this.wasm._reader_position(this.at);
+    }
+    rewind(position) {
+        this.wasm._reader_rewind(this.at, position);
+    }
+
+    // Reads ids at a current length; the last `kept` keep their logits.
+    read(ids, length, kept) {
+        const bytes = new Uint8Array(Int32Array.from(ids).buffer);
+        this.page.check(
+            this.page.rope.with(bytes, (at) => this.wasm._reader_read(this.at, at, ids.length, length, kept)),
+        );
+    }
+
+    // -ln p of ids[1], ids[2], ...: reads them, all but the last, behind what was read, at a current length.
+    score(ids, length) {
+        const n = ids.length;
+        return this.page.rope.with(new Uint8Array(12 * n), (at) => {
+            // malloc's addresses suit doubles: they come first
+            this.wasm.HEAP32.set(ids, (at + 8 * n) / POINTER);
+            this.page.check(this.wasm._reader_score(this.at, at + 8 * n, n, length, at));
+            return this.page.rope.doubles(at, n - 1);
+        });
+    }
+
+    // Reads an id (again, if need be), and what one head thinks of each position then, for the softmax.
+    scores(layer, head, id, length) {
+        this.page.check(this.wasm._reader_watch(this.at, layer, head));
+        this.read([id], length, 1);
+        const at = this.wasm._reader_scores(this.at) / POINTER;
+        return this.wasm.HEAPF32.slice(at, at + this.position);
+    }
+
+    sampler(temperature, topP, seed) {
+        this.page.check(this.wasm._reader_sampler(this.at, temperature, topP, seed));
+    }
+
+    // The next token and how surprising it was, -ln p.
+    next() {
+        const id = this.wasm._reader_next(this.at);
+        this.page.check(id >= 0);
+        return { id, nll: this.wasm._reader_surprise(this.at) };
+    }
+}

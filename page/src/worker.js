@@ -1,0 +1,276 @@
+// The worker: everything that needs a model runs here, in steps of some milliseconds, so that several texts grow side
+// by
+// side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
+// { job, error }.
+import { build, fit, MAX_ANSWER } from './haystack.js';
+import { loadRope, Refusal } from './rope.js';
+
+const STEP_MS = 12; // work between two looks at the messages
+const CHUNK = 64; // positions that are read at a time
+const STEPS = 8; // tokens, where each is a step
+
+const pages = {}; // by name: 'model', 'model-8k', or a file's
+const jobs = new Map(); // running, by number: { cancelled, paused }
+let rope;
+
+// Lets messages in when the last time is some milliseconds ago.
+const channel = new MessageChannel();
+let waiting = [],
+    last = 0;
+channel.port1.onmessage = () => {
+    const all = waiting;
+    waiting = [];
+    last = performance.now();
+    for (const resume of all) resume();
+};
+function breathe() {
+    return new Promise((resume) => {
+        waiting.push(resume);
+        if (waiting.length === 1) channel.port2.postMessage(0);
+    });
+}
+class Cancelled extends Error {}
+// Between two steps of a job.
+async function rest(job, force) {
+    if (force || performance.now() - last > STEP_MS) await breathe();
+    while (job.paused && !job.cancelled)
+        await new Promise((resume) => {
+            job.resume = resume;
+        });
+    if (job.cancelled) throw new Cancelled();
+}
+
+function page(name) {
+    if (!pages[name]) throw new Refusal(`${name} has not been opened`);
+    return pages[name];
+}
+
+// Tokens as the text they stand for: the pieces of a stream, whole characters at a time.
+function speller(page) {
+    const decoder = new TextDecoder();
+    let previous = -1;
+    return (id) => {
+        const text = decoder.decode(page.piece(previous, id), { stream: true });
+        previous = id;
+        return text;
+    };
+}
+
+// Reads ids behind what was read, the last of them with its logits, a chunk at a time.
+async function readPrompt(job, reader, ids, length, report) {
+    for (let at = 0; at < ids.length; at += CHUNK) {
+        const chunk = ids.subarray(at, at + CHUNK);
+        reader.read(chunk, length, at + CHUNK >= ids.length ? 1 : 0);
+        report?.(Math.min(ids.length, at + CHUNK));
+        await rest(job);
+    }
+}
+
+// The head whose last query gives most weight to the positions [from, to), and where else it looks.
+function lookBack(m, reader, ids, from, to) {
+    const n = ids.length,
+        { layers, heads } = m.facts();
+    let best = null;
+    for (let layer = 0; layer < layers; layer++)
+        for (let head = 0; head < heads; head++) {
+            reader.rewind(n - 1);
+            const scores = reader.scores(layer, head, ids[n - 1], n),
+                max = scores.reduce((a, b) => Math.max(a, b));
+            const weights = scores.map((s) => Math.exp(s - max)),
+                sum = weights.reduce((a, b) => a + b);
+            const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
+            if (best && share <= best.share) continue;
+            const keys = Array.from(weights, (w, i) => [i, w / sum])
+                .sort((a, b) => b[1] - a[1])
+                .slice(0, 12);
+            best = { layer, head, share, keys };
+        }
+    return best;
+}
+
+const wishes = {
+    // { wasm }: compiles the program.
+    async start(job, { wasm }) {
+        rope = await loadRope(wasm);
+    },
+
+    // { model, bytes, tokenizer } -> facts
+    async open(job, { model, bytes, tokenizer }) {
+        pages[model] = rope.openModel(bytes, tokenizer);
+        return pages[model].facts();
+    },
+
+    // { model, text, bos } -> { ids, pieces }
+    async encode(job, { model, text, bos }) {
+        const ids = page(model).encode(text, bos);
+        const spell = speller(page(model));
+        return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
+    },
+
+    // { model, method, prompt, context, temperature, topP, seed, holdAt } -> parts of { tokens: [{ id, text, nll }]
+    // }: a prompt,
+    // and what the model goes on with, until the context is full. A prompt's tokens have no surprise. At position
+    // holdAt
+    // it says { held } and waits for a resume.
+    async write(job, { model, method, prompt, context, temperature, topP, seed, holdAt }, part) {
+        const m = page(model),
+            ids = m.encode(prompt, true),
+            spell = speller(m);
+        if (ids.length > context)
+            throw new Refusal(`the text has ${ids.length} tokens, and ${context} positions are all there are`);
+        const reader = m.open(method, context);
+        try {
+            reader.sampler(temperature, topP, seed);
+            await readPrompt(job, reader, ids, ids.length);
+            let tokens = Array.from(ids, (id) => ({ id, text: spell(id), nll: 0, given: true }));
+            let sent = 0;
+            for (;;) {
+                const { id, nll } = reader.next(),
+                    full = reader.position >= context,
+                    holds = reader.position === holdAt;
+                if (holds) {
+                    part({ tokens });
+                    tokens = [];
+                    part({ held: true });
+                    job.paused = true;
+                    await rest(job);
+                }
+                tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), nll });
+                if (full || performance.now() - sent > 40) {
+                    part({ tokens });
+                    tokens = [];
+                    sent = performance.now();
+                }
+                if (full) return {};
+                reader.read([id], reader.position + 1, 1);
+                await rest(job);
+            }
+        } finally {
+            reader.close();
+        }
+    },
+
+    // { model, method, ids or text, context } -> parts of { from, nll }: of a window that is read as one prompt, as
+    // --ppl
+    // does: BOS, and context - 1 ids of the text. nll[0] is of position `from`.
+    async nll(job, { model, method, text, ids, context }, part) {
+        const m = page(model),
+            all = text === undefined ? Int32Array.from(ids) : m.encode(text, true);
+        const n = Math.min(all.length, context),
+            window = all.subarray(0, n);
+        if (n < 2) throw new Refusal('this text is too short: two tokens at least');
+        const reader = m.open(method, n);
+        try {
+            for (let at = 0; at < n - 1; at += CHUNK) {
+                part({ from: at + 1, nll: reader.score(window.subarray(at, Math.min(n, at + CHUNK + 1)), n) });
+                await rest(job);
+            }
+        } finally {
+            reader.close();
+        }
+        return { n };
+    },
+
+    // { model, method, ids or text, context, stale } -> parts of { from, nll }: the same token by token, as generation
+    // reads, each at its own length; with stale keys as Hugging Face's generate does.
+    async steps(job, { model, method, text, context, stale }, part) {
+        const m = page(model),
+            all = m.encode(text, true),
+            n = Math.min(all.length, context),
+            reader = m.open(method, n, stale);
+        try {
+            for (let at = 0; at < n - 1; at += STEPS) {
+                const end = Math.min(n - 1, at + STEPS),
+                    nll = new Float64Array(end - at);
+                for (let p = at; p < end; p++) nll[p - at] = reader.score(all.subarray(p, p + 2), p + 1)[0];
+                part({ from: at + 1, nll });
+                await rest(job);
+            }
+        } finally {
+            reader.close();
+        }
+        return { n };
+    },
+
+    // { model, method, text, context } -> { n, heads: [[scores]] by layer and head }: what every head thinks of each
+    // position when the text's last token asks.
+    async scores(job, { model, method, text, context }, part) {
+        const m = page(model),
+            ids = m.encode(text, true).subarray(0, context),
+            n = ids.length,
+            { layers, heads } = m.facts();
+        const reader = m.open(method, n);
+        try {
+            await readPrompt(job, reader, ids, n, (read) => part({ read, of: n }));
+            const all = [];
+            for (let layer = 0; layer < layers; layer++) {
+                all.push([]);
+                for (let head = 0; head < heads; head++) {
+                    reader.rewind(n - 1);
+                    all[layer].push(reader.scores(layer, head, ids[n - 1], n));
+                }
+                await rest(job);
+            }
+            return { n, heads: all };
+        } finally {
+            reader.close();
+        }
+    },
+
+    // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then
+    // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
+    // token stands, `look` the head that looks there most: { layer, head, share, keys: [[position, weight]] }.
+    async hide(job, { model, method, length, depth, key, context, looks }, part) {
+        const m = page(model),
+            sentences = ((m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length));
+        if (sentences < 0)
+            throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
+        const [before, needle, behind] = build(sentences, depth, key);
+        const ids = m.encode(before + needle + behind, true),
+            at = m.encode(before, true).length;
+        const reader = m.open(method, Math.max(context, length));
+        try {
+            await readPrompt(job, reader, ids, ids.length, (read) => part({ read, of: ids.length }));
+            const look = looks ? lookBack(m, reader, ids, at, m.encode(before + needle, true).length) : null;
+            if (look) part({ look });
+            reader.sampler(0, 0, 1);
+            const spell = speller(m);
+            spell(ids[ids.length - 1]);
+            let answer = '';
+            for (let i = 0; i < MAX_ANSWER && answer.trim().length < key.length; i++) {
+                const { id } = reader.next();
+                if (m.isEnd(id)) break;
+                answer += spell(id);
+                part({ answer: answer.trim() });
+                reader.read([id], reader.position + 1, 1);
+                await rest(job);
+            }
+            return { answer: answer.trim().slice(0, key.length), n: ids.length, needle: at };
+        } finally {
+            reader.close();
+        }
+    },
+};
+
+onmessage = async ({ data }) => {
+    const { job: number, wish } = data;
+    const known = jobs.get(number);
+    if (wish === 'cancel' || wish === 'pause' || wish === 'resume') {
+        if (!known) return;
+        if (wish === 'cancel') known.cancelled = true;
+        else known.paused = wish === 'pause';
+        known.resume?.();
+        return;
+    }
+    const job = { cancelled: false, paused: false };
+    jobs.set(number, job);
+    try {
+        const done = await wishes[wish](job, data, (part) => postMessage({ job: number, part }));
+        postMessage({ job: number, done: done ?? {} });
+    } catch (error) {
+        if (error instanceof Cancelled) postMessage({ job: number, cancelled: true });
+        else postMessage({ job: number, error: String(error.message || error), fatal: !(error instanceof Refusal) });
+    } finally {
+        jobs.delete(number);
+    }
+};

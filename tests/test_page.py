@@ -1,0 +1,39 @@
+"""The page in headless Chromium (tests/page): where `make page` has been run and Chromium is installed."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from common import ROOT, check, counts, main, skip
+
+
+def missing():
+    """What the tests lack, in words, or None."""
+    if not os.path.exists(os.path.join(ROOT, 'build', 'page', 'index.html')):
+        return 'the page is not built (make page)'
+    if not shutil.which('node') or not os.path.isdir(os.path.join(ROOT, 'page', 'node_modules', 'playwright-core')):
+        return 'node or playwright-core is not here (make page gets it)'
+    if not os.environ.get('CHROMIUM') and not any(map(shutil.which, ('chromium', 'chromium-browser', 'google-chrome'))):
+        return 'Chromium is not here (apt-get install chromium)'
+    return None
+
+
+def test_page():
+    lacks = missing()
+    if lacks:
+        return skip('the page in a browser: ' + lacks)
+    done = subprocess.run(['node', os.path.join(ROOT, 'tests', 'page', 'test.mjs')], cwd=ROOT, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=850)
+    lines = done.stdout.decode(errors='replace').splitlines()
+    for line in lines[:-1]:
+        print(line)
+    summary = re.match(r'(\d+) passed, (\d+) failed$', lines[-1] if lines else '')
+    if not check(summary is not None, 'the page\'s tests end with their sum', ' '.join(lines[-5:])):
+        return None
+    counts['passed'] += int(summary.group(1))
+    counts['failed'] += int(summary.group(2))
+    return check((done.returncode == 0) == (summary.group(2) == '0'), 'their exit status fits', done.returncode)
+
+
+main(globals())
