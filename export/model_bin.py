@@ -2,6 +2,7 @@
 has to be widened first, since nobody else has it, ./run writes as float16."""
 
 import os
+import signal
 import struct
 import subprocess
 from contextlib import contextmanager
@@ -66,13 +67,20 @@ def opened_model(path, out, kept):
 
 
 def widen_all(path, out):
+    interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # which wait until it is known what to stop
+    handlers = [signal.signal(number, lambda *_: interrupts.append(_)) for number in numbers]
     try:
         run = subprocess.Popen([RUN, os.path.abspath(path), '--quantize', 'f16', out], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     except OSError as error:
         raise Problem(path, 'has weights that only ./run can widen to float16 (%s: %s; expected it to be built: make)'
                       % (RUN, error.strerror))
+    finally:
+        for number, handler in zip(numbers, handlers):
+            signal.signal(number, handler)
     try:
+        if interrupts:
+            raise KeyboardInterrupt
         said = run.communicate()[1]
     except BaseException:  # an interrupt: run takes away what it has begun
         run.terminate()

@@ -41,8 +41,8 @@ def spellings(path, tokenizer):
 
 def demand_fallback(path, tokenizer):
     if not tokenizer.get('kind') and (not tokenizer['flags'] & BYTE_FALLBACK or tokenizer['unk_id'] < 0):
-        raise Problem(path, 'has a tokenizer without byte tokens or an unknown token, which cannot be carried out (--no-tokenizer leaves '
-                      'it out)')
+        raise Problem(path, 'has a tokenizer without byte tokens or an unknown token, which cannot be carried out '
+                      '(--no-tokenizer leaves it out)')
 
 
 # ---- Hugging Face ---------------------------------------------------------------------------------------------------
