@@ -67,7 +67,8 @@ def opened_model(path, out, kept):
 
 
 def widen_all(path, out):
-    interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # which wait until it is known what to stop
+    # Interrupts wait until it is known what is to be stopped.
+    interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = [signal.signal(number, lambda *_: interrupts.append(_)) for number in numbers]
     try:
         run = subprocess.Popen([RUN, os.path.abspath(path), '--quantize', 'f16', out], stdout=subprocess.DEVNULL,
