@@ -126,10 +126,10 @@ def table(text):
 
 
 def perplexity(model, ids, *arguments):
-    """The nll column of --ppl --per-token for ids."""
+    """The nll column of --ppl --per-token for ids. --tsv, for Emscripten takes every output for a terminal."""
     path = in_work('ids.txt')
     write(path, ' '.join(map(str, ids)))
-    out = good(model, '--ppl', path, '--ids', '--per-token', '-n', len(ids), *arguments).out
+    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments).out
     return [float(row['nll']) for row in table(out)[2]]
 
 

@@ -37,7 +37,7 @@ def test_golden():
         close(perplexity(model, expected['ids']), expected['nll'], 1e-2, '%s: nll with the f16 cache' % name)
         close(perplexity(model, expected['ids'], '--kv', 'q8'), expected['nll'], 0.15,
               '%s: nll with the q8 cache' % name)
-        settings, _, rows = table(good(model, '--explain', '-n', 200).out)
+        settings, _, rows = table(good(model, '--explain', '--tsv', '-n', 200).out)
         ratios = [float(row['scaled_inv_freq']) / f for row, f in zip(rows, expected['inv_freq'])]
         check(len(rows) == len(expected['inv_freq']), '%s: number of pairs' % name, len(rows))
         close(ratios, [1.0] * len(ratios), 1e-6, '%s: scaled inverse frequencies' % name)
