@@ -265,7 +265,7 @@ def test_refused_gguf():
         ('a tensor less', 'output_norm.weight is missing',
          w.gguf(settings, {n: t for n, t in tensors.items() if n != 'output_norm.weight'})),
         ('no embedding', 'token_embd.weight', w.gguf(settings, {n: t for n, t in tensors.items() if 'token' not in n})),
-        ('a bias', 'attn_q.bias', swapped('blk.0.attn_q.bias', (0, (32,), bytes(128)))),
+        ('a bias', 'attn_k.bias is missing', swapped('blk.0.attn_q.bias', (0, (32,), bytes(128)))),
         ('a Q8_0 norm', 'output_norm.weight', w.gguf(settings, {**q8, 'output_norm.weight': (8, (32,), bytes(34))})),
         ('divisors of another size', 'rope_freqs', swapped('rope_freqs.weight', (0, (3,), bytes(12)))),
         ('divisors of 0', 'rope_freqs', swapped('rope_freqs.weight', (0, (4,), bytes(16)))),
