@@ -1,13 +1,13 @@
-// Trials are paid for out of a budget: one that cost a millisecond more than going on as before is followed by fifty of
-// undisturbed work, and by more after each trial that was lost. They are due at once when the processors become
-// crowded, or free again: when the threads' processor time falls behind the time that has passed.
+// Trials are paid for out of a budget: one that cost a millisecond more than going on as before is followed by a
+// hundred of undisturbed work, and by more after each trial that was lost. They are due at once when the processors
+// become crowded, or free again: when the threads' processor time falls behind the time that has passed.
 #include "pace.h"
 
 #include <stdbool.h>
 
-static const double TRIAL = 0.015;     // seconds that a trial takes at least: some time slices of the system's
+static const double TRIAL = 0.005;     // seconds that a trial takes at least, and that the processors are watched for
 static const double RECENT = 0.2;      // seconds that steps are remembered for, about
-static const double REST = 50;         // of undisturbed work for what a trial cost
+static const double REST = 100;        // of undisturbed work for what a trial cost
 static const double LONGEST_REST = 5;  // seconds
 enum { MOST_DOUBLINGS = 4 };           // of the rest
 
@@ -66,7 +66,7 @@ void pace_step(Pace *p, double work, double seconds, double (*processor_clock)(v
         return;
     }
     if (p->time == 0) {  // the first step
-        p->rest = REST * TRIAL / 2;
+        p->rest = REST / 2 * most_of(TRIAL, seconds);
         p->used = processor_clock() - seconds * p->size;
     }
     p->work += work;

@@ -128,7 +128,9 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
             if (l == 0) positions_prepare_by_team(&team, &s->positions, s->position, n, length);
             run_layers_by_team(&team, s, l, l + stretch, n, n_kept);
         }
-        if (is_worth_it) pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
+        const bool is_whole = stretch > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
+        if (is_worth_it && is_whole)
+            pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
     }
     if (s->bad_row < n && s->layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
