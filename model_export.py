@@ -37,7 +37,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from export.common import MAX_SEQ, Problem, notes, replacing, replacing_folder
+from export.common import ENCODINGS, MAX_SEQ, Problem, notes, replacing, replacing_folder
 from export.config import ROPE_METHODS
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
@@ -61,9 +61,11 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context):
         if tokenizer:
             with replacing(tokenizer_out) as tokenizer_file:
                 write_tokenizer(tokenizer_file, tokenizer)
-    rope = next(name for name, number in ROPE_METHODS.items() if number == model['rope_method'])
+    rope = 'rope ' + next(name for name, number in ROPE_METHODS.items() if number == model['rope_method'])
+    if model.get('encoding'):
+        rope = 'positions ' + ENCODINGS[model['encoding']]
     types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model))
-    notes.append('wrote %s: %d layers of width %d, %s, rope %s, context %d' % (
+    notes.append('wrote %s: %d layers of width %d, %s, %s, context %d' % (
         out, model['n_layers'], model['dim'], types, rope, model['seq_len']))
     if tokenizer:
         notes.append('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))

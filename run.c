@@ -21,7 +21,7 @@
 
 #define VERSION "0.1"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT, MAX_CONTEXT = 1 << 30 };
 
 typedef struct {
     Options options;
@@ -116,6 +116,8 @@ static bool load(Program *p, Error *err) {
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
+    const int encoding = p->model.config.encoding;
+    if (!options_fit_encoding(o, encoding ? encoding_names[encoding] : NULL, err)) return false;
     if (o->rope_config && !read_rope_config(p, err)) return false;
     if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
@@ -142,13 +144,13 @@ static bool read_methods(Program *p, Error *err) {
 // How many positions the job is about: -n, or what suits it.
 static int context_of(const Program *p) {
     const Options *o = &p->options;
-    int seq_len = p->model.config.seq_len;
+    int seq_len = p->model.config.seq_len, most = p->model.learned ? p->model.config.encoding_rows : MAX_CONTEXT;
     bool has_bos = p->tokenizer && tokenizer_bos(p->tokenizer) >= 0;
     if (o->steps >= 0) return o->steps ? o->steps : seq_len;
     switch (o->job) {
-    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : 256;
+    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : most < 256 ? most : 256;
     case JOB_ATTN: return (int)p->n_ids;
-    case JOB_BENCH: return BENCH_DEPTH;
+    case JOB_BENCH: return most / 2 < BENCH_DEPTH ? most / 2 : BENCH_DEPTH;
     case JOB_PPL:
     case JOB_SEARCH: return measured_length(&p->model, p->n_ids + has_bos);
     case JOB_TASKS: return measured_length(&p->model, SIZE_MAX);
@@ -159,6 +161,7 @@ static int context_of(const Program *p) {
 // Each method put together with what the model says, for p->context positions.
 static bool make_plans(Program *p, Error *err) {
     const Options *o = &p->options;
+    const int encoding = p->model.config.encoding;
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
@@ -167,8 +170,9 @@ static bool make_plans(Program *p, Error *err) {
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
         plan->stale_keys = o->stale_keys;
+        if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
     }
-    if (p->n_plans == 1) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
+    if (p->n_plans == 1 && !encoding) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
     return p->plans != NULL;
 }
 
@@ -191,8 +195,8 @@ static bool open_text(Program *p, Error *err) {
     }
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
-    fprintf(stderr, "run: rope %s%s, trained on %d; seed %llu\n", plan->name, factor, plan->rope.train_ctx,
-            (unsigned long long)seed);
+    fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
+            plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(p);
     p->out = text_out(p->tokenizer);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
@@ -321,6 +325,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_BENCH: return bench(&m, err);
     case JOB_SEARCH: return search(&m, err);
     case JOB_EXPLAIN:
+        if (p->model.config.encoding) return explain_encoding(&p->model, p->context, o->tsv, err);
         print_advice(p);
         explain_pairs(p->plans, p->context, o->plot || isatty(STDERR_FILENO), o->tsv);
         return true;

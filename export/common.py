@@ -13,6 +13,8 @@ NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
 MAX_WIDTH, MAX_LAYERS, MAX_HEADS, MAX_HEAD_DIM = 1 << 20, 1 << 16, 1 << 14, 1 << 10
 MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS = 1 << 24, 1 << 30, 8, 1
 
+ENCODINGS = 'rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled'
+
 notes = []      # what to tell the user when all went well
 inputs = set()  # the files that are read, not to be overwritten
 

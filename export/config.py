@@ -3,8 +3,8 @@
 import os
 from typing import NamedTuple
 
-from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, REFUSED,
-                     Keys, is_number, notes, read_json)
+from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
+                     REFUSED, Keys, is_number, notes, read_json)
 
 
 class Family(NamedTuple):
@@ -23,6 +23,7 @@ FAMILIES = {
     'llama': Family('LlamaForCausalLM', 0, 2048, 1, 2), 'mistral': Family('MistralForCausalLM', 8, 131072, 1, 2),
     'qwen2': Family('Qwen2ForCausalLM', 32), 'qwen3': Family('Qwen3ForCausalLM', 32),
     'phi3': Family('Phi3ForCausalLM', 0, 4096, 1, 32000, 1e-5),
+    'rope.c': Family('SmallForCausalLM'),  # what tools/train.py writes of models that know positions in other ways
     'smollm3': Family('SmolLM3ForCausalLM', 4, 32768, 128000, 128001, theta=2e6, tied=True)}
 SEES_ALL, WITHOUT_ROPE = 1, 2  # a layer's byte in model.bin
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
@@ -73,7 +74,16 @@ def read_config(folder):
         'norm_eps': config.number('rms_norm_eps', family.norm_eps, high=MAX_EPS),
         'bos_id': config.integer('bos_token_id', vocab_size - 1, bos_id, -1, 0), 'eos_ids': eos_ids,
         'qkv_bias': int(biased or kind == 'qwen2'), 'o_bias': int(biased), 'qk_norm': int(kind == 'qwen3'),
-        'fused': kind == 'phi3', **read_layers(config, kind, n_layers), **read_rope(config, kind, head_dim, seq_len)}
+        'fused': kind == 'phi3', **read_encoding(config, kind, seq_len), **read_layers(config, kind, n_layers), **read_rope(config, kind, head_dim, seq_len)}
+
+
+def read_encoding(config, kind, seq_len):
+    """How the model knows positions, and the rows of its tables."""
+    if kind != 'rope.c':
+        return {}
+    name = config.get('position_encoding', lambda v: v in ENCODINGS[1:], 'one of ' + ', '.join(ENCODINGS[1:]))
+    rows = seq_len if name == 'learned' else 1 + config.integer('clip_distance', MAX_SEQ) if name == 'shaw' else 0
+    return {'encoding': ENCODINGS.index(name), 'encoding_rows': rows}
 
 
 def read_layers(config, kind, n_layers):
@@ -91,7 +101,7 @@ def read_layers(config, kind, n_layers):
             notes.append('layer_types means nothing to model_type %s and is not used' % kind)
         return {'sliding_window': window, 'layers': []}
     window = 0
-    if kind == 'llama':
+    if kind in ('llama', 'rope.c'):
         config.only('sliding_window', None)
     elif config.flag('use_sliding_window', False, False):
         window = config.integer('sliding_window', MAX_SEQ, 0 if kind == 'smollm3' else 4096, 0)
@@ -154,7 +164,7 @@ def read_rope(config, family, head_dim, seq_len):
     values = block.values
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     phi = family == 'phi3'
-    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
+    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else ['default'] if family == 'rope.c' else list(ROPE_METHODS)
     kind = block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default')
     if phi and kind != 'default':
         kind = 'longrope'  # the class takes every older name for it

@@ -18,7 +18,9 @@ NAMES = {
     'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight',
     **{part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
         ('bq', 'q_proj.bias'), ('bk', 'k_proj.bias'), ('bv', 'v_proj.bias'), ('bo', 'o_proj.bias'),
-        ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'))}}
+        ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'), ('a_keys', 'relative_keys'),
+        ('a_values', 'relative_values'), ('wr', 'r_proj.weight'), ('u', 'u'), ('v', 'v'))},
+    'learned': 'model.positions.weight'}
 
 
 def read_huggingface(folder):
@@ -32,7 +34,7 @@ def read_huggingface(folder):
                   {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
             split(folder, tensors, 'model.layers.%d.mlp.gate_up_proj.weight' % layer,
                   {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
-    return Checkpoint(folder, model, tensors, NAMES, False)
+    return Checkpoint(folder, model, tensors, NAMES, bool(model.get('encoding')))  # without RoPE nothing turns
 
 
 def read_weights(folder):

@@ -20,7 +20,7 @@ FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads 
           'shared_classifier sliding_window norm_eps bos_id n_eos eos_0 eos_1 eos_2 eos_3 eos_4 eos_5 eos_6 eos_7 '
           'rope_method rope_dynamic theta factor train_ctx ramp truncate reserved beta_fast beta_slow attention_factor '
           'mscale mscale_all_dim low_freq_factor high_freq_factor n_longrope rotary_dim qkv_bias o_bias qk_norm logn '
-          'encoding unscaled_positions layer_table type_table').split()
+          'encoding unscaled_positions layer_table type_table encoding_rows').split()
 LIMITS = {'dim': MAX_WIDTH, 'hidden_dim': MAX_WIDTH, 'n_layers': MAX_LAYERS, 'n_heads': MAX_HEADS,
           'n_kv_heads': MAX_HEADS, 'head_dim': MAX_HEAD_DIM, 'vocab_size': MAX_VOCAB, 'seq_len': MAX_SEQ,
           'train_ctx': MAX_SEQ}
@@ -131,7 +131,7 @@ def read_header(header):
     header.number('theta', above=1.0)
     for field in FLOATS:
         header.number(field, zero=True)
-    for field, name in (('encoding', 'rope'), ('unscaled_positions', 'none')):
+    for field, name in (('encoding', 'rope'), ('encoding_rows', 'none'), ('unscaled_positions', 'none')):
         header.get(field, lambda v: v == 0, '0, %s: others have no place in other formats' % name)
     header.integer('bos_id', values['vocab_size'] - 1, low=-1)
     for i in range(values['n_eos']):

@@ -6,12 +6,13 @@ from collections import Counter
 from math import prod
 from typing import NamedTuple
 
-from .common import Problem, notes
+from .common import ENCODINGS, Problem, notes
 from .tensors import BLOCKS, ITEM_SIZES, Paired, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
-HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 10I 16x')
+HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 11I 12x')
+TABLES = 'learned', 'a_keys', 'a_values'  # of two dimensions, and float32 all the same
 
 
 class Place(NamedTuple):
@@ -26,7 +27,10 @@ def tensor_order(model):
     """The tensors in the file's order: part, layer, shape."""
     dim, hidden, vocab = model['dim'], model['hidden_dim'], model['vocab_size']
     queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
+    encoding, rows = ENCODINGS[model.get('encoding', 0)], model.get('encoding_rows')
     yield 'embedding', None, (vocab, dim)
+    if encoding == 'learned':
+        yield 'learned', None, (rows, dim)
     for layer in range(model['n_layers']):
         yield 'attention_norm', layer, (dim,)
         yield 'wq', layer, (queries, dim)
@@ -39,6 +43,13 @@ def tensor_order(model):
         if model.get('qk_norm'):
             yield 'q_norm', layer, (model['head_dim'],)
             yield 'k_norm', layer, (model['head_dim'],)
+        if encoding == 'shaw':
+            yield 'a_keys', layer, (rows, model['head_dim'])
+            yield 'a_values', layer, (rows, model['head_dim'])
+        if encoding == 'transformer-xl':
+            yield 'wr', layer, (keys, dim)
+            yield 'u', layer, (queries,)
+            yield 'v', layer, (queries,)
         yield 'wo', layer, (dim, queries)
         if model.get('o_bias'):
             yield 'bo', layer, (dim,)
@@ -66,7 +77,7 @@ def plan_model(checkpoint, in_pairs=True):
         name = names[part] if layer is None else names[part] % layer
         if name not in tensors:
             raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
-        tensor, is_matrix = tensors[name], len(shape) == 2
+        tensor, is_matrix = tensors[name], len(shape) == 2 and part not in TABLES
         if tensor.shape != shape or tensor.dtype not in (WEIGHT_TYPES if is_matrix else ITEM_SIZES):
             raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s %s)'
                           % (name, tensor.dtype, list(tensor.shape), 'one of the types that run reads,' if is_matrix
@@ -92,7 +103,8 @@ def write_model(file, model, plan):
     short, long, layers = (model.get(key, []) for key in ('short_factor', 'long_factor', 'layers'))
     types = [WEIGHT_TYPES[dtype] for dtype in model['types']]
     new = [model.get(field, 0) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
-                                             'unscaled_positions')] + [int(any(layers)), int(len(set(types)) > 1)]
+                                             'unscaled_positions')]
+    new += [int(any(layers)), int(len(set(types)) > 1), model.get('encoding_rows', 0)]
     file.write(HEADER.pack(
         0x616b3432, 4 if any(new) or types[0] > 4 else 3, WEIGHT_TYPES[most_used(model)[0]],
         model.get('group_size', 0), model['dim'],
@@ -104,7 +116,7 @@ def write_model(file, model, plan):
         *(model.get(field, 0) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
                                             'low_freq_factor', 'high_freq_factor')), len(short), *new))
     file.write(struct.pack('<%dd' % len(short + long), *short, *long))
-    file.write(bytes(layers if new[-2] else []) + bytes(types if new[-1] else []))
+    file.write(bytes(layers if new[-3] else []) + bytes(types if new[-2] else []))
     for place in plan:
         for chunks in pieces(place.tensor, place.is_matrix):
             file.write(bytes(-file.tell() % 64))

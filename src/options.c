@@ -301,3 +301,22 @@ bool options_check(const Options *o, Error *err) {
         return fail(err, "--high-freq-factor must be above --low-freq-factor");
     return true;
 }
+
+bool options_fit_encoding(const Options *o, const char *encoding, Error *err) {
+    const uint8_t *said = (const uint8_t *)&o->rope, *unsaid = (const uint8_t *)&settings_nothing_said;
+    const char *name = o->methods                ? "--rope"
+                       : o->rope_config          ? "--rope-config"
+                       : o->stale_keys           ? "--stale-keys"
+                       : o->job == JOB_SEARCH    ? "--search"
+                       : o->job == JOB_ROPE_JSON ? "--rope-json"
+                                                 : NULL;
+    for (int i = 0; !name && i < N_OPTIONS; i++) {
+        const size_t at = table[i].place - PLACE(rope), size = table[i].type == NUMBER ? sizeof(double) : sizeof(int);
+        const bool of_any = at == offsetof(RopeSettings, window) || at == offsetof(RopeSettings, sinks);
+        if (table[i].place < PLACE(rope) || at >= sizeof o->rope || of_any) continue;
+        if (memcmp(said + at, unsaid + at, size) != 0) name = table[i].name;
+    }
+    return !encoding || !name ||
+           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", name, o->model_path,
+                encoding);
+}

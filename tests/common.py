@@ -242,7 +242,8 @@ FIELDS = [
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
     ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
     ('encoding', 224, 'I', 0), ('unscaled_positions', 228, 'I', 0), ('layer_table', 232, 'I', 0),
-    ('type_table', 236, 'I', 0)]
+    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0)]
+ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
 def config(**changes):
@@ -251,6 +252,8 @@ def config(**changes):
     fields = {name: value for name, _, _, value in FIELDS}
     if 'method' in changes:
         changes['rope_method'] = METHODS.index(changes.pop('method'))
+    if isinstance(changes.get('encoding'), str):
+        changes['encoding'] = ENCODINGS.index(changes['encoding'])
     unknown = set(changes) - set(fields) - {'short_factors', 'long_factors', 'layers', 'types'}
     if unknown:
         raise KeyError(unknown)
@@ -275,14 +278,22 @@ def header(c):
 def shapes(c):
     """(name, rows, columns) in the file's order; a vector has 0 rows."""
     dim, q, kv, hidden = c['dim'], c['n_heads'] * c['head_dim'], c['n_kv_heads'] * c['head_dim'], c['hidden_dim']
+    there = {'bq': c['qkv_bias'], 'bk': c['qkv_bias'], 'bv': c['qkv_bias'], 'bo': c['o_bias'], 'q_norm': c['qk_norm'],
+             'k_norm': c['qk_norm']}
+    kind, table = ENCODINGS[c['encoding']], c['encoding_rows'] * c['head_dim']
+    there.update({name: kind == 'shaw' for name in ('a_keys', 'a_values')})
+    there.update({name: kind == 'transformer-xl' for name in ('wr', 'u', 'v')})
     yield 'embedding', c['vocab_size'], dim
+    if kind == 'learned':
+        yield 'learned', 0, c['encoding_rows'] * dim
     for i in range(c['n_layers']):
         for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
                                     ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, c['head_dim']),
-                                    ('k_norm', 0, c['head_dim']), ('wo', dim, q), ('bo', 0, dim), ('ffn_norm', 0, dim),
-                                    ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)):
-            if c.get({'bq': 'qkv_bias', 'bk': 'qkv_bias', 'bv': 'qkv_bias', 'bo': 'o_bias', 'q_norm': 'qk_norm',
-                      'k_norm': 'qk_norm'}.get(name), True):
+                                    ('k_norm', 0, c['head_dim']), ('a_keys', 0, table), ('a_values', 0, table),
+                                    ('wr', kv, dim), ('u', 0, q), ('v', 0, q), ('wo', dim, q), ('bo', 0, dim),
+                                    ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim),
+                                    ('w2', dim, hidden)):
+            if there.get(name, True):
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
     if not c['shared_classifier']:
@@ -298,7 +309,8 @@ def random_weights(c, seed):
         gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
         weights[name] = array.array('f',
                                     [rng.gauss(0, gain) for _ in range(rows * columns)]
-                                    if rows else [rng.gauss(0, 0.5) for _ in range(columns)] if name[0] == 'b' else
+                                    if rows else [rng.gauss(0, 0.5) for _ in range(columns)]
+                                    if name[0] in 'bluv' or name[:2] == 'a_' else
                                     [rng.uniform(0.5, 1.5) for _ in range(columns)])
     return weights
 

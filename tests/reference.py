@@ -8,7 +8,7 @@ numbers, row by row}.
 import math
 from operator import mul
 
-from common import METHODS, Q4, Q8
+from common import ENCODINGS, METHODS, Q4, Q8
 
 
 def scale_at(c, length):
@@ -111,6 +111,60 @@ def distance(m, i, j):
     return min(d, W)
 
 
+# ---- encodings other than RoPE --------------------------------------------------------------------------------------
+
+def sinusoids(c, p):
+    """PE(p) and R_p: a sine and a cosine for every speed."""
+    out = []
+    for i in range(0, c['dim'], 2):
+        angle = p * c['theta'] ** (-i / c['dim'])
+        out += [math.sin(angle), math.cos(angle)]
+    return out[:c['dim']]
+
+
+def embedded(c, weights, x, p):
+    """An embedding with what is added to it at position p."""
+    kind, dim = ENCODINGS[c['encoding']], c['dim']
+    if kind == 'learned':
+        return [a + b for a, b in zip(x, weights['learned'][p * dim:p * dim + dim])]
+    return [a + b for a, b in zip(x, sinusoids(c, p))] if kind == 'sinusoidal' else x
+
+
+def meeting(c, weights, layer):
+    """score(h, q, k, d): what head h makes of a query and a key at distance d, times sqrt(head_dim)."""
+    kind, d, share = ENCODINGS[c['encoding']], c['head_dim'], c['n_heads'] // c['n_kv_heads']
+    made = {}  # {(matrix, head, distance): the part of that head of the matrix times R_d}
+
+    def of_distance(name, head, apart):
+        if (name, head, apart) not in made:
+            rows = rows_of(weights, '%s.%d' % (name, layer), c['dim'])[head * d:head * d + d]
+            made[name, head, apart] = product(rows, sinusoids(c, apart))
+        return made[name, head, apart]
+
+    def score(h, q, k, apart):
+        if kind == 'alibi':
+            return dot(q, k) - 2 ** (-8 * (h + 1) / c['n_heads']) * apart * math.sqrt(d)
+        if kind == 'shaw':
+            a = rows_of(weights, 'a_keys.%d' % layer, d)[min(apart, c['encoding_rows'] - 1)]
+            return dot(q, k) + dot(q, a)
+        if kind == 'transformer-xl':
+            u, v = (weights['%s.%d' % (name, layer)][h * d:h * d + d] for name in 'uv')
+            r = of_distance('wr', h // share, apart)
+            return dot(q, k) + dot(q, r) + dot(u, k) + dot(v, r)
+        if kind == 'disentangled':
+            return dot(q, k) + dot(q, of_distance('wk', h // share, apart)) + dot(of_distance('wq', h, apart), k)
+        return dot(q, k)
+    return score
+
+
+def distant(c, weights, layer):
+    """What is added to a value at distance d, for shaw."""
+    if ENCODINGS[c['encoding']] != 'shaw':
+        return lambda apart: [0] * c['head_dim']
+    rows = rows_of(weights, 'a_values.%d' % layer, c['head_dim'])
+    return lambda apart: rows[min(apart, c['encoding_rows'] - 1)]
+
+
 # ---- Llama ----------------------------------------------------------------------------------------------------------
 
 def dot(a, b):
@@ -151,19 +205,21 @@ def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
-def attend(queries, keys, values, c, positions, window, sinks, turned):
-    """turned(head, i, j) is a query at i, ready to meet an unturned key at j."""
+def attend(queries, keys, values, c, positions, window, sinks, meet, far):
+    """meet(h, q, k, i, j) is the score of a query at i and a key at j, times sqrt(head_dim); far(d) is added to values
+    at distance d."""
     d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
     out = []
     for position, heads in zip(positions, queries):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         for h in range(c['n_heads']):
-            scores = [dot(turned(heads[h], position, positions[k]), keys[k][h // share]) / math.sqrt(d) for k in seen]
+            scores = [meet(h, heads[h], keys[k][h // share], position, positions[k]) / math.sqrt(d) for k in seen]
             top = max(scores)
             weights = [math.exp(score - top) for score in scores]
             total = sum(weights)
-            mixed += [sum(w * values[k][h // share][j] for w, k in zip(weights, seen)) / total for j in range(d)]
+            there = [[x + y for x, y in zip(values[k][h // share], far(position - positions[k]))] for k in seen]
+            mixed += [sum(w * value[j] for w, value in zip(weights, there)) / total for j in range(d)]
         out.append(mixed)
     return out
 
@@ -199,10 +255,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]
         return grown(turn(q, angles[d]), i)
 
-    def unturned(q, i, j):
-        return grown(q, i)
     embedding = rows_of(weights, 'embedding', dim)
-    stream = [embedding[token] for token in ids]
+    stream = [embedded(c, weights, embedding[token], p) for token, p in zip(ids, positions)]
 
     def heads(name, layer, normed, count):
         matrix = rows_of(weights, 'w%s.%d' % (name, layer), dim)
@@ -213,11 +267,17 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         return [[norm(head, own_norm, eps) for head in row] for row in split] if own_norm else split
     for layer in range(c['n_layers']):
         flags = c['layers'][layer] if c['layer_table'] else 0
-        meet, slides = unturned if flags & WITHOUT_ROPE else turned, not flags & SEES_ALL
+        slides, by_distance = not flags & SEES_ALL, meeting(c, weights, layer)
+
+        def meet(h, q, k, i, j):
+            if c['encoding']:
+                return by_distance(h, q, k, i - j)
+            return dot(grown(q, i) if flags & WITHOUT_ROPE else turned(q, i, j), k)
         width = window if window is not None else c['sliding_window'] if slides else 0
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
         mixed = attend(heads('q', layer, normed, c['n_heads']), heads('k', layer, normed, c['n_kv_heads']),
-                       heads('v', layer, normed, c['n_kv_heads']), c, positions, width, sinks, meet)
+                       heads('v', layer, normed, c['n_kv_heads']), c, positions, width, sinks, meet,
+                       distant(c, weights, layer))
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)

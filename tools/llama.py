@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from position_encodings import Added, Attention
+
 
 def rope_frequencies(config):
     """Returns (inv_freq, attention_factor), as transformers does, for config's rope_scaling."""
@@ -105,14 +107,20 @@ class Block(nn.Module):
         self.o = nn.Linear(self.n_q * self.head_dim, dim, bias=False)
         self.gate_up = nn.Linear(dim, 2 * hidden, bias=False)
         self.down = nn.Linear(hidden, dim, bias=False)
+        self.encoding = c.get("encoding", "rope")
+        self.attention = Attention(c) if "encoding" in c else None
 
     def forward(self, x, cos, sin):
         B, T, _ = x.shape
         qkv = self.qkv(self.input_norm(x)).view(B, T, -1, self.head_dim)
-        qkv = Rotate.apply(qkv, cos, sin, self.n_q + self.n_kv)
+        if self.encoding == "rope":
+            qkv = Rotate.apply(qkv, cos, sin, self.n_q + self.n_kv)
         q, k, v = qkv.transpose(1, 2).split([self.n_q, self.n_kv, self.n_kv], 1)
         k, v = (t.repeat_interleave(self.n_q // self.n_kv, 1) for t in (k, v))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if self.attention:
+            y = self.attention(q, k, v, *self.qkv.weight.split(self.n_q * self.head_dim)[:2])
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.o(y.transpose(1, 2).reshape(B, T, -1))
         return x + self.down(SwiGLU.apply(self.gate_up(self.post_norm(x))))
 
@@ -124,6 +132,7 @@ class Llama(nn.Module):
         self.embed = nn.Embedding(config["vocab_size"], config["hidden_size"])
         self.layers = nn.ModuleList(Block(config) for _ in range(config["num_hidden_layers"]))
         self.norm = RMSNorm(config)
+        self.added = Added(config) if "encoding" in config else None
         for name, p in self.named_parameters():
             if p.dim() == 2:
                 out = name.endswith(("o.weight", "down.weight"))
@@ -134,7 +143,7 @@ class Llama(nn.Module):
 
     def forward(self, ids):
         """ids (batch, length) -> hidden states (batch, length, dim), normed."""
-        x = self.embed(ids)
+        x = self.added(self.embed(ids)) if self.added else self.embed(ids)
         cos, sin = self.cos[:ids.shape[1]], self.sin[:ids.shape[1]]
         for layer in self.layers:
             x = layer(x, cos, sin)

@@ -17,7 +17,7 @@ class Optimizer:
         for name, p in model.named_parameters():
             part = name.split(".")
             owner = (int(part[1]) if part[0] == "layers" else workers - 1) % workers
-            matrix = part[0] == "layers" and p.dim() == 2
+            matrix = part[0] == "layers" and p.dim() == 2 and "relative" not in name  # those are embeddings
             if matrix:
                 self.matrices[owner].append((name, p, fused.get(part[2], [len(p)])))
             else:

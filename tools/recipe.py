@@ -12,28 +12,34 @@ CONFIG = dict(vocab_size=4096, hidden_size=256, intermediate_size=704, num_hidde
 COPYING = dict(named=0.45, single=0.40, copy=0.15)  # how often each exercise comes
 LETTING_GO = dict(named=0.30, single=0.30, stutter=0.40)
 STAGES = {
-    # lengths: (until this share of the stage, window lengths to draw from); muon: (until, its rate in units of AdamW's)
-    "retrieve": dict(tokens=4096, lengths=[(1.0, [96])], exercises=0.60, lr=1e-3, warmup=0.04, cosine=False,
+    # What is a list changes: (until this share of the stage, value). lengths: of windows, to draw from; muon: its rate
+    # in units of AdamW's; cosine: from which share of the stage on the rate falls to zero, None: never.
+    "retrieve": dict(tokens=4096, lengths=[(1.0, [96])], exercises=0.60, lr=1e-3, warmup=0.04, cosine=None,
                      muon=[(1.0, 8)], answer_weight=1.0, prose_in_exercises=False, mix=COPYING),
     "prose": dict(tokens=8192, lengths=[(0.3, [128]), (0.6, [256]), (1.0, [512])], exercises=0.20, lr=2e-3, warmup=0.02,
-                  cosine=True, muon=[(0.34, 8), (1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
+                  cosine=0, muon=[(0.34, 8), (1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
     "reread": dict(tokens=8192, lengths=[(0.5, [256]), (1.0, [512])], exercises=0.12, lr=2e-3, warmup=0.02,
-                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
+                   cosine=0, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
     "settle": dict(tokens=8192, lengths=[(1.0, [512])], exercises=0.25, lr=4e-4, warmup=0.05,
-                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
+                   cosine=0, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
+    "small": dict(tokens=4096, lengths=[(0.5, [96]), (1.0, [256])], exercises=[(0.5, 0.6), (1.0, 0.3)], lr=1e-3,
+                  warmup=0.02, cosine=0.5, muon=[(1.0, 10)], answer_weight=[(0.5, 1.0), (1.0, 0.5)],
+                  prose_in_exercises=[(0.5, False), (1.0, True)], mix=COPYING),
     "extend": dict(tokens=8192, lengths=[(1.0, [2048, 2048, 4096, 8192])], exercises=0.5, lr=4e-4, warmup=0.05,
-                   cosine=True, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
+                   cosine=0, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
 }
 
 
 def at_progress(schedule, at):
-    return next(value for until, value in schedule if at <= until)
+    if not isinstance(schedule, list):
+        return schedule
+    return next(value for until, value in schedule if min(at, 1.0) <= until)
 
 
 def learning_rate(stage, at):
     lr = stage["lr"] * min(1.0, (at + 1e-4) / stage["warmup"])
-    if stage["cosine"]:
-        lr *= 0.5 + 0.5 * math.cos(math.pi * min(at, 1.0))
+    if stage["cosine"] is not None and at > stage["cosine"]:
+        lr *= 0.5 + 0.5 * math.cos(math.pi * (min(at, 1.0) - stage["cosine"]) / (1 - stage["cosine"]))
     return lr
 
 
@@ -44,9 +50,9 @@ def batch(stage, at, exercises, seed, step, worker, workers):
     ids, marks = [], []
     for row in range(worker, rows, workers):
         rng = np.random.default_rng([seed, step, row])
-        if rng.random() < stage["exercises"]:
+        if rng.random() < at_progress(stage["exercises"], at):
             i, m = exercises.window(rng, length, stage["mix"])
-            if not stage["prose_in_exercises"]:
+            if not at_progress(stage["prose_in_exercises"], at):
                 m = [x if x == 2 else 0 for x in m]
         else:
             i, m = exercises.books.window(step * rows + row, length), [1] * length

@@ -33,7 +33,6 @@ import os
 import shutil
 import signal
 import string
-import struct
 import time
 from pathlib import Path
 
@@ -42,6 +41,7 @@ import sentencepiece
 import torch
 import torch.multiprocessing as mp
 
+from position_encodings import ENCODINGS, SHAPE
 from evaluate import evaluate
 from exercises import Books, Exercises, Tokenizer
 from llama import ClassifierLoss, Llama
@@ -63,6 +63,8 @@ def train(args):
     stage, work = STAGES[args.command], Path(args.work)
     torch.manual_seed(args.seed)
     config = dict(CONFIG)
+    if args.command == "small":
+        config = dict(SHAPE, encoding=args.encoding)
     if args.command == "extend":
         config["rope_scaling"] = dict(rope_type=args.method, factor=16.0)
         if args.method == "yarn":
@@ -153,7 +155,8 @@ def work_on(worker, args, stage, model, optimizer, state, shared):
         keep = marks.flatten().nonzero()[:, 0]
         target, marks = target.flatten()[keep], marks.flatten()[keep]
         book, answer = marks == 1, marks == 2
-        weight = book / book.sum().clamp(min=1) + stage["answer_weight"] * answer / answer.sum().clamp(min=1)
+        weight = book / book.sum().clamp(min=1) + \
+            at_progress(stage["answer_weight"], at) * answer / answer.sum().clamp(min=1)
         loss, nll = ClassifierLoss.apply(model(ids).flatten(0, 1)[keep], model.embed.weight, target, weight)
         loss.backward()
         state["step"] += 1
@@ -170,7 +173,7 @@ def work_on(worker, args, stage, model, optimizer, state, shared):
         for g in mine.values():
             g.mul_(min(1.0, 1.0 / norm))
         lr = learning_rate(stage, at)
-        optimizer.step(worker, mine, lr, at_progress(stage["muon"], min(at, 1.0)), state["step"])
+        optimizer.step(worker, mine, lr, at_progress(stage["muon"], at), state["step"])
         wait()
         for g in grads[worker].values():
             g.zero_()
@@ -212,10 +215,15 @@ def make_tokenizer(args):
 
 
 def export(args):
-    """Writes a checkpoint as a Hugging Face folder, float32."""
+    """Writes a checkpoint as a folder that model_export.py reads, float32: of a Llama as Hugging Face has it."""
     work, out = Path(args.work), Path(args.out)
     saved = torch.load(work / f"{args.name}.pt")
-    config, weights = saved["config"], saved["model"]
+    write_folder(saved["config"], saved["model"], out)
+    shutil.copyfile(work / "tokenizer.model", out / "tokenizer.model")
+    print(f"{out}: step {saved['state']['step']}, {saved['state']['tokens'] / 1e6:.1f}M tokens")
+
+
+def write_folder(config, weights, out):
     q, kv = config["num_attention_heads"] * config["head_dim"], config["num_key_value_heads"] * config["head_dim"]
     tensors = {"model.embed_tokens.weight": weights["embed.weight"], "model.norm.weight": weights["norm.weight"]}
     for i in range(config["num_hidden_layers"]):
@@ -228,27 +236,21 @@ def export(args):
         for name, part in zip(("gate", "up"), weights[a + "gate_up.weight"].chunk(2)):
             tensors[b + f"mlp.{name}_proj.weight"] = part
         tensors[b + "mlp.down_proj.weight"] = weights[a + "down.weight"]
-    header, at = {"__metadata__": {"format": "pt"}}, 0
-    for name, t in tensors.items():
-        size = t.numel() * 4
-        header[name] = {"dtype": "F32", "shape": list(t.shape), "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+        for name in ("relative_keys", "relative_values", "r.weight", "u", "v"):
+            if f"{a}attention.{name}" in weights:
+                tensors[b + "self_attn." + name.replace("r.", "r_proj.")] = weights[f"{a}attention.{name}"]
+    if "added.table" in weights:
+        tensors["model.positions.weight"] = weights["added.table"]
     out.mkdir(parents=True, exist_ok=True)
-    with open(out / "model.safetensors.tmp", "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for t in tensors.values():
-            f.write(t.float().contiguous().numpy().tobytes())
-    os.replace(out / "model.safetensors.tmp", out / "model.safetensors")
+    save(out / "pytorch_model.bin", {name: t.float().clone() for name, t in tensors.items()})
     full = dict(architectures=["LlamaForCausalLM"], model_type="llama", **config, hidden_act="silu",
                 tie_word_embeddings=True, attention_bias=False, mlp_bias=False, attention_dropout=0.0,
                 bos_token_id=BOS, eos_token_id=EOS, initializer_range=0.02, torch_dtype="float32", use_cache=True)
     full.setdefault("rope_scaling", None)
+    if config.get("encoding", "rope") != "rope":
+        full.update(architectures=["SmallForCausalLM"], model_type="rope.c", position_encoding=config["encoding"])
     (out / "config.json.tmp").write_text(json.dumps(full, indent=2) + "\n")
     os.replace(out / "config.json.tmp", out / "config.json")
-    shutil.copyfile(work / "tokenizer.model", out / "tokenizer.model")
-    print(f"{out}: step {saved['state']['step']}, {saved['state']['tokens'] / 1e6:.1f}M tokens")
 
 
 def evaluate_checkpoint(args):
@@ -269,7 +271,9 @@ def main():
     p.add_argument("--corpus", default=str(Path(__file__).resolve().parents[2] / "shared/corpus"))
     for name in STAGES:
         p = commands.add_parser(name, parents=[common])
-        p.add_argument("--name", default=name, help="of the checkpoint and the log")
+        if name == "small":
+            p.add_argument("--encoding", choices=ENCODINGS, required=True, help="how the model knows positions")
+        p.add_argument("--name", default=None if name == "small" else name, help="of the checkpoint and the log")
         p.add_argument("--start", help="name of the checkpoint whose weights to start from")
         length = p.add_mutually_exclusive_group(required=True)
         length.add_argument("--steps", type=int)
@@ -288,6 +292,8 @@ def main():
     p.add_argument("--name", required=True)
     p.add_argument("--out", required=True)
     args = parser.parse_args()
+    if args.command == "small" and not args.name:
+        args.name = args.encoding
     torch.set_num_threads(1 if args.command in STAGES else os.cpu_count())
     if args.command in STAGES:
         train(args)

@@ -213,6 +213,30 @@ static void load_queries(const Call *c, int kv_head, int t0, int t1, const TaskS
         memcpy(t->q[FAR] + r * d, t->q[NEAR] + r * d, (size_t)d * sizeof *q);
         rope_rotate(t->q[FAR] + r * d, (int)pairs, v->far_cosines + at * pairs, v->far_sines + at * pairs);
     }
+    // Without RoPE no key is far, and their place is for queries that meet distances.
+    if (v->terms) terms_load(&(TermRows){v->terms, d, c->heads, kv_head, t1 - t0, 0}, t->q[NEAR], t->q[FAR]);
+}
+
+static TermRows term_rows(const Call *c, int index, int kv_head, int t0, int t1) {
+    return (TermRows){c->view->terms, c->cache->head_dim,
+                      c->heads,       kv_head,
+                      t1 - t0,        (int64_t)c->queries->first + t0 - index * KV_BLOCK};
+}
+
+// t->scores of block number `index` for the queries [t0, t1), -infinity where they do not see.
+static void score_block(const Call *c, const KvBlock *block, int index, int kv_head, int t0, int t1,
+                        const TaskScratch *t) {
+    const int64_t rows = (int64_t)(t1 - t0) * c->heads;
+    const TermRows terms = term_rows(c, index, kv_head, t0, t1);
+    multiply_zones(c, block, index, t0, t1, t);
+    if (c->view->terms && c->view->terms->queries) {
+        widen(c->cache->type, t->keys, block->keys, c->cache->head_dim * KV_BLOCK);
+        terms_add_keys(&terms, t->keys, t->scores);
+    }
+    for (int64_t r = 0; r < rows; r++) multiply_each(t->scores + r * KV_BLOCK, block->key_scales);
+    if (c->view->terms) terms_add_distances(&terms, t->q[FAR], t->scores);
+    for (int64_t r = 0; r < rows; r++)
+        mask(t->scores + r * KV_BLOCK, index * KV_BLOCK, c->queries->first + t0 + (int)r / c->heads, c->view);
 }
 
 // Task number `slot`: the queries [t0, t1) with the heads of one kv head, over one stretch of the past.
@@ -233,14 +257,12 @@ static void run_task(const Call *c, int slot, const TaskScratch *t) {
         int start = b * KV_BLOCK, stop = start + KV_BLOCK < end ? start + KV_BLOCK : end;
         if (stop <= window_start(c->view, first) && start >= c->view->sinks) continue;
         KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
-        multiply_zones(c, &block, b, t0, t1, t);
-        for (int64_t r = 0; r < rows; r++) {
-            float *scores = t->scores + r * KV_BLOCK;
-            multiply_each(scores, block.key_scales);
-            mask(scores, start, first + (int)r / heads, c->view);
-            update_softmax(scores, sums + r * s->width, s->width, &maxima[r], &totals[r]);
-            multiply_each(scores, block.value_scales);
-        }
+        score_block(c, &block, b, kv_head, t0, t1, t);
+        for (int64_t r = 0; r < rows; r++)
+            update_softmax(t->scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
+        const TermRows terms = term_rows(c, b, kv_head, t0, t1);
+        if (terms.terms) terms_add_values(&terms, t->scores, sums, s->width);
+        for (int64_t r = 0; r < rows; r++) multiply_each(t->scores + r * KV_BLOCK, block.value_scales);
         multiply_values(c, &block, stop - start, rows, t, sums);
     }
 }
@@ -298,9 +320,7 @@ void attention_scores(const KvCache *cache, int layer, int head, const Attention
     for (int b = 0; b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK, n = end - start < KV_BLOCK ? end - start : KV_BLOCK;
         KvBlock block = kv_cache_block(cache, layer, head / heads, b);
-        multiply_zones(&c, &block, b, 0, 1, t);
-        multiply_each(row, block.key_scales);
-        mask(row, start, query->first, view);
+        score_block(&c, &block, b, head / heads, 0, 1, t);
         memcpy(scores + start, row, (size_t)n * sizeof *scores);
     }
 }

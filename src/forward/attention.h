@@ -4,6 +4,7 @@
 #include "../../rope.h"
 #include "kv_cache.h"
 #include "team.h"
+#include "terms.h"
 
 // How far a key is for a query, as the distance map tells.
 typedef enum { NEAR, FAR } Zone;
@@ -36,7 +37,8 @@ typedef struct {
     int first;
     int *near_from;
     float *far_cosines, *far_sines;
-    float *factors;  // of each query's scores; NULL: 1
+    float *factors;              // of each query's scores; NULL: 1
+    const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
 } AttentionView;
 
 // n queries at positions first, first + 1, ..., rotated to meet near keys. Their own keys and values are in the cache

@@ -163,6 +163,14 @@ void gemm_rotated(const Gemm *g, const float *cosines, const float *sines) {
     }
 }
 
+void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {
+    for (int column = 0; column < 64; column += LANES) {
+        vf sum = load(out + column);
+        for (int64_t i = 0; i < k; i++) sum += load(a + i * a_stride + column) * load(b + i * 64 + column);
+        store(out + column, sum);
+    }
+}
+
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};
     float sum = 0;

@@ -25,6 +25,9 @@ void gemm_accumulate(const Gemm *gemm);
 // (x cos - y sin, x sin + y cos) with row i of the cosines and sines (k / 2, 64).
 void gemm_rotated(const Gemm *gemm, const float *cosines, const float *sines);
 
+// out (64) += for each of k rows a . b, elementwise; rows of a lie a stride apart, those of b (k, 64) side by side.
+void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
+
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps);
 

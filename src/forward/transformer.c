@@ -125,6 +125,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
         {
             Team team = team_join(&s->team);
             if (l == 0) check_finite_by_team(&team, s, 0, n);
+            if (l == 0) positions_add_by_team(&team, &s->positions, s->x, s->position, n);
             if (l == 0) positions_prepare_by_team(&team, &s->positions, s->position, n, length);
             run_layers_by_team(&team, s, l, l + stretch, n, n_kept);
         }
@@ -235,6 +236,7 @@ static void rotate_and_store_by_team(const Team *team, Session *s, int index, in
 // What one layer's attention sees: of a window unless the layer sees all, and turned keys unless it does not turn.
 static AttentionView view_of(const Session *s, const Layer *layer) {
     AttentionView view = s->positions.view;
+    if (s->positions.terms) view.terms = &s->positions.terms[layer - s->model->layers];
     if (layer->sees_all && !s->config.all_slide) view.window = 0;
     if (layer->without_rope) {
         view.near_from = NULL;
@@ -279,7 +281,7 @@ static void lay_out(Session *s, Arena *arena) {
     s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
     s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
     bool follows_length = rope_follows_length(&c->rope, c->context) && !c->stale_keys;
-    positions_lay_out(&s->positions, arena, &c->rope, follows_length, c->chunk, s->cache.n_blocks);
+    positions_lay_out(&s->positions, arena, s->model, &c->rope, follows_length, c->chunk, s->cache.n_blocks);
     s->positions.view.n_heads = m->n_heads;
     s->positions.view.window = c->window;
     s->positions.view.sinks = c->sinks;
@@ -290,6 +292,12 @@ static void lay_out(Session *s, Arena *arena) {
 Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
     Session *s = alloc_array(1, sizeof *s, "a session", err);
     if (!s) return NULL;
+    if (model->learned && config->context > model->config.encoding_rows) {
+        fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
+             model->config.encoding_rows, config->context);
+        free(s);
+        return NULL;
+    }
     s->model = model;
     s->config = *config;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;

@@ -122,14 +122,15 @@ static void check_settings(Check *c) {
         double found = file->attention_factor != 0 ? file->attention_factor : method->attention(own, own->factor);
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
+    int seen = asked->window + asked->sinks;
+    if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
+    if (c->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
     double reach = reach_of(plan, seq_len);
     if (method->flags & ROPE_USES_FACTOR && !file->dynamic && file->factor > 0)
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
     reach = reach_of(asked, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
-    int seen = asked->window + asked->sinks;
-    if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
     bool same = own->method == ROPE_NONE || (a->method == own->method && a->dynamic == own->dynamic);
     if (own->method != ROPE_NONE)
         table_row(&c->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
@@ -182,11 +183,13 @@ static bool score_short(Check *c, Reference reference, bool probes, double *sum,
 // base would suit it better than its own.
 static bool check_short(Check *c, Error *err) {
     const double most = c->m->model->config.vocab_size * KNOWS_NOTHING;
+    const bool has_base = c->m->model->config.encoding == ENCODING_ROPE;
     double sums[N_REFERENCES], tokens = 0, least = INFINITY, rest;
     for (int b = 0; b < c->n_blocks; b++) tokens += is_probe(c, b) * c->half;
     for (int i = 0; i < N_REFERENCES; i++) {
         sums[i] = INFINITY;
         if (i == FILES_OWN && c->references[i].rope.method == ROPE_NONE) continue;
+        if (i > FILES_OWN && !has_base) continue;
         double began = now_seconds();
         if (!score_short(c, (Reference)i, true, &sums[i], err)) return false;
         least = fmin(least, now_seconds() - began);  // other work on the machine makes it longer, nothing shorter
@@ -198,7 +201,7 @@ static bool check_short(Check *c, Error *err) {
     double ppl = exp(sums[best] / tokens), other = exp(fmin(sums[SMALLER_BASE], sums[LARGER_BASE]) / tokens);
     c->judged = fmin(ppl, other) < most;
     judge(c, "short-perplexity", 2 * c->half, ppl, most, c->judged ? OK : UNKNOWN, 0);
-    if (c->judged) judge(c, "base", 2 * c->half, ppl / other, BASE_LOSS, ppl <= other * BASE_LOSS, 0);
+    if (c->judged && has_base) judge(c, "base", 2 * c->half, ppl / other, BASE_LOSS, ppl <= other * BASE_LOSS, 0);
     return true;
 }
 
@@ -343,7 +346,7 @@ static bool run_checks(Check *c, Session *s, Error *err) {
     const Measurement *m = c->m;
     c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
     print_heading(m, &c->table, "check");
-    table_note(&c->table, "method", "%s", m->plans->name);
+    table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
     table_note(&c->table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
     table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
     choose_blocks(c);

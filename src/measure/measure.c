@@ -11,6 +11,7 @@ int measured_length(const Model *model, size_t most) {
     int train_ctx = model->rope.train_ctx, seq_len = model->config.seq_len;
     int four_times = train_ctx <= (1 << 28) ? 4 * train_ctx : train_ctx;
     int length = four_times > seq_len ? four_times : seq_len;
+    if (model->learned && length > model->config.encoding_rows) length = model->config.encoding_rows;
     return most < (size_t)length ? (int)most : length;
 }
 

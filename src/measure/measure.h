@@ -69,6 +69,9 @@ bool search(const Measurement *m, Error *err);
 // a picture on standard error, one bar per pair, from interpolated (left) to kept (right).
 void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv);
 
+// What an encoding other than RoPE adds, in numbers: `# key` lines and a row per distance, layer and head.
+bool explain_encoding(const Model *model, int length, bool tsv, Error *err);
+
 // The settings in force as a rope_scaling block (JSON) for Hugging Face and vLLM, and on # lines llama.cpp's options.
 // False with the reason when those programs have no such method.
 bool explain_json(const RopePlan *plan, Error *err);

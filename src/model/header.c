@@ -81,6 +81,7 @@ static const Field fields[] = {
     {"unscaled_positions", 228, U32, 0, MAX_SEQ, PLACE(rope.unscaled_positions)},
     {"layer_table", 232, U32, 0, 1, PLACE(has_layers)},
     {"type_table", 236, U32, 0, 1, PLACE(has_types)},
+    {"encoding_rows", 240, U32, 0, MAX_VOCAB, PLACE(config.encoding_rows)},
 };
 
 static int count_of(const Field *f, const Header *h) { return f->type == I32X8 ? h->config.n_eos : 1; }
@@ -131,7 +132,25 @@ static bool check_heads(const ModelConfig *c, Error *err) {
     return fail(err, "head_dim is %d (expected an even number from 2 to %d)", (int)c->head_dim, ROPE_MAX_HEAD_DIM);
 }
 
-static int count_matrices(const ModelConfig *c) { return 1 + 7 * c->n_layers + !c->shared_classifier; }
+static int count_matrices(const ModelConfig *c) {
+    int of_layer = c->encoding == ENCODING_TRANSFORMER_XL ? 8 : 7;
+    return 1 + of_layer * c->n_layers + !c->shared_classifier;
+}
+
+// A model without RoPE says nothing of RoPE but a base, which sinusoids have, too, and L.
+static bool check_encoding(const Header *h, Error *err) {
+    const ModelConfig *c = &h->config;
+    const char *name = encoding_names[c->encoding];
+    bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
+    if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, name);
+    if (c->encoding == ENCODING_ROPE) return true;
+    if (h->rope.method != ROPE_NONE || h->rope.dynamic || h->rope.logn || h->rope.head_dim)
+        return fail(
+            err, "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn)", name);
+    if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
+        return fail(err, "seq_len is %d with %d learned positions", c->seq_len, c->encoding_rows);
+    return true;
+}
 
 static bool read_v3(const uint8_t *p, Header *h, Error *err) {
     const ModelConfig *c = &h->config;
@@ -148,8 +167,7 @@ static bool read_v3(const uint8_t *p, Header *h, Error *err) {
         return fail(err, "group_size is %d with weight type %s", h->group_size, weight_type_names[type]);
     if (type > WEIGHT_Q4 && c->version == 3)
         return fail(err, "weight type %s in version 3 (expected version 4)", weight_type_names[type]);
-    if (c->encoding != ENCODING_ROPE)
-        return fail(err, "encoding %s cannot be run (expected rope)", encoding_names[c->encoding]);
+    if (!check_encoding(h, err)) return false;
     if (h->rope.head_dim == 0) h->rope.head_dim = (int)c->head_dim;
     if (h->rope.head_dim % 2 || h->rope.head_dim > c->head_dim)
         return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", h->rope.head_dim,

@@ -56,12 +56,14 @@ static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
 typedef enum {
     END,
     EMBEDDING,
+    LEARNED,
     ATT_NORM,
     WQ,
     WK,
     WV,
     BIASES,
     QK_NORMS,
+    RELATIVE,
     WO,
     OUT_BIAS,
     FFN_NORM,
@@ -75,10 +77,11 @@ typedef enum {
 
 // The orders of version 0, of 1 and 2, and of 3 and 4. These have all tensors of a layer together; the others have one
 // tensor of all layers, then the next tensor of all layers.
-static const Tensor orders[][17] = {
+static const Tensor orders[][19] = {
     {EMBEDDING, ATT_NORM, WQ, WK, WV, WO, FFN_NORM, W1, W2, W3, FINAL_NORM, TABLES, CLASSIFIER},
     {ATT_NORM, FFN_NORM, FINAL_NORM, EMBEDDING, WQ, WK, WV, WO, W1, W2, W3, CLASSIFIER},
-    {EMBEDDING, ATT_NORM, WQ, WK, WV, BIASES, QK_NORMS, WO, OUT_BIAS, FFN_NORM, W1, W3, W2, FINAL_NORM, CLASSIFIER},
+    {EMBEDDING, LEARNED, ATT_NORM, WQ, WK, WV, BIASES, QK_NORMS, RELATIVE, WO, OUT_BIAS, FFN_NORM, W1, W3, W2,
+     FINAL_NORM, CLASSIFIER},
 };
 
 // Takes one tensor where the cursor stands: all shapes are here, a matrix's as rows, columns.
@@ -87,6 +90,9 @@ static void take_tensor(Cursor *c, Tensor tensor, Model *m, Layer *layer) {
     int64_t q_rows = k->n_heads * k->head_dim, kv_rows = k->n_kv_heads * k->head_dim;
     switch (tensor) {
     case EMBEDDING: m->embedding = take_matrix(c, k->vocab_size, k->dim); break;
+    case LEARNED:
+        if (k->encoding == ENCODING_LEARNED) m->learned = take(c, k->encoding_rows * k->dim, sizeof(float));
+        break;
     case ATT_NORM: layer->attention_norm = take(c, k->dim, sizeof(float)); break;
     case WQ: layer->wq = take_matrix(c, q_rows, k->dim); break;
     case WK: layer->wk = take_matrix(c, kv_rows, k->dim); break;
@@ -102,6 +108,16 @@ static void take_tensor(Cursor *c, Tensor tensor, Model *m, Layer *layer) {
         if (!k->qk_norm) break;
         layer->q_norm = take(c, k->head_dim, sizeof(float));
         layer->k_norm = take(c, k->head_dim, sizeof(float));
+        break;
+    case RELATIVE:
+        if (k->encoding == ENCODING_SHAW) {
+            layer->a_keys = take(c, k->encoding_rows * k->head_dim, sizeof(float));
+            layer->a_values = take(c, k->encoding_rows * k->head_dim, sizeof(float));
+        }
+        if (k->encoding != ENCODING_TRANSFORMER_XL) break;
+        layer->wr = take_matrix(c, kv_rows, k->dim);
+        layer->u = take(c, q_rows, sizeof(float));
+        layer->v = take(c, q_rows, sizeof(float));
         break;
     case OUT_BIAS: layer->bo = k->o_bias ? take(c, k->dim, sizeof(float)) : NULL; break;
     case FFN_NORM: layer->ffn_norm = take(c, k->dim, sizeof(float)); break;

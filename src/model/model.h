@@ -7,8 +7,18 @@
 
 enum { MAX_EOS = 8 };
 
-// How a model knows positions. Only the first is built in.
-enum { ENCODING_ROPE, N_ENCODINGS = 8 };
+// How a model knows positions; src/forward/positions.c has their formulas.
+enum {
+    ENCODING_ROPE,
+    ENCODING_NONE,
+    ENCODING_LEARNED,
+    ENCODING_SINUSOIDAL,
+    ENCODING_ALIBI,
+    ENCODING_SHAW,
+    ENCODING_TRANSFORMER_XL,
+    ENCODING_DISENTANGLED,
+    N_ENCODINGS
+};
 extern const char *const encoding_names[N_ENCODINGS];
 
 typedef struct {
@@ -29,30 +39,35 @@ typedef struct {
     bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
     bool qk_norm;           // an RMS norm of each query and key head before RoPE
     int encoding;           // of positions: a row of encoding_names
+    int encoding_rows;      // of its tables: learned positions, or shaw's distances
     int n_eos;
     int eos_ids[MAX_EOS];
 } ModelConfig;
 
 typedef struct {
-    bool sees_all;                 // of a sliding window
-    bool without_rope;             // neither queries nor keys turn
-    const float *attention_norm;   // (dim)
-    Matrix wq;                     // (n_heads * head_dim, dim)
-    Matrix wk, wv;                 // (n_kv_heads * head_dim, dim)
-    const float *bq, *bk, *bv;     // biases (rows of wq, wk, wv), NULL: none
-    const float *q_norm, *k_norm;  // (head_dim), NULL: none
-    Matrix wo;                     // (dim, n_heads * head_dim)
-    const float *bo;               // (dim), NULL: none
-    const float *ffn_norm;         // (dim)
-    Matrix w1, w3;                 // gate and up (hidden_dim, dim)
-    Matrix w2;                     // down (dim, hidden_dim)
+    bool sees_all;                   // of a sliding window
+    bool without_rope;               // neither queries nor keys turn
+    const float *attention_norm;     // (dim)
+    Matrix wq;                       // (n_heads * head_dim, dim)
+    Matrix wk, wv;                   // (n_kv_heads * head_dim, dim)
+    const float *bq, *bk, *bv;       // biases (rows of wq, wk, wv), NULL: none
+    const float *q_norm, *k_norm;    // (head_dim), NULL: none
+    Matrix wr;                       // (n_kv_heads * head_dim, dim) of transformer-xl
+    const float *u, *v;              // (n_heads * head_dim)
+    const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
+    Matrix wo;                       // (dim, n_heads * head_dim)
+    const float *bo;                 // (dim), NULL: none
+    const float *ffn_norm;           // (dim)
+    Matrix w1, w3;                   // gate and up (hidden_dim, dim)
+    Matrix w2;                       // down (dim, hidden_dim)
 } Layer;
 
 typedef struct {
     MappedFile file;
     ModelConfig config;
-    RopeConfig rope;   // as the file has it, without defaults filled in; its head_dim is what turns of a head
-    Matrix embedding;  // (vocab_size, dim)
+    RopeConfig rope;       // as the file has it, without defaults filled in; its head_dim is what turns of a head
+    Matrix embedding;      // (vocab_size, dim)
+    const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim)

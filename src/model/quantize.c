@@ -187,6 +187,7 @@ static void put_model(Writer *w, const Model *m) {
     int64_t q_rows = c->n_heads * c->head_dim, kv_rows = c->n_kv_heads * c->head_dim;
     put_header(w, m);
     put_matrix(w, &m->embedding, EMBEDDING);
+    put_floats(w, m->learned, c->encoding_rows * c->dim);
     for (const Layer *layer = m->layers; layer < m->layers + c->n_layers && !w->failed; layer++) {
         put_floats(w, layer->attention_norm, c->dim);
         put_matrix(w, &layer->wq, ATTENTION);
@@ -197,6 +198,11 @@ static void put_model(Writer *w, const Model *m) {
         put_floats(w, layer->bv, kv_rows);
         put_floats(w, layer->q_norm, c->head_dim);
         put_floats(w, layer->k_norm, c->head_dim);
+        put_floats(w, layer->a_keys, c->encoding_rows * c->head_dim);
+        put_floats(w, layer->a_values, c->encoding_rows * c->head_dim);
+        if (layer->u) put_matrix(w, &layer->wr, ATTENTION);
+        put_floats(w, layer->u, q_rows);
+        put_floats(w, layer->v, q_rows);
         put_matrix(w, &layer->wo, ATTENTION);
         put_floats(w, layer->bo, c->dim);
         put_floats(w, layer->ffn_norm, c->dim);

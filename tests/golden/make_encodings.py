@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Makes encodings/: a tiny model of each way of knowing positions that tools/train.py can train, with random weights,
+and in nll.json what PyTorch makes of some ids. Needs PyTorch; the tests need only what it made.
+
+    make_encodings.py
+"""
+import json
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
+
+import torch  # noqa: E402
+
+from llama import Llama  # noqa: E402
+from position_encodings import ENCODINGS  # noqa: E402
+from train import write_folder  # noqa: E402
+
+SHAPE = dict(vocab_size=40, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=4, head_dim=6, rms_norm_eps=1e-5, rope_theta=10000.0, max_position_embeddings=24,
+             clip_distance=9)
+
+
+def main():
+    out = {}
+    for number, encoding in enumerate(ENCODINGS[1:]):
+        torch.manual_seed(number)
+        model = Llama(dict(SHAPE, encoding=encoding))
+        with torch.no_grad():
+            for p in model.parameters():
+                p.copy_(torch.randn_like(p) * (0.5 if p.dim() == 1 else 2 / p.shape[-1] ** 0.5) + (p == 1))
+        folder = HERE / "encodings" / encoding
+        write_folder(model.config, model.state_dict(), folder)
+        ids = torch.randint(3, 40, (24 if encoding == "learned" else 150,))
+        ids[0] = 1
+        with torch.no_grad():
+            logits = model(ids[None, :-1])[0] @ model.embed.weight.t()
+        nll = torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none")
+        out[encoding] = dict(ids=ids.tolist(), nll=[round(x, 6) for x in nll.tolist()])
+    with open(HERE / "encodings" / "nll.json", "w") as f:
+        json.dump(out, f)
+        f.write("\n")
+    print(os.path.getsize(HERE / "encodings" / "nll.json"), {k: max(v["nll"]) for k, v in out.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Models that know positions by other means than RoPE: against PyTorch (tests/golden/encodings, exported), against
+reference.py in more shapes and types, token by token and within windows; and what is refused."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import reference
+from common import (ENCODINGS, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, read, run, table, tiny_model, write, write_model, write_tokenizer)
+
+OTHERS = ENCODINGS[1:]
+ROWS = {'learned': 150, 'shaw': 9}
+SHAPES = {'plain': dict(n_layers=1), 'grouped queries': dict(dim=24, n_heads=6, n_kv_heads=2, head_dim=6, hidden_dim=17,
+                                                             vocab_size=33),
+          'odd': dict(dim=7, n_heads=1, n_kv_heads=1, head_dim=2, hidden_dim=5, vocab_size=9, n_layers=1)}
+
+
+def of_kind(kind, **changes):
+    return config(encoding=kind, encoding_rows=ROWS.get(kind, 0), **changes)
+
+
+def test_pytorch():
+    with open(os.path.join(GOLDEN, 'encodings', 'nll.json')) as file:
+        expected = json.load(file)
+    check(list(expected) == OTHERS, 'PyTorch has numbers for every encoding', list(expected))
+    for kind, text in expected.items():
+        model = in_work(kind + '.bin')
+        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
+                        os.path.join(GOLDEN, 'encodings', kind), model], check=True, capture_output=True)
+        for options in ([], ['--stepwise'], ['--threads', 2]):
+            close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
+                  "PyTorch's numbers, %s %s" % (kind, ' '.join(map(str, options))))
+        carried = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model,
+                                  in_work('out.gguf')], capture_output=True, text=True)
+        check(carried.returncode == 1 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
+
+
+def test_reference():
+    for kind in OTHERS:
+        for name, shape in SHAPES.items():
+            c = of_kind(kind, **shape)
+            model, ids = in_work('model.bin'), random_ids(140, c['vocab_size'], 1)
+            stored = write_model(model, c, random_weights(c, 3))
+            expected = reference.nll(c, stored, ids)
+            what = 'the naive reference, %s, %s' % (kind, name)
+            for options in (['--kv', 'f32'], ['--kv', 'f32', '--threads', 2], ['--kv', 'f32', '--stepwise']):
+                close(perplexity(model, ids, *options), expected, 1e-4, '%s, %s' % (what, options))
+            for kv, tolerance in ('f16', 0.01), ('q8', 0.15):
+                close(perplexity(model, ids, '--kv', kv), expected, tolerance, '%s, %s cache' % (what, kv))
+            expected = reference.nll(c, stored, ids, window=20, sinks=3)
+            close(perplexity(model, ids, '--kv', 'f32', '--window', 20, '--sinks', 3), expected, 1e-4,
+                  what + ', in a window')
+
+
+def test_types_and_layers():
+    """Other weights, layers that slide and layers that do not, biases and head norms."""
+    for kind in OTHERS:
+        shape = dict(dim=36, n_heads=4, n_kv_heads=2, head_dim=10, hidden_dim=70, vocab_size=45)
+        for name, more, tolerance in (('float16', dict(weight_type=1), 1e-4),
+                                      ('q8', dict(weight_type=Q8, group_size=64), 0.03),
+                                      ('q4', dict(weight_type=Q4, group_size=32), 0.03),
+                                      ('mixed', dict(sliding_window=11, layers=[1, 0], qkv_bias=1, o_bias=1, qk_norm=1),
+                                       1e-4)):
+            c = of_kind(kind, **shape, **more)
+            stored, ids = write_model(in_work('model.bin'), c, random_weights(c, 4)), random_ids(70, 45, 2)
+            close(perplexity(in_work('model.bin'), ids, '--kv', 'f32'), reference.nll(c, stored, ids), tolerance,
+                  'the naive reference, %s, %s' % (kind, name))
+
+
+def test_quantize():
+    """A copy in float32 is the same file, and one in float16 computes what its rounded weights say."""
+    for kind in OTHERS:
+        model = tiny_model('model.bin', 5, encoding=kind, encoding_rows=ROWS.get(kind, 0))
+        good(model, '--quantize', 'f32', in_work('same.bin'))
+        check(read(model) == read(in_work('same.bin')), 'a float32 copy of %s is the same' % kind)
+        good(model, '--quantize', 'f16', in_work('half.bin'))
+        ids = random_ids(60, 50, 3)
+        close(perplexity(in_work('half.bin'), ids), perplexity(model, ids), 0.05, 'a float16 copy of ' + kind)
+
+
+def test_refused():
+    """What is about RoPE is refused by its name, with the encoding's; windows and lengths are not."""
+    write_tokenizer(in_work('tokenizer.bin'))
+    ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(80, 50, 4))))
+    write(in_work('block.json'), '{"rope_type": "linear", "factor": 2}')
+    for kind in OTHERS:
+        model = tiny_model('model.bin', 5, encoding=kind, encoding_rows=ROWS.get(kind, 0))
+        for option in (['--rope', 'yarn'], ['--rope', 'none'], ['--rope', 'window'], ['--factor', 2], ['--theta', 500],
+                       ['--train-ctx', 32], ['--ramp', 'turns'], ['--logn'], ['--near', 5],
+                       ['--rope-config', in_work('block.json')], ['--attn-factor', 1.1]):
+            one_line(run(model, '--ppl', ids, '--ids', '-n', 60, *option), 1, '%s with %s' % (option[0], kind),
+                     option[0], "'%s'" % kind)
+        for job in (['--rope-json'], ['--search', ids]):
+            one_line(run(model, *job), 1, '%s with %s' % (job[0], kind), job[0], kind)
+        good(model, '--ppl', ids, '--ids', '-n', 60, '--window', 9, '--sinks', 2)
+    model = tiny_model('model.bin', 5, encoding='learned', encoding_rows=70)
+    one_line(run(model, '--ppl', ids, '--ids', '-n', 71), 1, 'past the learned positions', '70', '71')
+    good(model, '--ppl', ids, '--ids', '-n', 70)
+    for job in (['--bench'], ['--explain'], ['--ppl', ids, '--ids'], ['-i', 'a', '-n', 0]):
+        tiny_model('learned.bin', 5, encoding='learned', encoding_rows=70, vocab_size=259)
+        write_tokenizer(in_work('learned.tokenizer.bin'))
+        good(in_work('learned.bin'), *job)
+
+
+def explained(kind, *options):
+    c = of_kind(kind, n_layers=2)
+    weights = random_weights(c, 6)
+    write_model(in_work('model.bin'), c, weights)
+    settings, _, rows = table(good(in_work('model.bin'), '--explain', '-n', 100, '--tsv', *options).out)
+    check(settings['encoding'] == kind, '--explain names ' + kind, settings)
+    return c, weights, rows
+
+
+def test_explain():
+    """The table of every encoding, by its formula."""
+    for kind in OTHERS:
+        c, w, rows = explained(kind)
+        d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
+        distances = [0, 1, 2, 4, 8, 16, 32, 64, 99]
+        check([int(row['distance']) for row in rows[:9]] == distances, '--explain of %s goes by distance' % kind, rows)
+        expected = []
+        for row in rows:
+            at, layer, head = (int(row[name]) if row[name] != '-' else 0 for name in ('distance', 'layer', 'head'))
+
+            def product(matrix, x):
+                return reference.product(reference.rows_of(w, '%s.%d' % (matrix, layer), c['dim']), x)
+            value = 0
+            if kind == 'alibi':
+                value = -2 ** (-8 * (head + 1) / 4) * at
+            if kind == 'sinusoidal':
+                value = reference.dot(reference.sinusoids(c, 5), reference.sinusoids(c, 5 + at))
+            if kind == 'learned':
+                p = reference.rows_of(w, 'learned', c['dim'])
+                value = sum(reference.dot(p[i], p[i + at]) for i in range(150 - at)) / (150 - at)
+            if kind == 'shaw':
+                a = reference.rows_of(w, 'a_keys.%d' % layer, d)
+                value = reference.dot(a[0], a[min(at, 8)])
+            if kind in ('transformer-xl', 'disentangled'):
+                r = product('wr' if kind == 'transformer-xl' else 'wk', reference.sinusoids(c, at))
+                r = r[head // share * d:][:d]
+                v = w['v.%d' % layer][head * d:][:d] if kind == 'transformer-xl' else None
+                value = (reference.dot(v, r) if v else math.sqrt(reference.dot(r, r))) / math.sqrt(d)
+            expected.append(value)
+        close([float(row['value']) for row in rows], expected, 2e-4, '--explain of ' + kind)
+
+
+def test_attention():
+    """--attn shows the scores with what the encoding adds: those of alibi fall by its slopes."""
+    c = config(encoding='alibi', n_layers=1, vocab_size=259, n_heads=4, n_kv_heads=4)
+    weights = random_weights(c, 6)
+    for name in 'wq.0', 'wk.0':
+        weights[name] = type(weights[name])('f', [0] * len(weights[name]))
+    write_model(in_work('model.bin'), c, weights)
+    write_tokenizer(in_work('tokenizer.bin'))
+    for head in range(4):
+        rows = table(good(in_work('model.bin'), '--attn', '0.%d' % head, '-i', 'abcdefgh', '--tsv').out)[2]
+        close([float(row['score']) for row in rows],
+              [-2 ** (-2 * (head + 1)) * int(row['distance']) for row in rows], 1e-5, '--attn of alibi, head %d' % head)
+
+
+if __name__ == '__main__':
+    main(globals())
