@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "src/forward/team.h"
 #include "src/forward/transformer.h"
@@ -116,8 +115,7 @@ static bool load(Program *p, Error *err) {
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
-    const int encoding = p->model.config.encoding;
-    if (!options_fit_encoding(o, encoding ? encoding_names[encoding] : NULL, err)) return false;
+    if (!options_fit_encoding(o, encoding_names[p->model.config.encoding], err)) return false;
     if (o->rope_config && !read_rope_config(p, err)) return false;
     if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
@@ -324,11 +322,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
     case JOB_SEARCH: return search(&m, err);
-    case JOB_EXPLAIN:
-        if (p->model.config.encoding) return explain_encoding(&p->model, p->context, o->tsv, err);
-        print_advice(p);
-        explain_pairs(p->plans, p->context, o->plot || isatty(STDERR_FILENO), o->tsv);
-        return true;
+    case JOB_EXPLAIN: print_advice(p); return explain(&m, err);
     case JOB_ROPE_JSON: return explain_json(p->plans, err);
     default: return run_text(p, err);
     }

@@ -74,7 +74,8 @@ def read_config(folder):
         'norm_eps': config.number('rms_norm_eps', family.norm_eps, high=MAX_EPS),
         'bos_id': config.integer('bos_token_id', vocab_size - 1, bos_id, -1, 0), 'eos_ids': eos_ids,
         'qkv_bias': int(biased or kind == 'qwen2'), 'o_bias': int(biased), 'qk_norm': int(kind == 'qwen3'),
-        'fused': kind == 'phi3', **read_encoding(config, kind, seq_len), **read_layers(config, kind, n_layers), **read_rope(config, kind, head_dim, seq_len)}
+        'fused': kind == 'phi3', **read_encoding(config, kind, seq_len),
+        **read_layers(config, kind, n_layers), **read_rope(config, kind, head_dim, seq_len)}
 
 
 def read_encoding(config, kind, seq_len):
@@ -164,7 +165,8 @@ def read_rope(config, family, head_dim, seq_len):
     values = block.values
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     phi = family == 'phi3'
-    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else ['default'] if family == 'rope.c' else list(ROPE_METHODS)
+    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
+    kinds = ['default'] if family == 'rope.c' else kinds
     kind = block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default')
     if phi and kind != 'default':
         kind = 'longrope'  # the class takes every older name for it

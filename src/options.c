@@ -316,7 +316,7 @@ bool options_fit_encoding(const Options *o, const char *encoding, Error *err) {
         if (table[i].place < PLACE(rope) || at >= sizeof o->rope || of_any) continue;
         if (memcmp(said + at, unsaid + at, size) != 0) name = table[i].name;
     }
-    return !encoding || !name ||
+    return strcmp(encoding, "rope") == 0 || !name ||
            fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", name, o->model_path,
                 encoding);
 }

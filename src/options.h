@@ -66,7 +66,7 @@ typedef struct {
 bool options_parse(int argc, char **argv, Options *options, Error *err);
 // Refuses options that contradict each other or miss one another.
 bool options_check(const Options *options, Error *err);
-// Refuses, by name, what is about RoPE with a model that knows positions by another `encoding`; NULL: by RoPE.
+// Refuses, by name, what is about RoPE with a model that knows positions by another `encoding` than "rope".
 bool options_fit_encoding(const Options *options, const char *encoding, Error *err);
 // Prints the table to standard output.
 void options_help(void);

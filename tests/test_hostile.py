@@ -33,6 +33,13 @@ def models():
                         ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)),
                         ('longrope', LISTS), ('families', FAMILIES),
                         ('families, no table', dict(qkv_bias=1, rotary_dim=2, method='ntk', rope_dynamic=1)),
+                        ('learned', dict(encoding='learned', encoding_rows=32)), ('none', dict(encoding='none')),
+                        ('sinusoidal', dict(encoding='sinusoidal', weight_type=1)), ('alibi', dict(encoding='alibi')),
+                        ('shaw', dict(encoding='shaw', encoding_rows=5)),
+                        ('transformer-xl', dict(encoding='transformer-xl', qkv_bias=1, shared_classifier=1)),
+                        ('transformer-xl types', dict(encoding='transformer-xl', group_size=64, types=[
+                            0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4, 1, 2])),
+                        ('disentangled', dict(encoding='disentangled', weight_type=Q8, group_size=64)),
                         ('types', dict(types=[0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4], group_size=64))):
         c = config(**SMALL, **extra)
         yield name, c, data_of(c)
@@ -91,15 +98,15 @@ def test_impossible_headers():
               'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers,
               'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge)}
     newer = {'rotary_dim': (1, 3, 6, *huge), 'qkv_bias': (2, *huge), 'o_bias': (2, *huge), 'qk_norm': (2, *huge),
-             'logn': (2, *huge), 'encoding': (1, 2, 3, 4, 5, 6, 7, 8, *huge), 'unscaled_positions': huge,
-             'layer_table': (2, *huge), 'type_table': (2, *huge)}
+             'logn': (2, *huge), 'encoding': (2, 5, 6, 8, *huge), 'unscaled_positions': huge,
+             'encoding_rows': (1, 32, *huge), 'layer_table': (2, *huge), 'type_table': (2, *huge)}
     files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values
              for value in values[field]]
     files += [('%s = %s' % (field, value), changed(c, data, version=4, **{field: value})) for field in newer
               for value in newer[field]]
     for byte in (140, 143, 204, 230, 255):
         files.append(('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]))
-    for byte in (140, 143, 240, 255):
+    for byte in (140, 143, 244, 255):
         files.append(('reserved byte %d in version 4' % byte,
                       changed(c, data[:byte] + b'\1' + data[byte + 1:], version=4)[:byte] + b'\1' + data[byte + 1:]))
     answers = opened(files, 'impossible headers')
@@ -109,6 +116,34 @@ def test_impossible_headers():
                                                                      'n_heads', 'version', 'group_size',
                                                                      'low_freq_factor', 'high_freq_factor', 'theta')
         check(reason != 'ok' and (named or 'bytes found' in reason), 'a header with %s' % label, reason)
+
+
+def test_impossible_encodings():
+    """Encodings that miss their tables, have another's, or have settings of RoPE beside them; and tables that are no
+    numbers, which end in a line when they are read with."""
+    kinds = {name: (c, data) for name, c, data in models() if c['encoding']}
+    files, huge = [], (0xffffffff, 0x80000000, 0x7fffffff, 1 << 24)
+    for name, (c, data) in kinds.items():
+        rows = (0, *huge) if c['encoding_rows'] else (1, 5, *huge)
+        changes = [dict(encoding_rows=n) for n in rows] + [dict(rope_method=1, factor=2.0), dict(rope_dynamic=1)]
+        changes += [dict(logn=1), dict(rotary_dim=2), dict(version=3), dict(theta=1.0)]
+        if name == 'learned':
+            changes += [dict(seq_len=33), dict(encoding_rows=31), dict(encoding_rows=33)]
+        files += [('%s, %s' % (name, change), changed(c, data, **change)) for change in changes]
+    for label, reason in opened(files, 'impossible encodings').items():
+        check(reason != 'ok', 'a file of ' + label, reason)
+    write_tokenizer(in_work('encodings.tokenizer.bin'))
+    for name, part in (('learned', 'learned'), ('shaw', 'a_keys.1'), ('shaw', 'a_values.0'), ('transformer-xl', 'u.0'),
+                       ('transformer-xl', 'v.1'), ('transformer-xl', 'wr.1')):
+        for bad in float('nan'), float('inf'), 3e38:
+            c = config(**dict(SMALL, vocab_size=259), encoding=name, encoding_rows=kinds[name][0]['encoding_rows'])
+            weights = random_weights(c, 3)
+            weights[part] = type(weights[part])('f', [bad] * len(weights[part]))
+            write_model(in_work('encodings.bin'), c, weights)
+            result = run(in_work('encodings.bin'), '-i', 'abc', '-n', 12)
+            check(result.status in (0, 1) and (result.status == 0 or 'NaN or infinity' in result.err),
+                  'a table of %g in %s of %s' % (bad, part, name), result)
+            check(result.status == 1 or bad == 3e38, 'a table of %g in %s of %s is seen' % (bad, part, name), result)
 
 
 def test_huge_sizes():

@@ -4,6 +4,8 @@ tools/figures.py calls them, tools/plot_lesson.py draws them. A table's first # 
 run(arguments, text) returns what ./run prints."""
 import math
 
+from before_rope import NAMES, accuracies, perplexities
+
 PAGE, BETWEEN, PLACES = 1200, 9000, 4  # characters, characters, places in the text
 LAST = 64  # tokens that two ways of reading are compared on, as --check does
 HEAD, BIN = '3.3', 16  # of model.bin: a head that looks near; distances that share a row
@@ -105,4 +107,23 @@ def attention(run, model, text, quick):
     return command, 'method distance low mean high weight', rows
 
 
-EXPERIMENTS = {'again': again, 'stale': stale, 'attention': attention}
+def before_rope(run, model, text, quick):
+    """The models of models/, alike but for how they know positions: perplexity in windows of each length."""
+    rows = []
+    for name in NAMES[:2] if quick else NAMES:
+        for length, windows, nll, se in perplexities(name, text, run):
+            rows.append([name, length, windows, '%.4f' % nll, '%.4f' % se])
+    return ['models/NAME.bin', '--ppl', '-', '-n', 'LENGTH'], 'method length windows nll se', rows
+
+
+def keys_before_rope(run, model, text, quick):
+    """And the keys that they find in filler, by length."""
+    rows = []
+    for name in NAMES[:2] if quick else NAMES:
+        for length, trials, share in accuracies(name, 'passkey', trials=1 if quick else 4, run=run):
+            rows.append([name, length, trials, '%.4f' % share])
+    return ['models/NAME.bin', '--passkey'], 'method length trials share', rows
+
+
+EXPERIMENTS = {'again': again, 'stale': stale, 'attention': attention, 'encodings': before_rope,
+               'encodings-keys': keys_before_rope}

@@ -20,7 +20,7 @@ import math
 import os
 import sys
 
-from plot_lesson import draw_again, draw_attention, draw_stale
+from plot_lesson import draw_again, draw_attention, draw_encodings, draw_stale
 from plot_parts import (DOTS, GREY, INK, PALE, counted, draw_lines, label_ends, log_scale, new_figure, plain, save,
                         style_of, token_figure)
 from plot_tables import book_of, fail, method_of, read_tables, trained_length
@@ -266,7 +266,7 @@ def main():
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
     picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'again': draw_again, 'stale': draw_stale,
-               'attention': draw_attention,
+               'attention': draw_attention, 'encodings': draw_encodings, 'encodings-keys': draw_encodings,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else
                draw_decay if options.decay else draw_pairs}
     try:

@@ -1,7 +1,7 @@
 """The pictures of the tables that tools/experiments.py makes, for plot.py."""
 import math
 
-from plot_parts import DOTS, GREY, INK, PALE, label_ends, log_scale, new_figure, plain, style_of
+from plot_parts import DOTS, GREY, INK, PALE, label_ends, log_scale, new_figure, plain, style_of, token_figure
 from plot_tables import book_of
 
 
@@ -93,4 +93,28 @@ def draw_attention(tables, options):
     axes[0][0].set_ylabel('score')
     axes[0][-1].annotate('largest near score', (1, near), (-2, -10), xycoords=('axes fraction', 'data'), ha='right',
                          textcoords='offset points', fontsize=9, color=GREY)
+    return fig
+
+
+def draw_encodings(tables, options):
+    """Perplexity, or keys found, by the length of a window, a line for each way of knowing positions."""
+    table, keys = tables[0], tables[0].kind == 'encodings-keys'
+    lines = []
+    for name, rows in table.methods().items():
+        rows = sorted(rows, key=lambda r: r['length'])
+        y = [100 * r['share'] if keys else math.exp(r['nll']) for r in rows]
+        lines.append((name, 'none at all' if name == 'none' else name, [r['length'] for r in rows], y, 0))
+    asked = max(r['trials'] for r in table.rows) if keys else 0
+    subtitle = 'windows of each length side by side, ' + book_of(tables)
+    subtitle = '%d keys in filler at each length' % asked if keys else subtitle
+    fig, ax = token_figure(tables, options, lines, ('', 'models of 1.5 million parameters, trained alike on windows of '
+                                                    '256; ' + subtitle),
+                           ('length of the window, tokens', 'keys found, %' if keys else 'perplexity'),
+                           (min(lines[0][2]) * 0.95, max(lines[0][2]) * 1.05), not keys)
+    for name, _, x, y, _ in lines:
+        if x[-1] < max(lines[0][2]):
+            colour = style_of(name, [name])['color']
+            ax.plot(x[-1], y[-1], marker='|', markersize=16, markeredgewidth=2.5, color=colour)
+            ax.annotate('its table ends', (x[-1], y[-1]), (6, -3), textcoords='offset points', fontsize=9, va='top',
+                        color=colour)
     return fig

@@ -10,7 +10,9 @@ STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc
           'ntk-by-parts': ('#009e73', 'D'), 'yarn': ('#0060a8', 'o'), 'window': ('#b8558f', 'v'),
           'llama3': ('#d55e00', 'P'), 'longrope': ('#8a6d3b', '*'), 'rerope': ('#8c2d04', '<'),
           'leaky-rerope': ('#e6550d', '>'), 'self-extend': ('#54278f', 'p'), 'dca': ('#00796b', 'd'),
-          'streaming': ('#827717', 'h'), 'lm-infinite': ('#c2a300', '8')}
+          'streaming': ('#827717', 'h'), 'lm-infinite': ('#c2a300', '8'), 'rope': ('#0060a8', 'o'),
+          'learned': ('#b8558f', 'v'), 'sinusoidal': ('#3aa3dc', 's'), 'alibi': ('#009e73', 'D'),
+          'shaw': ('#e08e00', '^'), 'transformer-xl': ('#54278f', 'p'), 'disentangled': ('#d55e00', 'P')}
 SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
 INK, GREY, PALE = '#222222', '#707070', '#dddddd'
 DOTS = (0, (1, 2))

@@ -10,6 +10,8 @@ KINDS = {
     'again': ['method', 'place', 'distance', 'tokens', 'first', 'second'],
     'stale': ['method', 'keys', 'length', 'texts', 'change'],
     'attention': ['method', 'distance', 'low', 'mean', 'high', 'weight'],
+    'encodings': ['method', 'length', 'windows', 'nll', 'se'],
+    'encodings-keys': ['method', 'length', 'trials', 'share'],
     'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
 }
 EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'

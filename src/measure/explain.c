@@ -1,8 +1,10 @@
 // What a method does, in numbers. Everything that differs from method to method is data in the table of rope.c.
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "measure.h"
 
@@ -121,7 +123,7 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
-void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
+static void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
     const RopeConfig *c = &plan->rope;
     Pairs pairs;
     Table t = table_open(SHAPE_LIST, c->train_ctx, tsv);
@@ -135,6 +137,13 @@ void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
     }
     table_end(&t);
     if (plot) plot_pairs(plan, length, &pairs, t.width < 76 ? 24 : 40);
+}
+
+bool explain(const Measurement *m, Error *err) {
+    const Options *o = m->options;
+    if (m->model->config.encoding) return explain_encoding(m->model, m->length, o->tsv, err);
+    explain_pairs(m->plans, m->length, o->plot || isatty(STDERR_FILENO), o->tsv);
+    return true;
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.

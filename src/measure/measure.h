@@ -65,9 +65,10 @@ bool quantize_model(const Model *model, const Options *options, Error *err);
 // --seconds ends the search.
 bool search(const Measurement *m, Error *err);
 
-// What a method does to every pair of a head at `length` positions: `# key` lines and a row per pair. With `plot` also
-// a picture on standard error, one bar per pair, from interpolated (left) to kept (right).
-void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv);
+// What the first method does to every pair of a head at m->length positions: `# key` lines and a row per pair; at a
+// terminal, or with --plot, also a picture on standard error, one bar per pair, from interpolated (left) to kept
+// (right). Of a model without RoPE, what explain_encoding says.
+bool explain(const Measurement *m, Error *err);
 
 // What an encoding other than RoPE adds, in numbers: `# key` lines and a row per distance, layer and head.
 bool explain_encoding(const Model *model, int length, bool tsv, Error *err);
