@@ -18,7 +18,7 @@
 #include "src/text/text_io.h"
 #include "src/text/tokenizer.h"
 
-#define VERSION "0.1"
+#define VERSION "1.0"
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT, MAX_CONTEXT = 1 << 30 };
 

@@ -5,6 +5,7 @@ import numpy as np
 import torch
 
 BOS, EOS = 1, 2
+BYTES_END = 259  # where the pieces begin that are learned
 CONFIG = dict(vocab_size=4096, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
               num_attention_heads=4, num_key_value_heads=2, head_dim=64, rms_norm_eps=1e-5,
               rope_theta=10000.0, max_position_embeddings=512)

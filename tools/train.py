@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Trains the small Llama that ships with rope.c, from plain text. Needed to make it again, never to run it.
 
-    train.py tokenizer --corpus ../shared/corpus    # sentencepiece BPE, every book encoded once
+    train.py tokenizer --corpus ../shared/corpus    # sentencepiece BPE, every book encoded once; with --like
+                                                    # tokenizer.bin the shipped order of tokens
     train.py retrieve --steps 600                   # short windows: the copying heads form
     train.py prose --start retrieve --minutes 69.45 # windows up to the trained context: it learns to write
     train.py reread --start prose --seed 2 --steps 5800     # more passes over the books, from a rate raised again
     train.py settle --start reread --seed 3 --steps 350     # the copying heads learn to let go
     train.py extend --start settle --name yarn --method yarn --steps 200      # the 8,192-token sibling
     train.py extend --start settle --name linear --method linear --steps 200  # as many steps, for comparison
+    train.py small --encoding alibi --steps 1400    # one of models/, which differ in how positions are known
     train.py eval --name yarn --lengths 512 2048 8192
     train.py export --name yarn --out hf-8k         # a Hugging Face folder, for model_export.py
 
@@ -22,8 +24,8 @@ in which a stutter ends teach them to let go.
 One single-threaded process for each core beats one process with threads, above all on a machine that has other work.
 glibc gives every big tensor's memory back at once unless told otherwise: OMP_NUM_THREADS=1,
 MALLOC_MMAP_THRESHOLD_=4000000000 and MALLOC_TRIM_THRESHOLD_=8000000000 in the environment are worth a third of the
-speed. Needs PyTorch 2.1 or later, NumPy and sentencepiece. The stages are in recipe.py, the model in llama.py, the rest
-in optimizer.py, exercises.py and evaluate.py.
+speed. Needs PyTorch (2.1 or later; `small` 1.13), NumPy and sentencepiece. The stages are in recipe.py, the model in
+llama.py, the rest in position_encodings.py, optimizer.py, exercises.py and evaluate.py.
 """
 import argparse
 import json
@@ -33,6 +35,7 @@ import os
 import shutil
 import signal
 import string
+import struct
 import time
 from pathlib import Path
 
@@ -46,7 +49,7 @@ from evaluate import evaluate
 from exercises import Books, Exercises, Tokenizer
 from llama import ClassifierLoss, Llama
 from optimizer import Optimizer
-from recipe import BOS, CONFIG, EOS, STAGES, at_progress, batch, learning_rate
+from recipe import BOS, BYTES_END, CONFIG, EOS, STAGES, at_progress, batch, learning_rate
 
 
 # ---------------------------------------------------------------- training
@@ -207,11 +210,32 @@ def make_tokenizer(args):
         byte_fallback=True, split_digits=True, add_dummy_prefix=True, normalization_rule_name="identity",
         remove_extra_whitespaces=False, unk_id=0, bos_id=BOS, eos_id=EOS, pad_id=-1,
         required_chars=ascii, character_coverage=0.9999, max_sentence_length=65536, num_threads=2)
+    if args.like:
+        reorder(work / "tokenizer.model", args.like)
     sp = sentencepiece.SentencePieceProcessor(model_file=str(work / "tokenizer.model"))
     for part in files:
         ids = np.concatenate([np.array([BOS] + sp.encode(read_book(f)), np.uint16) for f in files[part]])
         ids.tofile(work / f"{part}.u16")
         print(f"{part}: {len(files[part])} books, {len(ids)} tokens")
+
+
+def reorder(path, like):
+    """Gives the pieces of a sentencepiece model the order of a tokenizer.bin that has the same ones: releases of
+    sentencepiece break ties between pieces otherwise. Needs protobuf."""
+    from sentencepiece import sentencepiece_model_pb2
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(path.read_bytes())
+    data, at, order = Path(like).read_bytes(), 4, []
+    for _ in proto.pieces:
+        length = struct.unpack_from("<4xi", data, at)[0]
+        order.append(data[at + 8:at + 8 + length].decode("utf-8", "replace").replace(" ", "\u2581"))
+        at += 8 + length
+    first = BYTES_END  # unk, bos, eos and the bytes stand where they do
+    if set(order[first:]) != {p.piece for p in proto.pieces[first:]}:
+        raise SystemExit(f"{like}: other pieces than those that were learned")
+    for p, piece in zip(proto.pieces[first:], order[first:]):
+        p.piece = piece
+    path.write_bytes(proto.SerializeToString())
 
 
 def export(args):
@@ -268,6 +292,7 @@ def main():
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--work", default="train", help="folder of tokens, checkpoints and logs")
     p = commands.add_parser("tokenizer", parents=[common])
+    p.add_argument("--like", help="a tokenizer.bin whose order of tokens to take")
     p.add_argument("--corpus", default=str(Path(__file__).resolve().parents[2] / "shared/corpus"))
     for name in STAGES:
         p = commands.add_parser(name, parents=[common])
