@@ -134,7 +134,8 @@ static RopeDistance leaky_rerope(const RopeMeeting *m) {
 // all distances are whole numbers, as in training. arXiv 2401.01325.
 static RopeDistance self_extend(const RopeMeeting *m) {
     int w = m->config->near, g = m->config->group;
-    return (RopeDistance){w, m->i / g + w - w / g, m->j / g};
+    int query = m->i / g + w - w / g, key = m->j / g;
+    return (RopeDistance){w, query, key};
 }
 
 // Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk; min(i mod c + c, L-1) - j

@@ -99,7 +99,7 @@ const char *json_first(const char *container, const char **key) {
 const char *json_next(const char *value, const char **key) {
     Fault none;
     const char *p = behind_value(value, JSON_DEPTH, &none);
-    return *p == ',' ? value_at(space(p + 1), key) : NULL;
+    return p && *p == ',' ? value_at(space(p + 1), key) : NULL;
 }
 
 bool json_is(const char *string, const char *text) {

@@ -51,8 +51,8 @@ VARIANTS = {
     'threads': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=thread' OPENMP=-fopenmp",
                 'env OMP_NUM_THREADS=3 TSAN_OPTIONS=ignore_noninstrumented_modules=1'),
 }
-TESTS = {'test_units.py': ['test_same'], 'test_golden.py': []}
-SHORT = {'valgrind': ['test_golden.py'], 'threads': ['test_golden.py']}  # the rest would take them long
+TESTS = {'test_units.py': ['test_same'], 'test_golden.py': [], 'test_encodings.py': ['test_pytorch']}
+SHORT = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest would take them long
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
 NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
 PROBE = """#include <errno.h>

@@ -162,5 +162,27 @@ def test_attention():
               [-2 ** (-2 * (head + 1)) * int(row['distance']) for row in rows], 1e-5, '--attn of alibi, head %d' % head)
 
 
+def test_shipped():
+    """The eight of models/: their size, what they say they are, and what the lesson's first chapter says of them, on
+    the page's chapter: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""
+    text, inside, far = os.path.join(ROOT, 'page', 'book.txt'), {}, {}
+    for kind in ENCODINGS:
+        model = os.path.join(ROOT, 'models', kind + '.bin')
+        check(os.path.getsize(model) <= 1800000, kind + '.bin is at most 1.8 MB', os.path.getsize(model))
+        settings = table(good(model, '--explain', '--tsv').out)[0]
+        check(settings.get('encoding', 'rope') == kind and settings['train_ctx'] == '256', kind + '.bin is of its kind',
+              settings)
+        inside[kind] = table(good(model, '--ppl', text, '-n', 256, '--samples', 16, '--tsv').out)[2][-1]
+        if kind == 'learned':
+            one_line(run(model, '--ppl', text, '-n', 257), 1, 'past the end of learned.bin', '256')
+        else:
+            far[kind] = table(good(model, '--ppl', text, '-n', 4096, '--tsv').out)[2][-2]  # positions from 2,048 on
+        check(run(model, '--check', '-n', 256, '--tsv').status == 0, '%s.bin holds to 256' % kind)
+    ppl = {kind: float(row['ppl']) for kind, row in inside.items()}
+    check(max(ppl.values()) < 1.6 * min(ppl.values()), 'they are not far apart within 256', ppl)
+    ppl = {kind: float(row['ppl']) for kind, row in far.items()}
+    check(ppl['rope'] > 1.2 * ppl['alibi'], 'past 2,048 RoPE is worse than ALiBi', ppl)
+
+
 if __name__ == '__main__':
     main(globals())

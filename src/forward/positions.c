@@ -135,7 +135,7 @@ static void learned(const Model *m, int64_t position, float *x) {
 
 // Radians per position of element i.
 static double speed(const Model *m, int64_t i) {
-    return pow(m->rope.theta, -(double)(i / 2 * 2) / (double)m->config.dim);
+    return pow(m->rope.theta, -(double)(i - i % 2) / (double)m->config.dim);
 }
 
 static float sinusoid(int64_t i, double angle) { return (float)(i % 2 ? cos(angle) : sin(angle)); }
