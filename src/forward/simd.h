@@ -86,6 +86,7 @@ static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_add_ps(x);
 #else
+    if (LANES == 4) return (x[0] + x[2]) + (x[1] + x[3]);  // in registers, whatever the compiler makes of loops
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] += x[i + half];
     return x[0];
