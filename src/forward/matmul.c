@@ -79,7 +79,7 @@ static void round_vector(const float *x, int offset, Vectors *v, int64_t t) {
     for (int64_t g = 0; g < v->groups; g++) {
         int64_t left = v->cols - g * Q8_GROUP, n = left < Q8_GROUP ? left : Q8_GROUP, at = t * v->groups + g;
         int8_t values[Q8_GROUP] = {0}, *out = v->values + at * Q8_GROUP * v->value_bytes;
-        float scale = f32_to_i8(values, x + g * Q8_GROUP, n);
+        float scale = f32_to_i8(values, x + g * Q8_GROUP, n) * (v->value_bytes == 1 ? 1 : 1.0f / PAIRS_UNIT);
         if (!in_place) v->scales[g * v->n + t] = scale;
         else memset(v->corrections + at * STARTS, 0, STARTS * sizeof *v->corrections);
         for (int64_t i = 0; i < n_scales; i++) {
@@ -90,7 +90,7 @@ static void round_vector(const float *x, int offset, Vectors *v, int64_t t) {
         }
         if (v->value_bytes == 1) memcpy(out, values, sizeof values);
         else
-            for (int64_t i = 0; i < Q8_GROUP; i += 2 * LANES) store(out + 2 * i, (vf)load_pairs(values + i));
+            for (int i = 0; i < Q8_GROUP / (2 * LANES); i++) store(out + 4 * LANES * i, (vf)load_pairs_of_x(values, i));
     }
 }
 

@@ -45,5 +45,5 @@ MultiplyRows multiply_float_panel, multiply_q8_panel, multiply_q4_panel;  // pan
 // end, in the file still (the scales lie behind the weights), is multiplied by zeros.
 ALWAYS_INLINE vb load_weights(WeightType type, const uint8_t *group, int i) {
     if (type == WEIGHT_Q4) return load_nibbles(Q4_DOT, group, i);
-    return Q8_DOT == PAIRS ? load_pairs(group + 2 * LANES * i) : load_bytes(group + 4 * LANES * i) ^ INT8_OFFSET;
+    return Q8_DOT == PAIRS ? load_pairs(group, i) : load_bytes(group + 4 * LANES * i) ^ INT8_OFFSET;
 }

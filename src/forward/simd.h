@@ -32,7 +32,12 @@ enum { LANES = 4, TILE_VECS = 2 };
 enum { TILE_ROWS = 6 };  // of a register tile
 
 // Loops over the registers of a tile must vanish: what is indexed by a variable lies in memory.
-#define UNROLLED(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
+#ifdef __clang__
+#define UNROLL "clang loop unroll(full)"
+#else
+#define UNROLL "GCC unroll 8"
+#endif
+#define UNROLLED(i, n) _Pragma(UNROLL) for (int i = 0; i < (n); i++)
 // For functions that become loops of constant length where they are called with constants.
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -48,7 +53,6 @@ typedef float vf_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alia
 typedef float float_mem __attribute__((aligned(1), may_alias));
 typedef uint8_t vb_mem __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int16_t vh_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
-typedef int8_t vp_mem __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 typedef int8_t vq_mem __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 static inline vf load(const void *p) { return *(const vf_mem *)p; }
@@ -86,6 +90,7 @@ static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_add_ps(x);
 #else
+    if (LANES == 4) return (x[0] + x[2]) + (x[1] + x[3]);  // in registers, whatever the compiler makes of loops
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] += x[i + half];
     return x[0];
@@ -96,6 +101,10 @@ static inline float max_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_max_ps(x);
 #else
+    if (LANES == 4) {
+        const float even = x[0] > x[2] ? x[0] : x[2], odd = x[1] > x[3] ? x[1] : x[3];
+        return even > odd ? even : odd;
+    }
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
     return x[0];
@@ -337,18 +346,27 @@ static inline int32_t sum_i8(const int8_t *x, int64_t n) {
 #endif
 }
 
-// Twice LANES int8 as int16.
-static inline vb load_pairs(const void *p) {
+// Register i of a group of int8 weights as int16. Where widening neighbours is slow, two registers have the even columns,
+// times 256, and the odd ones, whose activations are multiplied by 256: all sums are 256 times as large.
+enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
+
+static inline vb load_pairs(const void *group, int i) {
+    const uint8_t *at = group;
 #if defined SIMD_AVX512
-    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256(p));
+    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)(at + 2 * LANES * i)));
 #elif defined SIMD_AVX2
-    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128(p));
-#elif defined __SSE2__
-    __m128i bytes = _mm_loadl_epi64(p);
-    return (vb)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(at + 2 * LANES * i)));
 #else
-    return (vb) __builtin_convertvector(*(const vp_mem *)p, vs);
+    vs bytes = (vs)load_bytes(at + i / 2 * 4 * LANES);
+    return (vb)(i % 2 == 0 ? bytes << 8 : bytes >> 8);
 #endif
+}
+
+// The same of activations.
+static inline vb load_pairs_of_x(const void *group, int i) {
+    if (PAIRS_UNIT == 1) return load_pairs(group, i);
+    vs bytes = (vs)load_bytes((const uint8_t *)group + i / 2 * 4 * LANES);
+    return (vb)(i % 2 == 0 ? bytes << 8 >> 8 : bytes & -256);
 }
 
 // Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15,
@@ -363,8 +381,9 @@ ALWAYS_INLINE vb load_nibbles(Dot how, const uint8_t *pack, int i) {
 #else
     enum { TO_A_HALF = 8 / LANES, PAIRS_TO_A_HALF = 16 / LANES };
     if (how == PAIRS) {
-        vs bytes = (vs)load_pairs(pack + i % PAIRS_TO_A_HALF * 2 * LANES);
-        return (vb)((i < PAIRS_TO_A_HALF ? bytes & 15 : bytes >> 4 & 15) - 8);
+        const vs unit = (vs){0} + (int16_t)(i % 2 == 0 ? PAIRS_UNIT : 1);
+        vs bytes = (vs)load_pairs(pack, i % PAIRS_TO_A_HALF);
+        return (vb)((i < PAIRS_TO_A_HALF ? bytes & unit * 15 : bytes >> 4 & unit * 15) - unit * 8);
     }
     vb bytes = load_bytes(pack + i % TO_A_HALF * 4 * LANES);
     return i < TO_A_HALF ? bytes & 15 : bytes >> 4;
