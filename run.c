@@ -323,7 +323,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_CHECK: return check_model(&m, passed, err);
     case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
-    case JOB_SEARCH: return search(&m, err);
+    case JOB_SEARCH: return search(&m, NULL, NULL, err);
     case JOB_EXPLAIN:
         if (p->model.config.encoding) return explain_encoding(&p->model, p->context, o->tsv, err);
         print_advice(p);

@@ -151,7 +151,7 @@ export async function orSay(status, work) {
     try {
         return await work();
     } catch (error) {
-        if (error.constructor.name !== 'Cancelled' && !error.isCancelled) status.say(error.message, true);
+        if (!error.isCancelled) status.say(error.message, true);
         return undefined;
     }
 }

@@ -59,11 +59,15 @@ bool bench(const Measurement *m, Error *err);
 // tensors worst mean, in shares of the class's mean absolute weight.
 bool quantize_model(const Model *model, const Options *options, Error *err);
 
+// What a search tells when it has read a window, the share `done` of all: the plan that has become the best by it, or
+// NULL, which is there until it returns, and the mean -ln p of the best so far.
+typedef void SearchListener(void *whose, const RopePlan *better, double nll, double done);
+
 // LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text, some of which search and others
 // judge. Prints as `#` lines what it began with, what it found and what the judges say, then the block as explain_json
 // does. Ctrl-C ends it with the best so far, after the window at hand. The same seed gives the same result, unless
-// --seconds ends the search.
-bool search(const Measurement *m, Error *err);
+// --seconds ends the search. `listener` may be NULL.
+bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
 
 // What a method does to every pair of a head at `length` positions: `# key` lines and a row per pair. With `plot` also
 // a picture on standard error, one bar per pair, from interpolated (left) to kept (right).

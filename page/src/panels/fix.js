@@ -19,11 +19,11 @@ import {
 import { colourOf, methodFor, own, titleOf } from '../methods.js';
 import { expectedScore, movingPerplexity, perplexity, seenShare, sharpness } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
-import { search } from '../search.js';
 import { number, numbers, state } from '../state.js';
 
 const PRESETS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
-const HEIGHT = 230;
+const HEIGHT = 230,
+    READS = 60; // windows that a search reads
 
 export function fixIt({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
@@ -40,7 +40,8 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
     own.yours = () => ({ divisors: slow, attention: state.get('temper') });
     page.plan('none', L);
     const plain = Array.from(page.frequencies(L).plain);
-    const status = statusLine();
+    const status = statusLine(),
+        found = statusLine();
 
     // The handles.
     const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
@@ -128,7 +129,8 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         show: (v) => v.toFixed(1),
     });
     const result = h('div.numbers', { ariaLive: 'polite' });
-    const line = command('');
+    const line = command(''),
+        searchLine = command('');
 
     function draw() {
         const width = box.clientWidth || 600,
@@ -216,6 +218,12 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
                 ? `./run model.bin --ppl page/book.txt -n ${n} --rope ${named === 'none' ? '' : 'none,'}${named}`
                 : `./run model.bin --ppl page/book.txt -n ${n} --rope none,longrope --rope-config yours.json`,
         );
+        const { context, windows, reads } = searchSettings();
+        if (!searcher)
+            searchLine.put(
+                `./run model.bin --search page/book.txt -n ${context} --search-windows ${windows} --reads ${reads} ` +
+                    `-s ${state.get('seed')} ${named ? `--rope ${methodFor(named)}` : '--rope-config yours.json'}`,
+            );
         block.textContent = named
             ? ''
             : `yours.json: {"rope_type": "longrope", "rope_theta": ${shipped.theta}.0, ` +
@@ -270,7 +278,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
 
     let wanted = false;
     function moved() {
-        searching = false;
+        stopSearch();
         wanted = true;
         state.set('preset', '');
         state.set('slow', [...slow]);
@@ -284,7 +292,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         if (!PRESETS.includes(name)) return;
         page.plan(methodFor(name), state.get('n'));
         const { frequencies, attention } = page.frequencies(state.get('n'));
-        searching = false;
+        stopSearch();
         const from = [...slow],
             to = plain.map((f, i) => f / frequencies[i]),
             began = performance.now(),
@@ -323,40 +331,52 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
             },
         },
     );
-    // A search moves the handles, too: what it makes smaller is the perplexity past the trained context.
-    let searching = false;
+    // --search moves the handles, too. It runs in a worker of its own: Stop ends that, and the best so far stays.
+    let searcher = null;
     const searchButton = button('Search', async () => {
-        if (searching) {
-            searching = false;
-            job?.cancel();
-            return;
-        }
-        searching = true;
+        if (searcher) return void stopSearch();
+        const mine = (searcher = engine.apart()),
+            wish = { model: 'model', method: beginning(), text: book, ...searchSettings(), seed: state.get('seed') };
         searchButton.textContent = 'Stop the search';
         state.set('preset', '');
-        const n = Math.min(2048, state.get('n'));
-        let tried = 0;
-        const cost = async (divisors) => {
-            job?.cancel();
-            job = readText(engine, { method: { divisors, attention: state.get('temper') }, text: book, n });
-            return perplexity(await job.promise, L - 1, n);
-        };
-        const better = (divisors, least) => {
-            slow = [...divisors];
-            state.set('slow', [...slow]);
-            status.say(`Perplexity past ${L}: ${least.toFixed(2)} …`);
-            redraw();
-        };
-        const goesOn = () => searching && tried++ < 60;
-        await orSay(status, async () => {
-            await search(slow, cost, { goesOn, better });
-            last = '';
-            wanted = true;
-            measure();
-        });
-        searching = false;
-        searchButton.textContent = 'Search';
+        found.say('Opening the model once more …');
+        const done = await orSay(
+            found,
+            () => mine.ask('search', wish, (part) => searcher === mine && hear(part)).promise,
+        );
+        if (searcher !== mine) return;
+        stopSearch();
+        if (!done) return;
+        const [[, name, began], [, , best], [, , yarn], [, , judged]] = done.lines
+            .map((words) => words.match(/^# \w+ (\S+) nll \S+ ppl (\S+)/))
+            .filter(Boolean);
+        found.say(
+            `Past ${L}: ${best}, begun with ${titleOf(name)} at ${began}. In windows that it did not search: ` +
+                `${judged}, and YaRN ${yarn}.`,
+        );
     });
+    function hear({ done, nll, divisors, attention }) {
+        const percent = `${Math.round(100 * done)} % of the search is done.`;
+        found.say(nll ? `Best so far past ${L}: ${Math.exp(nll).toFixed(2)}. ${percent}` : percent);
+        if (!divisors) return;
+        slow = divisors;
+        state.set('temper', attention);
+        state.set('slow', [...slow]);
+        wanted = true;
+        redraw();
+        measure();
+    }
+    function stopSearch() {
+        searcher?.close();
+        searcher = null;
+        searchButton.textContent = 'Search';
+    }
+    // As many windows as the book has for it, half of which search.
+    const searchSettings = () => {
+        const context = Math.min(2048, state.get('n'));
+        return { context, windows: Math.floor(2048 / context), reads: READS };
+    };
+    const beginning = () => (state.get('preset') ? methodFor(state.get('preset')) : own.yours());
     const tempered = slider('temperature a (scores grow by a²)', {
         min: 0.5,
         max: 2,
@@ -374,7 +394,9 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         { get: () => state.get('n'), set: (v) => state.set('n', +v) },
     );
     const block = h('p.fine.mono');
+    state.on(['seed', 'factor'], redraw);
     state.on('n', () => {
+        stopSearch();
         lengths.draw();
         ghosts();
         last = '';
@@ -426,7 +448,12 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
                 { title: 'window', colour: colourOf('window'), dash: true },
             ]),
             h('p', 'Now see where people put them:'),
-            h('div.row.middle', presets, searchButton),
+            presets,
+            h('p', 'Or let the program look for something better, as LongRoPE does, beginning with these:'),
+            h('div.row.middle', searchButton),
+            found,
+            searchLine,
+            h('p', 'What the handles do, at a terminal:'),
             line,
             block,
         ],
