@@ -197,6 +197,16 @@ FOR_PAGE bool page_json(Page *page) {
     return ok;
 }
 
+// The rows of --check about settings, of what page_config read and page_plan planned, to standard output.
+FOR_PAGE bool page_check(Page *page, int length) {
+    const int positions = page->file.max_positions;
+    const Model model = {.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
+    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length};
+    bool ok = check_settings(&m, &page->err);
+    fflush(stdout);
+    return ok;
+}
+
 // ---- search ---------------------------------------------------------------------------------------------------------
 
 // JavaScript's Module.heard hears of it while the search runs.

@@ -191,6 +191,14 @@ class Page {
         return this.printed(() => this.wasm._page_json(this.at));
     }
 
+    // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
+    judge(length) {
+        return this.printed(() => this.wasm._page_check(this.at, length)).map((line) => {
+            const [check, , value, limit, verdict] = line.split('\t');
+            return { check, value, limit, verdict };
+        });
+    }
+
     // The lines of --search in a text, which takes its time. `hear` is told of every window that was read: { done, nll },
     // the share of all and the best so far, and { divisors, attention } of one that has just become the best.
     search({ method, text, context, windows, reads, seed }, hear) {

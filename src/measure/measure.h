@@ -43,6 +43,8 @@ bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
 // One verdict for the first method as it stands: check length value limit verdict, then `# holds to LENGTH`. See
 // check.c. *passed: it holds to m->length.
 bool check_model(const Measurement *m, bool *passed, Error *err);
+// Its rows about settings alone, for tools: the model may be a configuration without weights.
+bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt (ids, of which there are n_ids), by key: position
 // distance score weight token.

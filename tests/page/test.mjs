@@ -17,6 +17,7 @@ import {
   run,
   serve,
   table,
+  tableOf,
 } from "./browser.mjs";
 
 buildReference();
@@ -871,6 +872,19 @@ const tests = {
       await text("#model pre"),
     );
     await chip("model", "as it says").click();
+    const shown = await page
+      .locator("#model table.list tbody tr")
+      .evaluateAll((all) =>
+        all.map((tr) => [...tr.cells].map((td) => td.innerText).join(" ")),
+      );
+    check(
+      shown.length === 3 &&
+        /^context.* 32,768 131,072 ok$/s.test(shown[0]) &&
+        /^reach.* 131,072 131,072 ok$/s.test(shown[1]) &&
+        /^method.* yarn yarn ok$/s.test(shown[2]),
+      "--check's rows about settings",
+      shown,
+    );
     const range = page.locator("#model input[type=range]");
     await range.focus();
     await page.keyboard.press("End");
@@ -893,6 +907,7 @@ const tests = {
     ]) {
       await area.fill(bad);
       await page.waitForTimeout(250);
+      await until("#model .status", line).catch(() => {});
       check(
         line.test(await text("#model .status")),
         `refused with a line: ${bad.slice(0, 30)}`,
@@ -906,6 +921,72 @@ const tests = {
       "a block alone",
     );
     await example("Llama 3.1");
+  },
+
+  // Panel 13's verdicts on settings are those of ./run --check, for files that are right and files that are not.
+  async settings() {
+    const file = join(tmpdir(), `rope-page-settings-${process.pid}.json`);
+    const whole = (positions, block) => ({
+      ...{ model_type: "llama", hidden_size: 256, num_attention_heads: 4 },
+      ...{ max_position_embeddings: positions, rope_theta: 10000 },
+      rope_scaling: { original_max_position_embeddings: 512, ...block },
+    });
+    const lists = Array(32).fill(1.5);
+    const longrope = { rope_type: "longrope", factor: 4, short_factor: lists };
+    const llama3 = { low_freq_factor: 1, high_freq_factor: 4, factor: 2 };
+    for (const [config, other, bad] of [
+      [whole(2048, { rope_type: "yarn", factor: 4 }), "", ""],
+      [whole(2048, { rope_type: "yarn", factor: 1 }), "", "context,reach"],
+      [whole(512, { rope_type: "yarn", factor: 4 }), "ntk", "method"],
+      [whole(512, { rope_type: "yarn", factor: 4 }), "window", "window,method"],
+      [whole(512, { rope_type: "llama3", ...llama3 }), "", ""],
+      [
+        whole(2048, { ...longrope, long_factor: lists, attention_factor: 2 }),
+        "",
+        "temperature",
+      ],
+      [{ rope_type: "linear", factor: 1.1 }, "", "reach"],
+      [{ rope_type: "dynamic", factor: 2 }, "dca", "method"],
+    ]) {
+      const words = JSON.stringify(config),
+        what = `${words.slice(0, 60)} ${other}`;
+      writeFileSync(file, words);
+      const rows = await page.evaluate(
+        ([words, other]) => {
+          const page = rope.small.configure(words, 64, 10000, 512);
+          page.plan(other, 600);
+          const rows = page.judge(600);
+          page.close();
+          return rows;
+        },
+        [words, other],
+      );
+      let said;
+      try {
+        said = table(
+          ...["model.bin", "--check", "-n", "600", "--budget", "1", "--tsv"],
+          ...["--rope-config", file, ...(other ? ["--rope", other] : [])],
+        );
+      } catch (error) {
+        said = tableOf(error.stdout.toString()); // a check that fails ends with 1
+      }
+      const settings = said.slice(
+        0,
+        said.findIndex((row) => row.check === "short-perplexity"),
+      );
+      const of = (all) =>
+        all.map((r) => `${r.check} ${r.value} ${r.limit} ${r.verdict}`).join();
+      check(of(rows) === of(settings), `--check: ${what}`, [
+        of(rows),
+        of(settings),
+      ]);
+      const failed = rows.filter((row) => row.verdict === "fail");
+      check(
+        rows.length > 0 && failed.map((row) => row.check).join() === bad,
+        `what fails: ${what}`,
+        of(rows),
+      );
+    }
   },
 
   async scores() {

@@ -39,6 +39,14 @@ const EXAMPLES = {
     },
     'a block alone': { rope_type: 'linear', factor: 4 },
 };
+// What --check compares, in words: value and limit.
+const CHECKS = {
+    reach: 'positions that the settings are made for, and those you want',
+    method: 'as chosen, and as in the file: a model tuned with one is another with another',
+    context: 'what the file promises, and what its factor gives',
+    temperature: 'as in the file, and what its lengths give',
+    'llama3-factors': 'how many of three the file says',
+};
 const METHODS = ['', 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
 const MOST_CONFIG = 2000,
     HEIGHT = 270;
@@ -51,9 +59,11 @@ export function yourModel({ small }) {
     let said = state.get('config') || first;
     const status = statusLine(),
         facts = h('div.numbers', { ariaLive: 'polite' }),
+        verdicts = h('div.overflow', { ariaLive: 'polite' }),
         warnings = h('ul.warnings'),
         block = h('pre.block', { tabIndex: 0 });
-    const jsonLine = command(''),
+    const checkLine = command(''),
+        jsonLine = command(''),
         explainLine = command('');
     const area = h('textarea', {
         rows: 11,
@@ -177,6 +187,7 @@ export function yourModel({ small }) {
         status.say(reason, true);
         picture = null;
         facts.replaceChildren();
+        verdicts.replaceChildren();
         warnings.replaceChildren();
         block.textContent = '';
         redraw();
@@ -222,8 +233,6 @@ export function yourModel({ small }) {
         const all = [];
         if (advice) all.push(advice);
         if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
-        if (unseen && !advice)
-            all.push(`${unseen} pairs stand at angles that training never showed before position ${count(want)}.`);
         if (sharp < 0.6)
             all.push(
                 'The fastest hands are slowed: neighbours blur. Without tuning at this scale, expect nonsense at ' +
@@ -236,26 +245,43 @@ export function yourModel({ small }) {
             );
         if (told.maxPositions && want > told.maxPositions)
             all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
-        warnings.replaceChildren(
-            ...(all.length
-                ? all.map((line) => h('li', line))
-                : [
-                      h(
-                          'li.fine',
-                          `Nothing stands out at ${count(want)} positions. Only a run shows more: --check does.`,
-                      ),
-                  ]),
-        );
+        warnings.replaceChildren(...all.map((line) => h('li', line)));
+        showVerdicts(page.judge(want));
         try {
             block.textContent = page.json().join('\n');
         } catch (error) {
             block.textContent = `# ${error.message}`;
         }
         const options = other ? `--rope ${other} ` : '';
+        checkLine.put(`./run mymodel.bin --check --rope-config config.json ${options}-n ${want}`);
         jsonLine.put(`./run --rope-json --rope-config config.json ${options}-n ${want}`);
         explainLine.put(`./run --explain --rope-config config.json ${options}-n ${want}`);
         picture = { plain, frequencies, trained: trainedContext, want };
         redraw();
+    }
+
+    function showVerdicts(rows) {
+        const cells = ({ check, value, limit, verdict }) => [
+            h('td', h('b', check), h('br'), h('span.fine', CHECKS[check] ?? '')),
+            ...[value, limit].map((x) => h('td', isNaN(x) ? x : short(+x, 6))),
+            h('td', h('b', verdict)),
+        ];
+        verdicts.replaceChildren(
+            h(
+                'table.list',
+                h(
+                    'thead',
+                    h(
+                        'tr',
+                        ['check', 'value', 'limit', 'verdict'].map((name) => h('th', name)),
+                    ),
+                ),
+                h(
+                    'tbody',
+                    rows.map((row) => h(`tr.${row.verdict}`, cells(row))),
+                ),
+            ),
+        );
     }
 
     const paste = afterPause(150, () => {
@@ -314,6 +340,9 @@ export function yourModel({ small }) {
             h('div.row', want),
             other,
             facts,
+            h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:'),
+            verdicts,
+            checkLine,
             warnings,
             h(
                 'p.hint',
