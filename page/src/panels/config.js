@@ -2,8 +2,20 @@
 // and
 // the block and options to paste elsewhere.
 import { scaleBand, scaleLog } from 'd3-scale';
-import { select } from 'd3-selection';
-import { afterPause, button, chips, command, count, h, onceAFrame, short, slider, statusLine } from '../dom.js';
+import {
+    afterPause,
+    button,
+    command,
+    count,
+    drawing,
+    fact,
+    h,
+    onceAFrame,
+    short,
+    stateChips,
+    stateSlider,
+    statusLine,
+} from '../dom.js';
 import { methodChoices, titleOf } from '../methods.js';
 import { seenShare, sharpness, TURN } from '../numbers.js';
 import { number, state, text } from '../state.js';
@@ -47,7 +59,7 @@ const CHECKS = {
     temperature: 'as in the file, and what its lengths give',
     'llama3-factors': 'how many of three the file says',
 };
-const METHODS = ['', 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
+const METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
 const MOST_CONFIG = 2000,
     HEIGHT = 270;
 
@@ -79,10 +91,7 @@ export function yourModel({ small }) {
         [thetaField, theta] = field('rope_theta', 10000),
         [trainField, train] = field('trained context', 4096);
 
-    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
-        .attr('class', 'bars')
-        .attr('height', HEIGHT)
-        .attr('role', 'img');
+    const svg = drawing('bars', HEIGHT).attr('role', 'img');
     const lines = svg.append('g'),
         plainDots = svg.append('g'),
         dots = svg.append('g'),
@@ -218,7 +227,6 @@ export function yourModel({ small }) {
         const unseen = shares.filter((s) => s < 0.98).length,
             sharp = sharpness(plain, frequencies);
         status.say('');
-        const fact = (value, name) => h('div', h('b', value), name);
         facts.replaceChildren(
             fact(
                 titleOf(method),
@@ -298,24 +306,15 @@ export function yourModel({ small }) {
         'div.chips',
         Object.entries(EXAMPLES).map(([name, config]) => button(name, () => take(JSON.stringify(config, null, 2)))),
     );
-    const want = slider('the length you want', {
+    const want = stateSlider('the length you want', 'want', {
         min: 512,
         max: 1048576,
         log: true,
         step: 512,
-        value: state.get('want'),
         show: count,
-        oninput: (v) => state.set('want', v),
     });
-    const other = chips('method', [['', 'as it says'], ...methodChoices(METHODS.slice(1))], {
-        get: () => state.get('other'),
-        set: (v) => state.set('other', v),
-    });
-    state.on(['want', 'other'], () => {
-        want.put(state.get('want'));
-        other.draw();
-        read();
-    });
+    const other = stateChips('method', 'other', [['', 'as it says'], ...methodChoices(METHODS)]);
+    state.on(['want', 'other'], read);
     state.on('config', (value) => {
         if (value && value !== area.value) {
             area.value = said = value;
