@@ -321,7 +321,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_CHECK: return check_model(&m, passed, err);
     case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
-    case JOB_SEARCH: return search(&m, err);
+    case JOB_SEARCH: return search(&m, NULL, NULL, err);
     case JOB_EXPLAIN: print_advice(p); return explain(&m, err);
     case JOB_ROPE_JSON: return explain_json(p->plans, err);
     default: return run_text(p, err);

@@ -197,6 +197,52 @@ FOR_PAGE bool page_json(Page *page) {
     return ok;
 }
 
+// The rows of --check about settings, of what page_config read and page_plan planned, to standard output.
+FOR_PAGE bool page_check(Page *page, int length) {
+    const int positions = page->file.max_positions;
+    const Model model = {.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
+    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length};
+    bool ok = check_settings(&m, &page->err);
+    fflush(stdout);
+    return ok;
+}
+
+// ---- search ---------------------------------------------------------------------------------------------------------
+
+// JavaScript's Module.heard hears of it while the search runs.
+EM_JS(void, tell_page, (double done, double nll, const double *divisors, double attention_factor),
+      { Module.heard(done, nll, divisors, attention_factor); });
+
+static void hear(void *unused, const RopePlan *better, double nll, double done) {
+    (void)unused;
+    tell_page(done, nll, better ? better->rope.long_factors : NULL, better ? better->rope.attention_factor : 0);
+}
+
+// --search, in the text that page_encode has read without BOS, beginning with the planned method among others: prints
+// what it found. Returns when so many windows are read, and nothing else is heard meanwhile.
+FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32_t seed) {
+    const Options options = {.model_path = "model.bin",
+                             .text_path = "a text",
+                             .job = JOB_SEARCH,
+                             .seed = seed,
+                             .kv = KV_F32,
+                             .tsv = true,
+                             .reads = reads,
+                             .population = 8,
+                             .search_windows = windows};
+    const Measurement m = {.options = &options,
+                           .model = &page->model,
+                           .tokenizer = page->tokenizer,
+                           .plans = &page->plan,
+                           .n_plans = 1,
+                           .length = length,
+                           .ids = page->ids,
+                           .n_ids = (size_t)page->n_ids};
+    bool ok = search(&m, hear, NULL, &page->err);
+    fflush(stdout);
+    return ok;
+}
+
 // ---- text -----------------------------------------------------------------------------------------------------------
 
 // The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids until the next text.

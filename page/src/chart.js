@@ -2,9 +2,9 @@
 // pointer or, with the arrow keys, under a cursor.
 import { axisBottom, axisLeft } from 'd3-axis';
 import { scaleLinear, scaleLog } from 'd3-scale';
-import { pointer, select } from 'd3-selection';
+import { pointer } from 'd3-selection';
 import { line } from 'd3-shape';
-import { count, h, onceAFrame, short } from './dom.js';
+import { count, drawing, h, onceAFrame, short } from './dom.js';
 
 const MARGIN = { top: 14, right: 14, bottom: 34, left: 46 };
 
@@ -12,9 +12,7 @@ const MARGIN = { top: 14, right: 14, bottom: 34, left: 46 };
 //   rule: { at, text }, show }
 export function chart(options) {
     const series = new Map(); // by name: { points: [[x, y]], colour, dash, ghost, title, width }
-    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
-        .attr('role', 'img')
-        .attr('tabindex', 0);
+    const svg = drawing().attr('role', 'img').attr('tabindex', 0);
     const readout = h('p.readout', { ariaLive: 'polite' });
     const box = h('div.chart', svg.node(), readout);
     const clip = `clip${Math.random().toString(36).slice(2)}`;

@@ -1,4 +1,5 @@
 // Small parts that all panels are made of: elements, buttons, chips, sliders, a prediction, the terminal's command.
+import { select } from 'd3-selection';
 import { state } from './state.js';
 
 // h('p.note', { onclick }, 'text', child, ...): an element with classes, properties or attributes, and children.
@@ -18,6 +19,24 @@ export function h(what, ...rest) {
     element.append(...rest.flat().filter((child) => child !== undefined && child !== null && child !== false));
     return element;
 }
+
+// A picture to draw in, as d3 has it.
+export const drawing = (name, height) =>
+    select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', name).attr('height', height);
+
+// A canvas one strip high and as wide as its place: how to paint on it, its points for one of the page's, and the colour
+// of surprise.
+export function strip(canvas) {
+    const scale = Math.max(1, Math.round(devicePixelRatio)),
+        style = getComputedStyle(document.documentElement);
+    canvas.width = Math.max(1, canvas.clientWidth * scale);
+    canvas.height = 44 * scale;
+    const heat = style.getPropertyValue('--heat').trim().replaceAll(' ', ',');
+    return { paint: canvas.getContext('2d'), scale, hot: (share) => `rgba(${heat},${share.toFixed(3)})` };
+}
+
+// A number, large, and what it is.
+export const fact = (value, name) => h('div', h('b', value), name);
 
 let ids = 0;
 export const unique = () => `x${++ids}`;
@@ -63,6 +82,19 @@ export function chips(label, choices, { get, set, many, colour }) {
     return Object.assign(list, { draw });
 }
 
+export const counts = (numbers) => numbers.map((n) => [String(n), count(n)]);
+
+// Chips for what the state has at a key; `onset` is called when one was pressed.
+export function stateChips(label, key, choices, { onset, ...look } = {}) {
+    const set = (value) => {
+        state.set(key, value);
+        onset?.(value);
+    };
+    const list = chips(label, choices, { get: () => state.get(key), set, ...look });
+    state.on(key, list.draw);
+    return list;
+}
+
 export function labelled(text, control, note) {
     control.id ||= unique();
     return h('label.field', { htmlFor: control.id }, h('span', text), control, note);
@@ -92,6 +124,17 @@ export function slider(text, { min, max, step, log, value, show = short, oninput
             if (document.activeElement !== input) put(x);
         },
     });
+}
+
+// A slider for what the state has at a key.
+export function stateSlider(text, key, { onset, ...look }) {
+    const oninput = (value) => {
+        state.set(key, value);
+        onset?.(value);
+    };
+    const made = slider(text, { value: state.get(key), oninput, ...look });
+    state.on(key, made.put);
+    return made;
 }
 
 // A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.
@@ -151,9 +194,35 @@ export async function orSay(status, work) {
     try {
         return await work();
     } catch (error) {
-        if (error.constructor.name !== 'Cancelled' && !error.isCancelled) status.say(error.message, true);
+        if (!error.isCancelled) status.say(error.message, true);
         return undefined;
     }
+}
+
+// A button for what takes its time; pressed again, or by `end`, it ends that. `begin` gives each of its jobs to `run`,
+// and `isOn` tells it whether it is still wanted. A status that ends in … says that something is going on.
+export function startStop([start, stop = 'Stop'], status, begin, look) {
+    let jobs = null;
+    const end = () => {
+        for (const job of jobs ?? []) job.cancel();
+        jobs = null;
+        go.textContent = start;
+        if (status.textContent.endsWith('…')) status.say('');
+    };
+    const go = button(
+        start,
+        async () => {
+            if (jobs) return void end();
+            const mine = (jobs = []),
+                isOn = () => jobs === mine,
+                run = (job) => mine.push(job) && job.promise;
+            go.textContent = stop;
+            await orSay(status, () => begin(run, isOn));
+            if (isOn()) end();
+        },
+        look,
+    );
+    return Object.assign(go, { end, isOn: () => jobs !== null });
 }
 
 // Calls `draw` once before the next picture, however often it was asked for; a hidden tab draws when it is seen again.

@@ -4,7 +4,9 @@ import { loadRope, Refusal } from './rope.js';
 
 /* global WORKER_SOURCE */
 
-export class Cancelled extends Error {}
+export class Cancelled extends Error {
+    isCancelled = true;
+}
 
 const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
 
@@ -31,12 +33,24 @@ async function bytesOf(name) {
 }
 
 export class Engine {
-    constructor() {
+    constructor(files = {}) {
         this.jobs = new Map(); // by number: { resolve, reject, part }
         this.number = 0;
-        this.files = {}; // promises of bytes, by model and for tokenizer and wasm
+        this.files = files; // promises of bytes, by model and for tokenizer and wasm
         this.opened = {}; // promises of facts, by model
         this.start();
+    }
+
+    // An engine with the same files and a worker of its own, for a wish that takes minutes in one step. To be closed.
+    apart() {
+        return new Engine(this.files);
+    }
+
+    // Ends the worker, whatever it is doing.
+    close() {
+        this.worker.terminate();
+        for (const job of this.jobs.values()) job.reject(new Cancelled());
+        this.jobs.clear();
     }
 
     // The bytes of a file, read once.
@@ -98,7 +112,8 @@ export class Engine {
             ]);
             return this.send('open', { model, bytes, tokenizer }).promise;
         })();
-        this.opened[model].catch(() => {
+        this.opened[model].catch((error) => {
+            if (error instanceof Cancelled) return;
             delete this.opened[model];
             delete this.files[FILES[model]];
         });

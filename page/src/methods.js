@@ -42,6 +42,9 @@ const TITLES = {
 };
 export const titleOf = (name) => TITLES[name] ?? name;
 
+// How its line is drawn in a chart.
+export const lookOf = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
+
 // Methods that are no row of rope.c's table, by name: () => ({ divisors, attention }) or undefined.
 export const own = {};
 

@@ -179,11 +179,35 @@ class Page {
         return { scale, attention, frequencies: all.slice(0, pairs), plain: all.slice(pairs) };
     }
 
+    // The lines that a call prints.
+    printed(call) {
+        this.rope.lines.length = 0;
+        this.check(call());
+        return this.rope.lines.splice(0);
+    }
+
     // The lines of --rope-json.
     json() {
-        this.rope.lines.length = 0;
-        this.check(this.wasm._page_json(this.at));
-        return this.rope.lines.splice(0);
+        return this.printed(() => this.wasm._page_json(this.at));
+    }
+
+    // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
+    judge(length) {
+        return this.printed(() => this.wasm._page_check(this.at, length)).map((line) => {
+            const [check, , value, limit, verdict] = line.split('\t');
+            return { check, value, limit, verdict };
+        });
+    }
+
+    // The lines of --search in a text, which takes its time. `hear` is told of every window that was read: { done, nll },
+    // the share of all and the best so far, and { divisors, attention } of one that has just become the best.
+    search({ method, text, context, windows, reads, seed }, hear) {
+        this.plan(method, context);
+        this.encode(text, false);
+        const pairs = this.facts().headDim / 2;
+        this.wasm.heard = (done, nll, at, attention) =>
+            hear({ done, nll, ...(at && { divisors: Array.from(this.rope.doubles(at, pairs)), attention }) });
+        return this.printed(() => this.wasm._page_search(this.at, context, windows, reads, seed));
     }
 
     encode(text, withBos) {

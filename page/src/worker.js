@@ -217,6 +217,12 @@ const wishes = {
         }
     },
 
+    // { model, method, text, context, windows, reads, seed } -> parts of what Page.search tells, then { lines }. Hears
+    // nothing until it is over: for a worker of its own, see Engine.apart.
+    async search(job, { model, ...wish }, part) {
+        return { lines: page(model).search(wish, part) };
+    },
+
     // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then
     // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
     // token stands, `look` the head that looks there most: { layer, head, share, keys: [[position, weight]] }.

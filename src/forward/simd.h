@@ -346,8 +346,8 @@ static inline int32_t sum_i8(const int8_t *x, int64_t n) {
 #endif
 }
 
-// Register i of a group of int8 weights as int16. Where widening neighbours is slow, two registers have the even columns,
-// times 256, and the odd ones, whose activations are multiplied by 256: all sums are 256 times as large.
+// Register i of a group of int8 weights as int16. Where widening neighbours is slow, two registers have the even
+// columns, times 256, and the odd ones, whose activations are multiplied by 256: all sums are 256 times as large.
 enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
 
 static inline vb load_pairs(const void *group, int i) {

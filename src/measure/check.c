@@ -56,8 +56,8 @@ static void judge(Check *c, const char *check, int length, double value, double 
                   double otherwise) {
     char found[32] = "-", allowed[32] = "-";
     if (verdict != UNTRIED) {
-        snprintf(allowed, sizeof allowed, "%.6g", limit);
-        if (value < INFINITY) snprintf(found, sizeof found, "%.6g", value);
+        snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
+        if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
         else snprintf(found, sizeof found, "any");
     }
     table_row(&c->table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
@@ -108,7 +108,7 @@ static double reach_of(const RopePlan *plan, int seq_len) {
 
 // What the file says of itself, what was asked for against the length, and against what the model was made with:
 // another method is another model.
-static void check_settings(Check *c) {
+static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
     const RopeConfig *file = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
     const RopeMethod *method = &rope_methods[file->method];
@@ -350,13 +350,20 @@ static bool run_checks(Check *c, Session *s, Error *err) {
     table_note(&c->table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
     table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
     choose_blocks(c);
-    check_settings(c);
+    judge_settings(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
     if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
     else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
     table_end(&c->table);
     return ok;
+}
+
+bool check_settings(const Measurement *m, Error *err) {
+    Check c = {.m = m, .holds = m->length, .table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, true)};
+    if (!resolve_references(&c, err)) return false;
+    judge_settings(&c);
+    return true;
 }
 
 bool check_model(const Measurement *m, bool *passed, Error *err) {

@@ -43,6 +43,8 @@ bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
 // One verdict for the first method as it stands: check length value limit verdict, then `# holds to LENGTH`. See
 // check.c. *passed: it holds to m->length.
 bool check_model(const Measurement *m, bool *passed, Error *err);
+// Its rows about settings alone, for tools: the model may be a configuration without weights.
+bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt (ids, of which there are n_ids), by key: position
 // distance score weight token.
@@ -59,11 +61,15 @@ bool bench(const Measurement *m, Error *err);
 // tensors worst mean, in shares of the class's mean absolute weight.
 bool quantize_model(const Model *model, const Options *options, Error *err);
 
+// What a search tells when it has read a window, the share `done` of all: the plan that has become the best by it, or
+// NULL, which is there until it returns, and the mean -ln p of the best so far.
+typedef void SearchListener(void *whose, const RopePlan *better, double nll, double done);
+
 // LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text, some of which search and others
 // judge. Prints as `#` lines what it began with, what it found and what the judges say, then the block as explain_json
 // does. Ctrl-C ends it with the best so far, after the window at hand. The same seed gives the same result, unless
-// --seconds ends the search.
-bool search(const Measurement *m, Error *err);
+// --seconds ends the search. `listener` may be NULL.
+bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
 
 // What the first method does to every pair of a head at m->length positions: `# key` lines and a row per pair; at a
 // terminal, or with --plot, also a picture on standard error, one bar per pair, from interpolated (left) to kept

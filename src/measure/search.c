@@ -25,6 +25,8 @@ typedef struct {
 typedef struct {
     const Measurement *m;
     const Options *o;
+    SearchListener *listener;  // NULL: nobody
+    void *whose;
     Table table;  // of `#` lines
     Method progress;
     RopePlan shown;    // its name is what the progress says
@@ -52,6 +54,10 @@ static double share_done(const Search *s) {
 }
 
 static bool is_over(const Search *s) { return share_done(s) == 1; }
+
+static void tell(const Search *s, const RopePlan *better) {
+    if (s->listener) s->listener(s->whose, better, s->mean, share_done(s));
+}
 
 // A method of rope.c at the scale of the search.
 static RopeConfig named(const Search *s, const char *name) {
@@ -134,6 +140,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
         s->read++;
         snprintf(s->shown.name, sizeof s->shown.name, "%.4f, began %.4f", s->mean, s->began);
         show_progress(&s->progress, share_done(s));
+        tell(s, NULL);
         if (is_first) continue;
         add_pairs(s, w, &p);
         if (p.sum / p.n > error_of(&p)) break;
@@ -147,6 +154,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     s->nll = worse;
     s->best = *c;
     s->mean = mean_of(s, s->best_nll);
+    tell(s, &plan);
     return true;
 }
 
@@ -275,8 +283,9 @@ static bool cut_windows(Search *s, Error *err) {
     return s->nll != NULL;
 }
 
-bool search(const Measurement *m, Error *err) {
-    Search s = {.m = m, .o = m->options, .start = m->plans[0].rope, .n = m->length};
+bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
+    Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
+    s.start = m->plans[0].rope;
     int trained = s.start.train_ctx, hills = s.start.head_dim / 2 < HILLS ? s.start.head_dim / 2 : HILLS;
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);

@@ -102,8 +102,9 @@ export const run = (...args) =>
   }).toString();
 
 // The rows of a table below its # lines, as objects by column.
-export function table(...args) {
-  const lines = run(...args)
+export const table = (...args) => tableOf(run(...args));
+export function tableOf(printed) {
+  const lines = printed
     .split("\n")
     .filter((line) => line && !line.startsWith("#"))
     .map((line) => line.split("\t"));

@@ -17,6 +17,7 @@ import {
   run,
   serve,
   table,
+  tableOf,
 } from "./browser.mjs";
 
 buildReference();
@@ -547,6 +548,139 @@ const tests = {
     );
   },
 
+  // The search is ./run's own: the same windows, the same candidates, the same divisors.
+  async search() {
+    const said = (lines) =>
+      lines
+        .filter((line) => /^# (read|searched|judged)/.test(line))
+        .map((line) => line.replace(/[\d.]+/g, "?"));
+    const numbers = (lines) =>
+      lines
+        .filter((line) => / nll /.test(line))
+        .map((line) => +line.match(/nll (\S+)/)[1]);
+    const block = (lines) => JSON.parse(lines.at(-1));
+    const of = (n, windows, reads, seed, method) =>
+      run(
+        ...["model.bin", "--search", "page/book.txt", "--kv", "f32"],
+        ...["-n", n, "--search-windows", windows, "--reads", reads].map(String),
+        ...["-s", String(seed), "--rope", method],
+      )
+        .trim()
+        .split("\n");
+    for (const [n, windows, reads, seed, method] of [
+      [700, 2, 24, 5, "llama3"],
+    ]) {
+      const lines = of(n, windows, reads, seed, method);
+      const { parts, done } = await page.evaluate(
+        async ([wish, book]) => {
+          const parts = [],
+            engine = rope.engine.apart();
+          const done = await engine.ask(
+            "search",
+            { model: "model", text: book, ...wish },
+            (part) => parts.push(part),
+          ).promise;
+          engine.close();
+          return { parts, done };
+        },
+        [{ method, context: n, windows, reads, seed }, BOOK],
+      );
+      const what = `a search at ${n} from ${method}`;
+      check(
+        said(done.lines).join() === said(lines).join() &&
+          done.lines.filter((l) => /^# read/.test(l)).join() ===
+            lines.filter((l) => /^# read/.test(l)).join(),
+        `${what} reads the same windows`,
+        done.lines,
+      );
+      close(numbers(done.lines), numbers(lines), 1e-4, `${what}: its scores`);
+      close(
+        block(done.lines).long_factor,
+        block(lines).long_factor,
+        1e-9,
+        `${what}: the divisors`,
+      );
+      const better = parts.filter((part) => part.divisors);
+      close(
+        better.at(-1).divisors,
+        block(done.lines).long_factor,
+        1e-12,
+        `${what}: the last that was heard of is the best`,
+      );
+      check(
+        better.every((part, i) => i === 0 || part.nll < better[i - 1].nll) &&
+          Math.abs(better.at(-1).nll - numbers(lines)[1]) < 1e-4,
+        `${what}: each is better than the one before`,
+        better.map((part) => part.nll),
+      );
+      check(
+        parts.every((p, i) => i === 0 || p.done >= parts[i - 1].done) &&
+          parts.at(-1).done === 1,
+        `${what}: progress`,
+        parts.map((p) => p.done),
+      );
+    }
+    // By mouse: the handles move, other panels' wishes are heard meanwhile, Stop keeps the best so far.
+    const handles = () => page.evaluate(() => rope.own.yours().divisors);
+    const button = page.locator("#fix button", { hasText: "Search" });
+    await page.evaluate(() => rope.state.set("n", 600));
+    await chip("fix", "plain").click();
+    await page.waitForTimeout(200);
+    await button.click();
+    const stop = page.locator("#fix button", { hasText: "Stop the search" });
+    await page.waitForFunction(() =>
+      rope.own.yours().divisors.some((s) => s > 1.5),
+    );
+    const { nll } = await wish(page, "nll", {
+      method: "none",
+      text: BOOK,
+      context: 100,
+    });
+    check(
+      nll.length === 99 && (await stop.count()) === 1,
+      "the other worker hears while a search runs",
+    );
+    await stop.click();
+    await page.waitForTimeout(100);
+    const kept = await handles();
+    await page.waitForTimeout(600);
+    check(
+      (await stop.count()) === 0 &&
+        kept.some((s) => s > 1.5) &&
+        kept.join() === (await handles()).join(),
+      "Stop leaves the handles where they are",
+      kept,
+    );
+    check(
+      /Best so far past 512: \d/.test(await text("#fix")),
+      "and the score of the best so far",
+    );
+    await chip("fix", "plain").click();
+    await page.waitForTimeout(200);
+    await button.click();
+    await until("#fix", /Past 512: .*In windows that it did not search/);
+    const settings = (
+      await page.locator("#fix .command code").first().textContent()
+    ).match(/-n (\d+) --search-windows (\d+) --reads (\d+) -s (\d+)/);
+    const lines = of(...settings.slice(1).map(Number), "none");
+    close(
+      await handles(),
+      block(lines).long_factor,
+      1e-9,
+      "the handles stand where ./run's command has the divisors",
+    );
+    const told = (await text("#fix"))
+      .match(/Past 512: .*/)[0]
+      .match(/\d+\.\d+/g)
+      .map(Number);
+    const [began, best, yarn, judged] = numbers(lines).map(Math.exp);
+    close(told, [best, began, judged, yarn], 0.01, "what the panel says of it");
+    await page
+      .locator("#fix")
+      .screenshot({ path: join(PICTURES, "fix-search.png") });
+    await page.evaluate(() => rope.state.set("n", 1024));
+  },
+
   async race() {
     await page.locator("#race").scrollIntoViewIfNeeded();
     await chip("race", "1,024").click();
@@ -738,6 +872,19 @@ const tests = {
       await text("#model pre"),
     );
     await chip("model", "as it says").click();
+    const shown = await page
+      .locator("#model table.list tbody tr")
+      .evaluateAll((all) =>
+        all.map((tr) => [...tr.cells].map((td) => td.innerText).join(" ")),
+      );
+    check(
+      shown.length === 3 &&
+        /^context.* 32,768 131,072 ok$/s.test(shown[0]) &&
+        /^reach.* 131,072 131,072 ok$/s.test(shown[1]) &&
+        /^method.* yarn yarn ok$/s.test(shown[2]),
+      "--check's rows about settings",
+      shown,
+    );
     const range = page.locator("#model input[type=range]");
     await range.focus();
     await page.keyboard.press("End");
@@ -760,6 +907,7 @@ const tests = {
     ]) {
       await area.fill(bad);
       await page.waitForTimeout(250);
+      await until("#model .status", line).catch(() => {});
       check(
         line.test(await text("#model .status")),
         `refused with a line: ${bad.slice(0, 30)}`,
@@ -773,6 +921,72 @@ const tests = {
       "a block alone",
     );
     await example("Llama 3.1");
+  },
+
+  // Panel 13's verdicts on settings are those of ./run --check, for files that are right and files that are not.
+  async settings() {
+    const file = join(tmpdir(), `rope-page-settings-${process.pid}.json`);
+    const whole = (positions, block) => ({
+      ...{ model_type: "llama", hidden_size: 256, num_attention_heads: 4 },
+      ...{ max_position_embeddings: positions, rope_theta: 10000 },
+      rope_scaling: { original_max_position_embeddings: 512, ...block },
+    });
+    const lists = Array(32).fill(1.5);
+    const longrope = { rope_type: "longrope", factor: 4, short_factor: lists };
+    const llama3 = { low_freq_factor: 1, high_freq_factor: 4, factor: 2 };
+    for (const [config, other, bad] of [
+      [whole(2048, { rope_type: "yarn", factor: 4 }), "", ""],
+      [whole(2048, { rope_type: "yarn", factor: 1 }), "", "context,reach"],
+      [whole(512, { rope_type: "yarn", factor: 4 }), "ntk", "method"],
+      [whole(512, { rope_type: "yarn", factor: 4 }), "window", "window,method"],
+      [whole(512, { rope_type: "llama3", ...llama3 }), "", ""],
+      [
+        whole(2048, { ...longrope, long_factor: lists, attention_factor: 2 }),
+        "",
+        "temperature",
+      ],
+      [{ rope_type: "linear", factor: 1.1 }, "", "reach"],
+      [{ rope_type: "dynamic", factor: 2 }, "dca", "method"],
+    ]) {
+      const words = JSON.stringify(config),
+        what = `${words.slice(0, 60)} ${other}`;
+      writeFileSync(file, words);
+      const rows = await page.evaluate(
+        ([words, other]) => {
+          const page = rope.small.configure(words, 64, 10000, 512);
+          page.plan(other, 600);
+          const rows = page.judge(600);
+          page.close();
+          return rows;
+        },
+        [words, other],
+      );
+      let said;
+      try {
+        said = table(
+          ...["model.bin", "--check", "-n", "600", "--budget", "1", "--tsv"],
+          ...["--rope-config", file, ...(other ? ["--rope", other] : [])],
+        );
+      } catch (error) {
+        said = tableOf(error.stdout.toString()); // a check that fails ends with 1
+      }
+      const settings = said.slice(
+        0,
+        said.findIndex((row) => row.check === "short-perplexity"),
+      );
+      const of = (all) =>
+        all.map((r) => `${r.check} ${r.value} ${r.limit} ${r.verdict}`).join();
+      check(of(rows) === of(settings), `--check: ${what}`, [
+        of(rows),
+        of(settings),
+      ]);
+      const failed = rows.filter((row) => row.verdict === "fail");
+      check(
+        rows.length > 0 && failed.map((row) => row.check).join() === bad,
+        `what fails: ${what}`,
+        of(rows),
+      );
+    }
   },
 
   async scores() {

@@ -1,7 +1,7 @@
 // 1: the same opening and the same seed, read by plain RoPE, YaRN and a window, up to position 512 and then past it.
 import { chart } from '../chart.js';
 import { button, command, count, h, onceAFrame, predict, quoted, stateField, statusLine } from '../dom.js';
-import { colourOf, dashOf, methodFor, titleOf } from '../methods.js';
+import { colourOf, lookOf, methodFor, titleOf } from '../methods.js';
 import { movingPerplexity } from '../numbers.js';
 import { number, state, text } from '../state.js';
 
@@ -81,18 +81,8 @@ export function watchItBreak({ engine, shipped, recorded }) {
         rule: { at: edge, text: 'training ended' },
         show: (v) => v.toFixed(1),
     });
-    for (const name of NAMES)
-        plot.set(`~${name}`, recorded.write[name], {
-            colour: colourOf(name),
-            dash: dashOf(name),
-            ghost: true,
-            title: titleOf(name),
-        });
-    const showCurves = onceAFrame(() =>
-        NAMES.forEach((name, i) =>
-            plot.set(name, columns[i].curve(), { colour: colourOf(name), dash: dashOf(name), title: titleOf(name) }),
-        ),
-    );
+    for (const name of NAMES) plot.set(`~${name}`, recorded.write[name], { ...lookOf(name), ghost: true });
+    const showCurves = onceAFrame(() => NAMES.forEach((name, i) => plot.set(name, columns[i].curve(), lookOf(name))));
 
     const go = button('Write', () => step(), { primary: true });
     const pause = button(

@@ -2,8 +2,8 @@
 // difference stays.
 import { drag } from 'd3-drag';
 import { scaleLinear } from 'd3-scale';
-import { pointer, select } from 'd3-selection';
-import { chips, command, count, h, onceAFrame, short } from '../dom.js';
+import { pointer } from 'd3-selection';
+import { command, count, drawing, fact, h, onceAFrame, short, stateChips } from '../dom.js';
 import { methodChoices, methodFor, spelled } from '../methods.js';
 import { expectedScore, isSeen, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
@@ -53,16 +53,14 @@ export function clocks({ page, shipped }) {
     state.add('at', number(0, MOST), 900);
     state.add('key', number(0, MOST), 0);
     const dials = Array.from({ length: pairs }, (_, i) => dial(i));
-    const method = chips('method', methodChoices(['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3']), {
-        get: () => state.get('method'),
-        set: (value) => state.set('method', value),
-    });
+    const METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
+    const method = stateChips('method', 'method', methodChoices(METHODS));
     const numbers = h('div.numbers', { ariaLive: 'polite' });
     const line = command('');
     const put = (key, at) => state.set(key, Math.round(Math.min(MOST, Math.max(0, at))));
 
     // The ruler with the two tokens and the band between, each to be dragged or moved with the arrow keys.
-    const svg = select(document.createElementNS(NS, 'svg')).attr('class', 'ruler');
+    const svg = drawing('ruler');
     const x = scaleLinear().domain([0, MOST]).clamp(true);
     const track = svg.append('rect').attr('class', 'track'),
         trained = svg.append('rect').attr('class', 'trained');
@@ -197,18 +195,16 @@ export function clocks({ page, shipped }) {
             box.classList.toggle('new', isNew);
             turns.textContent = `${shortTurns((d * frequencies[i]) / TURN)} turns`;
         });
-        const number = (value, name) => h('div', h('b', value), name);
         numbers.replaceChildren(
-            number(count(d), 'positions apart'),
-            number(`${strange} of ${pairs}`, 'hands where they never stood'),
-            number(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
+            fact(count(d), 'positions apart'),
+            fact(`${strange} of ${pairs}`, 'hands where they never stood'),
+            fact(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
         );
         const name = state.get('method');
         line.put(
             `./run model.bin --explain --rope ${spelled(name)} -n ` +
                 `${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`,
         );
-        method.draw();
     }
     const redraw = onceAFrame(draw);
     state.on(['at', 'key', 'method', 'factor'], redraw);

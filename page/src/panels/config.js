@@ -2,8 +2,20 @@
 // and
 // the block and options to paste elsewhere.
 import { scaleBand, scaleLog } from 'd3-scale';
-import { select } from 'd3-selection';
-import { afterPause, button, chips, command, count, h, onceAFrame, short, slider, statusLine } from '../dom.js';
+import {
+    afterPause,
+    button,
+    command,
+    count,
+    drawing,
+    fact,
+    h,
+    onceAFrame,
+    short,
+    stateChips,
+    stateSlider,
+    statusLine,
+} from '../dom.js';
 import { methodChoices, titleOf } from '../methods.js';
 import { seenShare, sharpness, TURN } from '../numbers.js';
 import { number, state, text } from '../state.js';
@@ -39,7 +51,15 @@ const EXAMPLES = {
     },
     'a block alone': { rope_type: 'linear', factor: 4 },
 };
-const METHODS = ['', 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
+// What --check compares, in words: value and limit.
+const CHECKS = {
+    reach: 'positions that the settings are made for, and those you want',
+    method: 'as chosen, and as in the file: a model tuned with one is another with another',
+    context: 'what the file promises, and what its factor gives',
+    temperature: 'as in the file, and what its lengths give',
+    'llama3-factors': 'how many of three the file says',
+};
+const METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
 const MOST_CONFIG = 2000,
     HEIGHT = 270;
 
@@ -51,9 +71,11 @@ export function yourModel({ small }) {
     let said = state.get('config') || first;
     const status = statusLine(),
         facts = h('div.numbers', { ariaLive: 'polite' }),
+        verdicts = h('div.overflow', { ariaLive: 'polite' }),
         warnings = h('ul.warnings'),
         block = h('pre.block', { tabIndex: 0 });
-    const jsonLine = command(''),
+    const checkLine = command(''),
+        jsonLine = command(''),
         explainLine = command('');
     const area = h('textarea', {
         rows: 11,
@@ -69,10 +91,7 @@ export function yourModel({ small }) {
         [thetaField, theta] = field('rope_theta', 10000),
         [trainField, train] = field('trained context', 4096);
 
-    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
-        .attr('class', 'bars')
-        .attr('height', HEIGHT)
-        .attr('role', 'img');
+    const svg = drawing('bars', HEIGHT).attr('role', 'img');
     const lines = svg.append('g'),
         plainDots = svg.append('g'),
         dots = svg.append('g'),
@@ -177,6 +196,7 @@ export function yourModel({ small }) {
         status.say(reason, true);
         picture = null;
         facts.replaceChildren();
+        verdicts.replaceChildren();
         warnings.replaceChildren();
         block.textContent = '';
         redraw();
@@ -207,7 +227,6 @@ export function yourModel({ small }) {
         const unseen = shares.filter((s) => s < 0.98).length,
             sharp = sharpness(plain, frequencies);
         status.say('');
-        const fact = (value, name) => h('div', h('b', value), name);
         facts.replaceChildren(
             fact(
                 titleOf(method),
@@ -222,8 +241,6 @@ export function yourModel({ small }) {
         const all = [];
         if (advice) all.push(advice);
         if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
-        if (unseen && !advice)
-            all.push(`${unseen} pairs stand at angles that training never showed before position ${count(want)}.`);
         if (sharp < 0.6)
             all.push(
                 'The fastest hands are slowed: neighbours blur. Without tuning at this scale, expect nonsense at ' +
@@ -236,26 +253,43 @@ export function yourModel({ small }) {
             );
         if (told.maxPositions && want > told.maxPositions)
             all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
-        warnings.replaceChildren(
-            ...(all.length
-                ? all.map((line) => h('li', line))
-                : [
-                      h(
-                          'li.fine',
-                          `Nothing stands out at ${count(want)} positions. Only a run shows more: --check does.`,
-                      ),
-                  ]),
-        );
+        warnings.replaceChildren(...all.map((line) => h('li', line)));
+        showVerdicts(page.judge(want));
         try {
             block.textContent = page.json().join('\n');
         } catch (error) {
             block.textContent = `# ${error.message}`;
         }
         const options = other ? `--rope ${other} ` : '';
+        checkLine.put(`./run mymodel.bin --check --rope-config config.json ${options}-n ${want}`);
         jsonLine.put(`./run --rope-json --rope-config config.json ${options}-n ${want}`);
         explainLine.put(`./run --explain --rope-config config.json ${options}-n ${want}`);
         picture = { plain, frequencies, trained: trainedContext, want };
         redraw();
+    }
+
+    function showVerdicts(rows) {
+        const cells = ({ check, value, limit, verdict }) => [
+            h('td', h('b', check), h('br'), h('span.fine', CHECKS[check] ?? '')),
+            ...[value, limit].map((x) => h('td', isNaN(x) ? x : short(+x, 6))),
+            h('td', h('b', verdict)),
+        ];
+        verdicts.replaceChildren(
+            h(
+                'table.list',
+                h(
+                    'thead',
+                    h(
+                        'tr',
+                        ['check', 'value', 'limit', 'verdict'].map((name) => h('th', name)),
+                    ),
+                ),
+                h(
+                    'tbody',
+                    rows.map((row) => h(`tr.${row.verdict}`, cells(row))),
+                ),
+            ),
+        );
     }
 
     const paste = afterPause(150, () => {
@@ -272,24 +306,15 @@ export function yourModel({ small }) {
         'div.chips',
         Object.entries(EXAMPLES).map(([name, config]) => button(name, () => take(JSON.stringify(config, null, 2)))),
     );
-    const want = slider('the length you want', {
+    const want = stateSlider('the length you want', 'want', {
         min: 512,
         max: 1048576,
         log: true,
         step: 512,
-        value: state.get('want'),
         show: count,
-        oninput: (v) => state.set('want', v),
     });
-    const other = chips('method', [['', 'as it says'], ...methodChoices(METHODS.slice(1))], {
-        get: () => state.get('other'),
-        set: (v) => state.set('other', v),
-    });
-    state.on(['want', 'other'], () => {
-        want.put(state.get('want'));
-        other.draw();
-        read();
-    });
+    const other = stateChips('method', 'other', [['', 'as it says'], ...methodChoices(METHODS)]);
+    state.on(['want', 'other'], read);
     state.on('config', (value) => {
         if (value && value !== area.value) {
             area.value = said = value;
@@ -314,6 +339,9 @@ export function yourModel({ small }) {
             h('div.row', want),
             other,
             facts,
+            h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:'),
+            verdicts,
+            checkLine,
             warnings,
             h(
                 'p.hint',

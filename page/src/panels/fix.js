@@ -1,29 +1,33 @@
 // 5: a handle for each pair, how much it is slowed; what that does to neighbours, to unseen angles and to perplexity.
-import { select, pointer } from 'd3-selection';
+import { pointer } from 'd3-selection';
 import { scaleBand, scaleLog } from 'd3-scale';
 import { chart, legend } from '../chart.js';
 import {
     afterPause,
     button,
-    chips,
     command,
     count,
+    counts,
+    drawing,
+    fact,
     h,
     onceAFrame,
     orSay,
     reducedMotion,
     short,
-    slider,
+    startStop,
+    stateChips,
+    stateSlider,
     statusLine,
 } from '../dom.js';
-import { colourOf, methodFor, own, titleOf } from '../methods.js';
+import { colourOf, lookOf, methodChoices, methodFor, own, titleOf } from '../methods.js';
 import { expectedScore, movingPerplexity, perplexity, seenShare, sharpness } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
-import { search } from '../search.js';
 import { number, numbers, state } from '../state.js';
 
 const PRESETS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
-const HEIGHT = 230;
+const HEIGHT = 230,
+    READS = 60; // windows that a search reads
 
 export function fixIt({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
@@ -40,12 +44,11 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
     own.yours = () => ({ divisors: slow, attention: state.get('temper') });
     page.plan('none', L);
     const plain = Array.from(page.frequencies(L).plain);
-    const status = statusLine();
+    const status = statusLine(),
+        found = statusLine();
 
     // The handles.
-    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
-        .attr('class', 'handles')
-        .attr('height', HEIGHT)
+    const svg = drawing('handles', HEIGHT)
         .attr('tabindex', 0)
         .attr('role', 'slider')
         .attr('aria-label', 'handles: left and right choose a pair, up and down slow it');
@@ -128,7 +131,8 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         show: (v) => v.toFixed(1),
     });
     const result = h('div.numbers', { ariaLive: 'polite' });
-    const line = command('');
+    const line = command(''),
+        searchLine = command('');
 
     function draw() {
         const width = box.clientWidth || 600,
@@ -208,14 +212,18 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         score.change({ x: { domain: [0, n] } });
         score.set('~none', at(plain, 1), { colour: colourOf('none'), ghost: true, title: 'plain' });
         score.set('yours', at(f, state.get('temper')), { colour: colourOf('yours'), title: 'yours' });
-        tempered.put(state.get('temper'));
-        presets.draw();
         const named = PRESETS.find((name) => name === state.get('preset'));
         line.put(
             named
                 ? `./run model.bin --ppl page/book.txt -n ${n} --rope ${named === 'none' ? '' : 'none,'}${named}`
                 : `./run model.bin --ppl page/book.txt -n ${n} --rope none,longrope --rope-config yours.json`,
         );
+        const { context, windows, reads } = searchSettings();
+        if (!search.isOn())
+            searchLine.put(
+                `./run model.bin --search page/book.txt -n ${context} --search-windows ${windows} --reads ${reads} ` +
+                    `-s ${state.get('seed')} ${named ? `--rope ${methodFor(named)}` : '--rope-config yours.json'}`,
+            );
         block.textContent = named
             ? ''
             : `yours.json: {"rope_type": "longrope", "rope_theta": ${shipped.theta}.0, ` +
@@ -230,13 +238,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         live.change({ x: { domain: [0, state.get('n')] } });
         const all = recorded.race[state.get('n')] ?? {};
         for (const name of ['none', 'yarn', 'window'])
-            if (all[name])
-                live.set(`~${name}`, all[name], {
-                    colour: colourOf(name),
-                    ghost: true,
-                    title: titleOf(name),
-                    dash: name === 'window' ? '2 3' : '',
-                });
+            if (all[name]) live.set(`~${name}`, all[name], { ...lookOf(name), ghost: true });
     }
 
     // Perplexity is measured when the hand rests.
@@ -260,7 +262,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         runs++;
     });
     function numbersOf(nlls, n) {
-        const number = (value, name) => h('div', h('b', Number.isFinite(value) ? value.toFixed(1) : '…'), name);
+        const number = (value, name) => fact(Number.isFinite(value) ? value.toFixed(1) : '…', name);
         const past = Math.min(nlls.length, n - 1);
         result.replaceChildren(
             number(perplexity(nlls, L / 2 - 1, Math.min(L, past + 1) - 1), `perplexity up to ${L}`),
@@ -270,7 +272,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
 
     let wanted = false;
     function moved() {
-        searching = false;
+        search.end();
         wanted = true;
         state.set('preset', '');
         state.set('slow', [...slow]);
@@ -284,7 +286,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         if (!PRESETS.includes(name)) return;
         page.plan(methodFor(name), state.get('n'));
         const { frequencies, attention } = page.frequencies(state.get('n'));
-        searching = false;
+        search.end();
         const from = [...slow],
             to = plain.map((f, i) => f / frequencies[i]),
             began = performance.now(),
@@ -312,70 +314,52 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         },
         'none',
     );
-    const presets = chips(
-        'methods',
-        PRESETS.map((name) => [name, titleOf(name)]),
-        {
-            get: () => state.get('preset'),
-            set: (v) => {
-                state.set('preset', v);
-                preset(v);
-            },
-        },
-    );
-    // A search moves the handles, too: what it makes smaller is the perplexity past the trained context.
-    let searching = false;
-    const searchButton = button('Search', async () => {
-        if (searching) {
-            searching = false;
-            job?.cancel();
-            return;
-        }
-        searching = true;
-        searchButton.textContent = 'Stop the search';
+    const presets = stateChips('methods', 'preset', methodChoices(PRESETS), { onset: preset });
+    // --search moves the handles, too. It runs in a worker of its own: Stop ends that, and the best so far stays.
+    const search = startStop(['Search', 'Stop the search'], found, async (run, isOn) => {
+        const apart = engine.apart(),
+            wish = { model: 'model', method: beginning(), text: book, ...searchSettings(), seed: state.get('seed') };
         state.set('preset', '');
-        const n = Math.min(2048, state.get('n'));
-        let tried = 0;
-        const cost = async (divisors) => {
-            job?.cancel();
-            job = readText(engine, { method: { divisors, attention: state.get('temper') }, text: book, n });
-            return perplexity(await job.promise, L - 1, n);
-        };
-        const better = (divisors, least) => {
-            slow = [...divisors];
-            state.set('slow', [...slow]);
-            status.say(`Perplexity past ${L}: ${least.toFixed(2)} …`);
-            redraw();
-        };
-        const goesOn = () => searching && tried++ < 60;
-        await orSay(status, async () => {
-            await search(slow, cost, { goesOn, better });
-            last = '';
-            wanted = true;
-            measure();
-        });
-        searching = false;
-        searchButton.textContent = 'Search';
+        found.say('Opening the model once more …');
+        const { promise } = apart.ask('search', wish, (part) => isOn() && hear(part));
+        const { lines } = await run({ promise, cancel: () => apart.close() });
+        const [[, name, began], [, , best], [, , yarn], [, , judged]] = lines
+            .map((words) => words.match(/^# \w+ (\S+) nll \S+ ppl (\S+)/))
+            .filter(Boolean);
+        found.say(
+            `Past ${L}: ${best}, begun with ${titleOf(name)} at ${began}. In windows that it did not search: ` +
+                `${judged}, and YaRN ${yarn}.`,
+        );
     });
-    const tempered = slider('temperature a (scores grow by a²)', {
+    function hear({ done, nll, divisors, attention }) {
+        const percent = `${Math.round(100 * done)} % of the search is done.`;
+        found.say(nll ? `Best so far past ${L}: ${Math.exp(nll).toFixed(2)}. ${percent}` : percent);
+        if (!divisors) return;
+        slow = divisors;
+        state.set('temper', attention);
+        state.set('slow', [...slow]);
+        wanted = true;
+        redraw();
+        measure();
+    }
+    // As many windows as the book has for it, half of which search.
+    const searchSettings = () => {
+        const context = Math.min(2048, state.get('n'));
+        return { context, windows: Math.floor(2048 / context), reads: READS };
+    };
+    const beginning = () => (state.get('preset') ? methodFor(state.get('preset')) : own.yours());
+    const tempered = stateSlider('temperature a (scores grow by a²)', 'temper', {
         min: 0.5,
         max: 2,
         step: 0.005,
-        value: state.get('temper'),
         show: (v) => v.toFixed(3),
-        oninput: (v) => {
-            state.set('temper', v);
-            moved();
-        },
+        onset: moved,
     });
-    const lengths = chips(
-        'length',
-        [1024, 2048, 4096].map((v) => [String(v), count(v)]),
-        { get: () => state.get('n'), set: (v) => state.set('n', +v) },
-    );
+    const lengths = stateChips('length', 'n', counts([1024, 2048, 4096]));
     const block = h('p.fine.mono');
+    state.on(['seed', 'factor'], redraw);
     state.on('n', () => {
-        lengths.draw();
+        search.end();
         ghosts();
         last = '';
         if (state.get('preset')) preset(state.get('preset'));
@@ -426,7 +410,12 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
                 { title: 'window', colour: colourOf('window'), dash: true },
             ]),
             h('p', 'Now see where people put them:'),
-            h('div.row.middle', presets, searchButton),
+            presets,
+            h('p', 'Or let the program look for something better, as LongRoPE does, beginning with these:'),
+            h('div.row.middle', search),
+            found,
+            searchLine,
+            h('p', 'What the handles do, at a terminal:'),
             line,
             block,
         ],

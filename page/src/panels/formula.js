@@ -1,6 +1,6 @@
 // 14: a formula of the reader's own, for the speed of one pair, added to every chip and shared by the address.
 import { chart, legend } from '../chart.js';
-import { button, h, onceAFrame, statusLine } from '../dom.js';
+import { button, fact, h, onceAFrame, statusLine } from '../dom.js';
 import { parse, toC } from '../expression.js';
 import { colourOf, methodFor, own, titleOf } from '../methods.js';
 import { seenShare, sharpness, TURN } from '../numbers.js';
@@ -83,11 +83,10 @@ export function yourMethod({ page, shipped, joined }) {
                 list.map((f, i) => [i, plain[i] / f]),
                 { colour: colourOf('mine'), title: 'yours' },
             );
-            const shares = list.map((f, i) => seenShare(plain[i], f, L, n)),
-                number = (v, t) => h('div', h('b', v), t);
+            const shares = list.map((f, i) => seenShare(plain[i], f, L, n));
             numbers.replaceChildren(
-                number(`${Math.round(100 * Math.min(1, sharpness(plain, list)))} %`, 'neighbours stay sharp'),
-                number(
+                fact(`${Math.round(100 * Math.min(1, sharpness(plain, list)))} %`, 'neighbours stay sharp'),
+                fact(
                     `${Math.round((100 * shares.reduce((a, b) => a + b)) / shares.length)} %`,
                     'of all angles were seen',
                 ),

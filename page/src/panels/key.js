@@ -1,8 +1,21 @@
 // 8: a key is hidden in filler and asked for at the end. Whoever only sees the last 512 tokens cannot know it.
 import { drag } from 'd3-drag';
 import { scaleLinear } from 'd3-scale';
-import { pointer, select } from 'd3-selection';
-import { button, chips, command, count, h, onceAFrame, orSay, predict, statusLine } from '../dom.js';
+import { pointer } from 'd3-selection';
+import {
+    button,
+    command,
+    count,
+    counts,
+    drawing,
+    h,
+    onceAFrame,
+    orSay,
+    predict,
+    startStop,
+    stateChips,
+    statusLine,
+} from '../dom.js';
 import { colourOf, methodChoices, methodFor, spelled, titleOf } from '../methods.js';
 import { build, DEPTHS, keyOf } from '../haystack.js';
 import { number, state, text } from '../state.js';
@@ -26,9 +39,7 @@ export function hideAKey({ engine, page, shipped, recorded }) {
         look = null,
         total = 1;
 
-    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
-        .attr('class', 'hay')
-        .attr('height', 150);
+    const svg = drawing('hay', 150);
     const x = scaleLinear().domain([0, 1]).clamp(true);
     const straw = svg.append('rect').attr('class', 'straw'),
         done = svg.append('rect').attr('class', 'read');
@@ -116,8 +127,6 @@ export function hideAKey({ engine, page, shipped, recorded }) {
         );
         const [before, needle, behind] = build(sentences(n()), depth, state.get('digits'));
         excerpt.replaceChildren(`… ${ends1(before, 90)}`, h('mark', needle), `${begins(behind, 90)} …`);
-        length.draw();
-        methods.draw();
         const name = state.get('asked');
         line.put(
             `./run model.bin -n ${n()} -t 0 --rope ${name === 'window' ? `none --window ${L}` : spelled(name)} -f ` +
@@ -210,16 +219,9 @@ export function hideAKey({ engine, page, shipped, recorded }) {
     digits.oninput = () => {
         if (/^\d{0,5}$/.test(digits.value)) state.set('digits', digits.value);
     };
-    const length = chips(
-        'length',
-        [512, 1024, 2048, 4096].map((v) => [String(v), count(v)]),
-        { get: n, set: (v) => state.set('n', +v) },
-    );
-    const methods = chips('method', methodChoices([...NAMES, 'yours', 'mine', ...page.maps().map((map) => map.name)]), {
-        get: () => state.get('asked'),
-        set: (v) => state.set('asked', v),
-        colour: colourOf,
-    });
+    const length = stateChips('length', 'n', counts([512, 1024, 2048, 4096]), { get: n });
+    const choices = methodChoices([...NAMES, 'yours', 'mine', ...page.maps().map((map) => map.name)]);
+    const methods = stateChips('method', 'asked', choices, { colour: colourOf });
     state.on(['depth', 'digits', 'asked', 'n', 'factor'], () => {
         reset();
         if (document.activeElement !== digits) digits.value = state.get('digits');
@@ -261,9 +263,6 @@ export function hideAKey({ engine, page, shipped, recorded }) {
 function theGrid(engine, recorded) {
     const status = statusLine(),
         cells = {};
-    let job = null,
-        running = false;
-    const lengths = GRID_LENGTHS;
     const tables = GRID.map((name) =>
         h(
             'div.grid',
@@ -280,7 +279,7 @@ function theGrid(engine, recorded) {
                 ),
                 h(
                     'tbody',
-                    lengths.map((length) =>
+                    GRID_LENGTHS.map((length) =>
                         h(
                             'tr',
                             h('th', count(length)),
@@ -303,47 +302,29 @@ function theGrid(engine, recorded) {
             ),
         ),
     );
-    const go = button('Run the grid', async () => {
-        if (running) {
-            running = false;
-            job?.cancel();
-            return;
-        }
-        running = true;
-        go.textContent = 'Stop';
-        await orSay(status, async () => {
-            let right = 0,
-                all = 0;
-            for (const length of lengths)
-                for (const name of GRID)
-                    for (let i = 0; i < DEPTHS.length; i++) {
-                        const cell = cells[`${name} ${length} ${i}`],
-                            key = keyOf(1, length, i, 0);
-                        cell.classList.add('now');
-                        status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * DEPTHS[i]} % …`);
-                        job = engine.ask('hide', {
-                            model: 'model',
-                            method: methodFor(name),
-                            length,
-                            depth: DEPTHS[i],
-                            key,
-                            context: lengths.at(-1),
-                        });
-                        try {
-                            const { answer } = await job.promise;
-                            cell.className = answer === key ? 'yes' : 'no';
-                            cell.textContent = answer === key ? '✓' : '·';
-                            cell.title = `key ${key}, answer ${answer}`;
-                            right += answer === key;
-                            all++;
-                        } finally {
-                            cell.classList.remove('now');
-                        }
+    const go = startStop(['Run the grid'], status, async (run) => {
+        let right = 0,
+            all = 0;
+        for (const length of GRID_LENGTHS)
+            for (const name of GRID)
+                for (let i = 0; i < DEPTHS.length; i++) {
+                    const cell = cells[`${name} ${length} ${i}`],
+                        key = keyOf(1, length, i, 0),
+                        wish = { model: 'model', method: methodFor(name), length, depth: DEPTHS[i], key };
+                    cell.classList.add('now');
+                    status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * DEPTHS[i]} % …`);
+                    try {
+                        const { answer } = await run(engine.ask('hide', { ...wish, context: GRID_LENGTHS.at(-1) }));
+                        cell.className = answer === key ? 'yes' : 'no';
+                        cell.textContent = answer === key ? '✓' : '·';
+                        cell.title = `key ${key}, answer ${answer}`;
+                        right += answer === key;
+                        all++;
+                    } finally {
+                        cell.classList.remove('now');
                     }
-            status.say(`${right} of ${all} keys found.`);
-        });
-        running = false;
-        go.textContent = 'Run the grid';
+                }
+        status.say(`${right} of ${all} keys found.`);
     });
     return {
         body: h(

@@ -1,5 +1,5 @@
 // 11: distance maps. Not the speed of the hands is changed, but the distance that they turn by.
-import { chips, command, count, h, onceAFrame, short } from '../dom.js';
+import { command, count, counts, h, onceAFrame, short, stateChips } from '../dom.js';
 import { number, state, text } from '../state.js';
 
 const CELLS = 96;
@@ -66,8 +66,6 @@ export function distances({ page, shipped }) {
             : `Plain: ${Math.round((100 * unseen) / pairs)} % of all pairs are at distances that training never ` +
               `showed.`;
         line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope none,window${map ? `,${map.name}` : ''}`);
-        chosen.draw();
-        lengths.draw();
     }
     const redraw = onceAFrame(draw);
     canvas.onpointermove = (event) => {
@@ -85,15 +83,11 @@ export function distances({ page, shipped }) {
         at = at.map((v, k) => Math.min(CELLS - 1, Math.max(0, v + by[k] * (event.shiftKey ? 8 : 1))));
         redraw();
     };
-    const chosen = chips('distance map', [['none', 'plain'], ...maps.map((m) => [m.name, m.name, m.summary])], {
-        get: () => state.get('map'),
-        set: (v) => state.set('map', v),
-    });
-    const lengths = chips(
-        'length',
-        [1024, 2048, 4096, 8192].map((v) => [String(v), count(v)]),
-        { get: () => state.get('length-of-map'), set: (v) => state.set('length-of-map', v) },
-    );
+    const chosen = stateChips('distance map', 'map', [
+        ['none', 'plain'],
+        ...maps.map((m) => [m.name, m.name, m.summary]),
+    ]);
+    const lengths = stateChips('length', 'length-of-map', counts([1024, 2048, 4096, 8192]));
     state.on(['map', 'length-of-map'], redraw);
     redraw();
     return {

@@ -1,7 +1,7 @@
 // 7: perplexity by position on a chapter or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
-import { button, chips, command, count, h, onceAFrame, orSay, short, statusLine } from '../dom.js';
-import { colourOf, dashOf, methodChoices, spelled, titleOf } from '../methods.js';
+import { command, count, counts, h, onceAFrame, short, startStop, stateChips, statusLine } from '../dom.js';
+import { colourOf, lookOf, methodChoices, spelled, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 import { list, state, text } from '../state.js';
@@ -25,8 +25,7 @@ export function race({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
     state.add('race', list(400), ['none', 'yarn', 'window']);
     state.add('view', text(12), 'ratio');
-    let words = state.get('text') || book,
-        jobs = [];
+    let words = state.get('text') || book;
     const status = statusLine();
     const plot = chart({
         label: 'Perplexity by position',
@@ -37,7 +36,6 @@ export function race({ engine, page, shipped, recorded, book }) {
         show: (v) => v.toFixed(2),
     });
     const table = h('div.overflow');
-    const look = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
     const line = command('');
     const keys = h('div');
     const names = () => state.get('race').filter((name) => choices.some(([known]) => known === name));
@@ -56,7 +54,7 @@ export function race({ engine, page, shipped, recorded, book }) {
             for (const name of runners())
                 if (all[name])
                     plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
-                        ...look(name),
+                        ...lookOf(name),
                         ghost: true,
                     });
         plot.change({
@@ -73,7 +71,7 @@ export function race({ engine, page, shipped, recorded, book }) {
             `./run model.bin --ppl ${words === book ? 'page/book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ` +
                 `${runners().map(spelled).join(',')}`,
         );
-        keys.replaceChildren(legend(runners().map(look)));
+        keys.replaceChildren(legend(runners().map(lookOf)));
         for (const key of Object.keys(results)) delete results[key];
         showTable();
     }
@@ -116,45 +114,31 @@ export function race({ engine, page, shipped, recorded, book }) {
             const nlls = isRatio()
                 ? results[name].slice(0, results.window?.length ?? 0).map((x, i) => x - results.window[i])
                 : results[name];
-            plot.set(name, movingPerplexity(nlls, SPAN, 16), look(name));
+            plot.set(name, movingPerplexity(nlls, SPAN, 16), lookOf(name));
         }
         showTable();
     });
 
-    function stop() {
-        for (const job of jobs) job.cancel();
-        jobs = [];
-        go.textContent = 'Race';
-    }
-
-    async function start() {
-        stop();
+    async function start(run, isOn) {
         ghosts();
         const all = runners(),
             n = state.get('n'),
             began = performance.now();
         if (!names().length) return void status.say('Choose a method or two.', true);
-        go.textContent = 'Stop';
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
-        const mine = all.map((name) =>
+        const read = (name) =>
             readText(engine, { name, text: words, n }, (nlls) => {
-                if (jobs !== mine) return;
+                if (!isOn()) return;
                 results[name] = nlls;
                 redraw();
-            }),
+            });
+        const nlls = await Promise.all(all.map((name) => run(read(name)))),
+            length = nlls[0].length + 1,
+            seconds = (performance.now() - began) / 1000;
+        status.say(
+            `${length < n ? `The text ends after ${count(length)} tokens. ` : ''}` +
+                `${count((length * all.length) / seconds)} tokens/s. ${verdict()}`,
         );
-        jobs = mine;
-        await orSay(status, async () => {
-            const nlls = await Promise.all(mine.map((job) => job.promise));
-            if (jobs !== mine) return;
-            const read = nlls[0].length + 1,
-                seconds = (performance.now() - began) / 1000;
-            status.say(
-                `${read < n ? `The text ends after ${count(read)} tokens. ` : ''}` +
-                    `${count((read * all.length) / seconds)} tokens/s. ${verdict()}`,
-            );
-        });
-        if (jobs === mine) stop();
     }
 
     function verdict() {
@@ -168,18 +152,9 @@ export function race({ engine, page, shipped, recorded, book }) {
             : '';
     }
 
-    const go = button('Race', () => (jobs.length ? (stop(), status.say('')) : start()), { primary: true });
-    const length = chips(
-        'length',
-        [1024, 2048, 4096].map((n) => [String(n), count(n)]),
-        { get: () => state.get('n'), set: (v) => state.set('n', +v) },
-    );
-    const methods = chips('methods', choices, {
-        get: () => state.get('race'),
-        set: (v) => state.set('race', v),
-        many: true,
-        colour: colourOf,
-    });
+    const go = startStop(['Race'], status, start, { primary: true });
+    const length = stateChips('length', 'n', counts([1024, 2048, 4096]));
+    const methods = stateChips('methods', 'race', choices, { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,
         placeholder: 'Paste a text of yours: 2,000 words or more show something.',
@@ -190,7 +165,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         const said = paste.value.trim();
         words = said || book;
         state.set('text', said.length <= MOST_TEXT ? said : '');
-        stop();
+        go.end();
         ghosts();
         status.say(
             said.length > MOST_TEXT
@@ -199,31 +174,25 @@ export function race({ engine, page, shipped, recorded, book }) {
                 : '',
         );
     };
-    const view = chips(
-        'what is drawn',
-        [
-            ['ratio', 'against the window'],
-            ['perplexity', 'perplexity'],
-        ],
-        { get: () => state.get('view'), set: (v) => state.set('view', v) },
-    );
+    const view = stateChips('what is drawn', 'view', [
+        ['ratio', 'against the window'],
+        ['perplexity', 'perplexity'],
+    ]);
     state.on('view', () => {
         const kept = { ...results };
         ghosts();
         if (!isRatio() || kept.window) Object.assign(results, kept);
-        view.draw();
         redraw();
     });
     state.on(['race', 'n', 'factor'], () => {
-        stop();
+        go.end();
         ghosts();
-        length.draw();
     });
     state.on('text', (value) => {
         if (value === paste.value.trim() || (value === '' && paste.value.trim().length > MOST_TEXT)) return;
         paste.value = value;
         words = value || book;
-        stop();
+        go.end();
         ghosts();
     });
     ghosts();

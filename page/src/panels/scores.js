@@ -1,6 +1,6 @@
 // 4: the scores of a real head against distance, beside the curve that frequencies alone would give.
 import { chart, legend } from '../chart.js';
-import { button, chips, command, count, h, onceAFrame, orSay, predict, statusLine } from '../dom.js';
+import { button, command, count, fact, h, onceAFrame, orSay, predict, stateChips, statusLine } from '../dom.js';
 import { colourOf, methodChoices, methodFor, spelled, titleOf } from '../methods.js';
 import { expectedScore } from '../numbers.js';
 import { number, state, text } from '../state.js';
@@ -78,11 +78,7 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
             if (!scores) continue;
             plot.set(name, points(scores), { colour: colourOf(name), title: titleOf(name) });
             numbers.append(
-                h(
-                    'div',
-                    h('b', `${(100 * beyond(scores)).toFixed(1)} %`),
-                    `of ${titleOf(name)}'s attention is beyond ${L}`,
-                ),
+                fact(`${(100 * beyond(scores)).toFixed(1)} %`, `of ${titleOf(name)}'s attention is beyond ${L}`),
             );
         }
         expected.clear(false);
@@ -102,7 +98,6 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
             `head -c ${CHARACTERS} page/book.txt | ./run model.bin --attn ${layer}.${head} --rope ` +
                 `${spelled(state.get('scored'))} -n ${N} -f -`,
         );
-        for (const c of [layers, heads, methods]) c.draw();
     }
     const redraw = onceAFrame(draw);
 
@@ -122,22 +117,11 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
             redraw();
         });
     }
-    const layers = chips(
-        'layer',
-        Array.from({ length: 6 }, (_, i) => [String(i), `layer ${i}`]),
-        { get: () => state.get('layer'), set: (v) => state.set('layer', v) },
-    );
-    const heads = chips(
-        'head',
-        Array.from({ length: 4 }, (_, i) => [String(i), `head ${i}`]),
-        { get: () => state.get('head-of'), set: (v) => state.set('head-of', v) },
-    );
-    const methods = chips('method', methodChoices(['none', 'linear', 'ntk', 'yarn']), {
-        get: () => state.get('scored'),
-        set: (v) => {
-            state.set('scored', v);
-            read();
-        },
+    const numbered = (what, n) => Array.from({ length: n }, (_, i) => [String(i), `${what} ${i}`]);
+    const layers = stateChips('layer', 'layer', numbered('layer', 6));
+    const heads = stateChips('head', 'head-of', numbered('head', 4));
+    const methods = stateChips('method', 'scored', methodChoices(['none', 'linear', 'ntk', 'yarn']), {
+        onset: read,
         colour: colourOf,
     });
     state.on(['layer', 'head-of', 'scored'], redraw);

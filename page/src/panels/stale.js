@@ -1,7 +1,20 @@
 // 10: a text grows past 512 under a dynamic scale. Keys that were cached turned keep the scale of their time.
 import { chart } from '../chart.js';
-import { button, chips, command, count, h, onceAFrame, orSay, short, slider, statusLine } from '../dom.js';
+import {
+    chips,
+    command,
+    count,
+    h,
+    onceAFrame,
+    short,
+    startStop,
+    stateChips,
+    stateSlider,
+    statusLine,
+    strip,
+} from '../dom.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
+import { readText } from '../reading.js';
 import { number, state, text } from '../state.js';
 
 const N = 1280,
@@ -33,7 +46,6 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     };
     const keys = h('canvas.strip', { role: 'img' }),
         keyText = h('p.readout', { ariaLive: 'polite' });
-    let jobs = [];
     let stale = true;
 
     // Keys coloured by the scale they are turned with, when the text has grown so far.
@@ -44,22 +56,17 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         const scaleAt = (n) => page.frequencies(n).scale,
             now = scaleAt(grown),
             most = scaleAt(N);
-        const ratio = Math.max(1, Math.round(devicePixelRatio));
-        keys.width = Math.max(1, keys.clientWidth * ratio);
-        keys.height = 44 * ratio;
-        const paint = keys.getContext('2d'),
-            style = getComputedStyle(document.documentElement);
-        const heat = style.getPropertyValue('--heat').trim().split(' ').join(','),
+        const { paint, scale, hot } = strip(keys),
             step = 8;
         for (let p = 0; p < grown; p += step) {
             const s = stale ? scaleAt(p + 1) : now;
-            paint.fillStyle = `rgba(${heat},${(0.12 + (0.88 * (s - 1)) / Math.max(1e-9, most - 1)).toFixed(3)})`;
+            paint.fillStyle = hot(0.12 + (0.88 * (s - 1)) / Math.max(1e-9, most - 1));
             const from = Math.floor((p / N) * keys.width),
                 to = Math.floor((Math.min(grown, p + step) / N) * keys.width);
             paint.fillRect(from, 0, to - from, keys.height);
         }
-        paint.fillStyle = style.getPropertyValue('--blue');
-        paint.fillRect((grown / N) * keys.width - 2 * ratio, 0, 3 * ratio, keys.height);
+        paint.fillStyle = getComputedStyle(keys).getPropertyValue('--blue');
+        paint.fillRect((grown / N) * keys.width - 2 * scale, 0, 3 * scale, keys.height);
         keyText.textContent = `The query at ${count(grown)} is turned at scale ${short(now)}. ${
             stale
                 ? `The first keys were turned at 1, the last at ${short(now)}: ` +
@@ -70,58 +77,41 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         line.put(
             `./run model.bin --ppl page/book.txt -n ${N} --stepwise ${stale ? '--stale-keys ' : ''}--rope ${name}`,
         );
-        for (const c of [methods, ways]) c.draw();
     }
     const redraw = onceAFrame(draw);
-    const go = button(
-        'Read token by token',
-        async () => {
-            if (jobs.length) {
-                for (const job of jobs) job.cancel();
-                jobs = [];
-                go.textContent = 'Read token by token';
-                return;
-            }
-            go.textContent = 'Stop';
+    const go = startStop(
+        ['Read token by token'],
+        status,
+        async (run) => {
             ghosts();
             status.say(`${count(N)} tokens, one at a time, twice …`);
-            const all = {},
-                mine = SETTINGS.map(([id, title, colour, dash]) => {
-                    const nlls = (all[id] = []);
-                    return engine.ask(
-                        'steps',
-                        {
-                            model: 'model',
-                            method: state.get('growing'),
-                            text: book.slice(0, 40 * N),
-                            context: N,
-                            stale: id === 'stale',
-                        },
-                        ({ from, nll }) => {
-                            nll.forEach((x, i) => {
-                                nlls[from - 1 + i] = x;
-                            });
-                            plot.set(id, movingPerplexity(nlls, 128, 16), { colour, dash, title });
-                        },
+            const [fresh, kept] = await Promise.all(
+                SETTINGS.map(([id, title, colour, dash]) => {
+                    const reading = {
+                        wish: 'steps',
+                        method: state.get('growing'),
+                        text: book,
+                        n: N,
+                        stale: id === 'stale',
+                    };
+                    return run(
+                        readText(engine, reading, (nlls) =>
+                            plot.set(id, movingPerplexity(nlls, 128, 16), { colour, dash, title }),
+                        ),
                     );
-                });
-            jobs = mine;
-            await orSay(status, async () => {
-                await Promise.all(mine.map((job) => job.promise));
-                status.say(
-                    `Past ${L}: ${perplexity(all.fresh, L, N).toFixed(1)} with keys turned when they are read, ` +
-                        `${perplexity(all.stale, L, N).toFixed(1)} with stale ones.`,
-                );
-            });
-            if (jobs === mine) jobs = [];
-            go.textContent = 'Read token by token';
+                }),
+            );
+            status.say(
+                `Past ${L}: ${perplexity(fresh, L, N).toFixed(1)} with keys turned when they are read, ` +
+                    `${perplexity(kept, L, N).toFixed(1)} with stale ones.`,
+            );
         },
         { primary: true },
     );
-    const methods = chips(
+    const methods = stateChips(
         'method',
+        'growing',
         NAMES.map((n) => [n, n]),
-        { get: () => state.get('growing'), set: (v) => state.set('growing', v) },
     );
     const ways = chips(
         'keys',
@@ -137,20 +127,10 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
             },
         },
     );
-    const control = slider('the text has grown to', {
-        min: 1,
-        max: N,
-        step: 1,
-        value: state.get('grown'),
-        show: count,
-        oninput: (v) => state.set('grown', v),
-    });
+    const control = stateSlider('the text has grown to', 'grown', { min: 1, max: N, step: 1, show: count });
     state.on('growing', ghosts);
     ghosts();
-    state.on(['growing', 'grown'], () => {
-        control.put(state.get('grown'));
-        redraw();
-    });
+    state.on(['growing', 'grown'], redraw);
     new ResizeObserver(redraw).observe(keys);
     return {
         number: 10,

@@ -1,6 +1,6 @@
 // 6: the attention factor. Too soft and attention spreads over everything, too sharp and it sees one thing.
 import { chart } from '../chart.js';
-import { button, command, count, h, orSay, short, slider, statusLine } from '../dom.js';
+import { command, count, fact, h, short, startStop, stateSlider, statusLine } from '../dom.js';
 import { colourOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
@@ -42,8 +42,6 @@ export function temperature({ engine, page, shipped, recorded, book }) {
     page.plan(PAIR, n);
     const { frequencies, plain } = page.frequencies(n);
     const method = (a) => ({ divisors: Array.from(plain, (f, i) => f / frequencies[i]), attention: a });
-    let jobs = [],
-        sweeping = false;
 
     const entropy = (scores) => {
         const max = scores.reduce((a, b) => Math.max(a, b));
@@ -60,82 +58,48 @@ export function temperature({ engine, page, shipped, recorded, book }) {
         const sorted = (map) => [...map].sort((x, y) => x[0] - y[0]);
         plot.set('yours', sorted(measured), { colour: colourOf('yarn'), title: 'perplexity' });
         spread.set('yours', sorted(entropies), { colour: colourOf('llama3'), title: 'tokens' });
-        const a = state.get('a'),
-            number = (value, name) => h('div', h('b', value), name);
+        const a = state.get('a');
         numbers.replaceChildren(
-            number(measured.has(a) ? measured.get(a).toFixed(2) : '…', `perplexity past ${L} at a = ${short(a, 4)}`),
-            number(entropies.has(a) ? entropies.get(a).toFixed(1) : '…', 'tokens that a head looks at'),
-            number(`× ${(a * a).toFixed(3)}`, 'scores'),
+            fact(measured.has(a) ? measured.get(a).toFixed(2) : '…', `perplexity past ${L} at a = ${short(a, 4)}`),
+            fact(entropies.has(a) ? entropies.get(a).toFixed(1) : '…', 'tokens that a head looks at'),
+            fact(`× ${(a * a).toFixed(3)}`, 'scores'),
         );
         line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope yarn:attn-factor=${short(a, 4)}`);
     }
-    async function measure(a) {
+    async function measure(a, run) {
         if (measured.has(a)) return void draw();
-        const reading = readText(engine, { method: method(a), text: book, n });
-        const looking = engine.ask('scores', {
-            model: 'model',
-            method: method(a),
-            text: book.slice(0, 9000),
-            context: n,
-        });
-        jobs = [reading, looking];
-        const [nlls, { heads }] = await Promise.all([reading.promise, looking.promise]);
+        const look = { model: 'model', method: method(a), text: book.slice(0, 9000), context: n };
+        const [nlls, { heads }] = await Promise.all([
+            run(readText(engine, { method: method(a), text: book, n })),
+            run(engine.ask('scores', look)),
+        ]);
         const all = heads.flat();
         measured.set(a, perplexity(nlls, L - 1, n));
         entropies.set(a, Math.exp(all.reduce((sum, scores) => sum + entropy(scores), 0) / all.length));
         draw();
     }
-    const stop = () => {
-        for (const job of jobs) job.cancel();
-        jobs = [];
-    };
-    const one = async () => {
-        stop();
+    const one = startStop(['Measure'], status, async (run) => {
+        sweep.end();
         status.say(`Reading ${count(n)} tokens at a = ${short(state.get('a'), 4)} …`);
-        await orSay(status, async () => {
-            await measure(state.get('a'));
-            status.say('');
-        });
-    };
-    const sweep = button(
-        'Try ten of them',
-        async () => {
-            if (sweeping) {
-                sweeping = false;
-                stop();
-                return;
+        await measure(state.get('a'), run);
+    });
+    const sweep = startStop(
+        ['Try ten of them'],
+        status,
+        async (run) => {
+            one.end();
+            for (const a of SWEEP) {
+                status.say(`a = ${a} …`);
+                state.set('a', a);
+                await measure(a, run);
             }
-            sweeping = true;
-            sweep.textContent = 'Stop';
-            await orSay(status, async () => {
-                for (const a of SWEEP) {
-                    if (!sweeping) break;
-                    status.say(`a = ${a} …`);
-                    state.set('a', a);
-                    await measure(a);
-                }
-                const best = [...measured].sort((x, y) => x[1] - y[1])[0];
-                status.say(
-                    best ? `Least perplexed at a = ${short(best[0], 4)}; the formula says ${advised.toFixed(3)}.` : '',
-                );
-            });
-            sweeping = false;
-            sweep.textContent = 'Try ten of them';
+            const best = [...measured].sort((x, y) => x[1] - y[1])[0];
+            status.say(`Least perplexed at a = ${short(best[0], 4)}; the formula says ${advised.toFixed(3)}.`);
         },
         { primary: true },
     );
-    const control = slider('a', {
-        min: 0.8,
-        max: 1.5,
-        step: 0.01,
-        value: state.get('a'),
-        show: (v) => v.toFixed(2),
-        oninput: (v) => state.set('a', v),
-    });
-    state.on('a', (v) => {
-        control.put(v);
-        draw();
-    });
+    const control = stateSlider('a', 'a', { min: 0.8, max: 1.5, step: 0.01, show: (v) => v.toFixed(2) });
+    state.on('a', draw);
     draw();
     return {
         number: 6,
@@ -147,7 +111,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
                 'More tokens to look at spread attention thinner. YaRN turns the scores up a little, all of them ' +
                     'alike: that is all the difference between it and “by parts”.',
             ),
-            h('div.row.middle', control, button('Measure', one), sweep),
+            h('div.row.middle', control, one, sweep),
             status,
             numbers,
             h('div.two', plot, spread),

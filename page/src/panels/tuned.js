@@ -1,7 +1,7 @@
 // 12: two hundred steps of tuning. The race and the key once more, with the sibling that was trained on at the
 // stretched scale.
 import { chart, legend } from '../chart.js';
-import { button, command, count, h, orSay, statusLine } from '../dom.js';
+import { button, command, count, fact, h, orSay, statusLine } from '../dom.js';
 import { keyOf } from '../haystack.js';
 import { isOneFile } from '../engine.js';
 import { colourOf } from '../methods.js';
@@ -72,9 +72,7 @@ export function tuned({ engine, shipped, recorded, book }) {
                         context: N,
                     }).promise;
                     found += answer === key;
-                    keys.replaceChildren(
-                        h('div', h('b', `${found} of ${depth + 1}`), `keys found in ${count(N)} tokens`),
-                    );
+                    keys.replaceChildren(fact(`${found} of ${depth + 1}`, `keys found in ${count(N)} tokens`));
                 }
             });
             go.disabled = false;

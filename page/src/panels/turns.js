@@ -1,7 +1,6 @@
 // 3: how often each pair went round within the trained context. Those that never did are what breaks.
 import { scaleBand, scaleLog } from 'd3-scale';
-import { select } from 'd3-selection';
-import { button, command, count, h, onceAFrame, predict, short, slider } from '../dom.js';
+import { button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 
@@ -16,10 +15,7 @@ export function countTheTurns({ small, shipped }) {
     state.add('theta', number(100, 100000000, false), shipped.theta);
     state.add('trained', number(16, 1048576), shipped.trainedContext);
     state.add('head', number(8, 256), shipped.headDim);
-    const svg = select(document.createElementNS('http://www.w3.org/2000/svg', 'svg'))
-        .attr('class', 'bars')
-        .attr('height', 260)
-        .attr('role', 'img');
+    const svg = drawing('bars', 260).attr('role', 'img');
     svg.html(
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">' +
             '<rect width="6" height="6" fill="none"/><line x1="0" x2="0" y1="0" y2="6" stroke="var(--paper)" ' +
@@ -131,27 +127,15 @@ export function countTheTurns({ small, shipped }) {
             `./run --explain --rope none --head-dim ${state.get('head')} --theta ${state.get('theta')} ` +
                 `--train-ctx ${state.get('trained')}`,
         );
-        thetaSlider.put(state.get('theta'));
-        trainedSlider.put(state.get('trained'));
     }
     const redraw = onceAFrame(draw);
-    const thetaSlider = slider('theta, the base', {
-        min: 100,
-        max: 1e8,
-        log: true,
-        step: 100,
-        value: state.get('theta'),
-        show: count,
-        oninput: (v) => state.set('theta', v),
-    });
-    const trainedSlider = slider('L, the trained context', {
+    const look = { log: true, show: count };
+    const thetaSlider = stateSlider('theta, the base', 'theta', { min: 100, max: 1e8, step: 100, ...look });
+    const trainedSlider = stateSlider('L, the trained context', 'trained', {
         min: 16,
-        max: 1048576,
-        log: true,
+        max: 2 ** 20,
         step: 16,
-        value: state.get('trained'),
-        show: count,
-        oninput: (v) => state.set('trained', v),
+        ...look,
     });
     const guess = predict(
         `This model: theta ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +

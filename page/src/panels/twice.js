@@ -1,7 +1,21 @@
 // 9: the same page twice. Whoever sees the first copy is not surprised by the second.
-import { button, chips, command, count, h, onceAFrame, orSay, predict, short, statusLine } from '../dom.js';
-import { colourOf, methodFor, titleOf } from '../methods.js';
+import {
+    button,
+    command,
+    count,
+    counts,
+    h,
+    onceAFrame,
+    orSay,
+    predict,
+    short,
+    stateChips,
+    statusLine,
+    strip,
+} from '../dom.js';
+import { colourOf, titleOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
+import { readText } from '../reading.js';
 import { number, state } from '../state.js';
 
 const NAMES = ['none', 'yarn', 'window'];
@@ -54,19 +68,15 @@ export function samePageTwice({ engine, book }) {
     rows.append(...NAMES.map((name) => strips[name].box));
 
     function draw() {
-        const half = state.get('half'),
-            heat = getComputedStyle(document.documentElement).getPropertyValue('--heat').trim().split(' ').join(',');
+        const half = state.get('half');
         for (const name of NAMES) {
             const { canvas, head } = strips[name],
                 nlls = results[name] ?? [],
                 n = 2 * half;
-            const scale = Math.max(1, Math.round(devicePixelRatio));
-            canvas.width = Math.max(1, canvas.clientWidth * scale);
-            canvas.height = 44 * scale;
-            const paint = canvas.getContext('2d'),
+            const { paint, scale, hot } = strip(canvas),
                 w = canvas.width / n;
             nlls.forEach((nll, i) => {
-                paint.fillStyle = `rgba(${heat},${Math.min(1, nll / 9).toFixed(3)})`;
+                paint.fillStyle = hot(Math.min(1, nll / 9));
                 paint.fillRect(i * w, 0, Math.max(1, w), canvas.height);
             });
             paint.fillStyle = getComputedStyle(canvas).color;
@@ -76,7 +86,6 @@ export function samePageTwice({ engine, book }) {
             head.lastChild.textContent =
                 nlls.length > half + 20 ? `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}` : '';
         }
-        lengths.draw();
         line.put(`./run model.bin --tasks copy -n ${Math.max(512, 2 * half)} --rope none,yarn,window`);
     }
     const redraw = onceAFrame(draw);
@@ -94,22 +103,14 @@ export function samePageTwice({ engine, book }) {
             const page = Array.from(encoded.ids.slice(1, half + 1));
             pieces = ['', ...encoded.pieces.slice(1, half + 1), ...encoded.pieces.slice(1, half + 1)];
             const ids = [encoded.ids[0], ...page, ...page];
-            for (const name of NAMES) {
-                const nlls = (results[name] = []);
+            for (const name of NAMES)
                 mine.push(
-                    engine.ask(
-                        'nll',
-                        { model: 'model', method: methodFor(name), ids, context: ids.length },
-                        ({ from, nll }) => {
-                            if (jobs !== mine) return;
-                            nll.forEach((x, i) => {
-                                nlls[from - 1 + i] = x;
-                            });
-                            redraw();
-                        },
-                    ),
+                    readText(engine, { name, ids, n: ids.length }, (nlls) => {
+                        if (jobs !== mine) return;
+                        results[name] = nlls;
+                        redraw();
+                    }),
                 );
-            }
             await Promise.all(mine.map((job) => job.promise));
             if (jobs === mine)
                 status.say(
@@ -119,16 +120,8 @@ export function samePageTwice({ engine, book }) {
                 );
         });
     }
-    const lengths = chips(
-        'tokens of the page',
-        [
-            [200, '200'],
-            [400, '400'],
-            [700, '700'],
-            [1400, '1,400'],
-        ].map(([v, t]) => [String(v), `${t} tokens`]),
-        { get: () => state.get('half'), set: (v) => state.set('half', v) },
-    );
+    const choices = counts([200, 400, 700, 1400]).map(([n, words]) => [n, `${words} tokens`]);
+    const lengths = stateChips('tokens of the page', 'half', choices);
     state.on('half', () => {
         results = {};
         redraw();
