@@ -568,7 +568,7 @@ const tests = {
         .trim()
         .split("\n");
     for (const [n, windows, reads, seed, method] of [
-      [700, 2, 24, 5, "llama3"],
+      [640, 1, 14, 5, "llama3"],
     ]) {
       const lines = of(n, windows, reads, seed, method);
       const { parts, done } = await page.evaluate(
