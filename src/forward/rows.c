@@ -16,24 +16,19 @@ ALWAYS_INLINE vi dot_part(WeightType type, const uint8_t *weights, const Vectors
     return how == NIBBLES ? whole_sums(how, sum) + start : sum;
 }
 
-// Group g of a row times group `at` of the vectors, scaled.
-ALWAYS_INLINE vf q8_group_dots(const uint8_t *weights, const uint8_t *scales, int64_t g, const Vectors *v, int64_t at) {
-    const uint8_t *group = weights + g * Q8_GROUP;
-    vf scale = splat(float_at(scales + 4 * g) * v->scales[at]);
-    prefetch_ahead(group);
-    return to_float(dot_part(WEIGHT_Q8, group, v, at, 0, 1)) * scale;
-}
-
-// Two groups at a time, so that their sums do not wait for one another. No branch comes between them: WebAssembly's
-// compilers put what is to be multiplied into memory before it.
+// Two groups at a time, so that their sums do not wait for one another.
 static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
     const int64_t groups = v->groups, first = t * groups;
     vf sum[2] = {{0}};
-    int64_t g = 0;
-    for (; g + 2 <= groups; g += 2)
-        UNROLLED (h, 2) sum[h] += q8_group_dots(weights, scales, g + h, v, first + g + h);
-    if (g < groups) sum[0] += q8_group_dots(weights, scales, g, v, first + g);
+    for (int64_t g = 0; g < groups; g += 2)
+        UNROLLED (h, 2) {
+            if (g + h >= groups) continue;
+            const uint8_t *group = weights + (g + h) * Q8_GROUP;
+            vf scale = splat(float_at(scales + 4 * (g + h)) * v->scales[first + g + h]);
+            prefetch_ahead(group);
+            sum[h] += to_float(dot_part(WEIGHT_Q8, group, v, first + g + h, 0, 1)) * scale;
+        }
     return sum_lanes(sum[0] + sum[1]);
 }
 

@@ -101,10 +101,6 @@ static inline float max_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_max_ps(x);
 #else
-    if (LANES == 4) {
-        const float even = x[0] > x[2] ? x[0] : x[2], odd = x[1] > x[3] ? x[1] : x[3];
-        return even > odd ? even : odd;
-    }
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
     return x[0];
@@ -346,27 +342,31 @@ static inline int32_t sum_i8(const int8_t *x, int64_t n) {
 #endif
 }
 
-// Register i of a group of int8 weights as int16. Where widening neighbours is slow, two registers have the even
-// columns, times 256, and the odd ones, whose activations are multiplied by 256: all sums are 256 times as large.
-enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
-
-static inline vb load_pairs(const void *group, int i) {
-    const uint8_t *at = group;
-#if defined SIMD_AVX512
-    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)(at + 2 * LANES * i)));
-#elif defined SIMD_AVX2
-    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(at + 2 * LANES * i)));
+// Register i of a group of int8 weights as int16. WebAssembly shifts faster than it widens: there two registers have
+// the even columns, times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large.
+#ifdef __wasm_simd128__
+enum { PAIRS_UNIT = 256 };
 #else
-    vs bytes = (vs)load_bytes(at + i / 2 * 4 * LANES);
-    return (vb)(i % 2 == 0 ? bytes << 8 : bytes >> 8);
+enum { PAIRS_UNIT = 1 };
+#endif
+static inline vb load_pairs(const void *group, int i) {
+    const uint8_t *at = (const uint8_t *)group + i * 2 * LANES;
+#if defined SIMD_AVX512
+    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)at));
+#elif defined SIMD_AVX2
+    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)at));
+#elif defined __SSE2__
+    __m128i bytes = _mm_loadl_epi64((const void *)at);
+    return (vb)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+#else
+    return i % 2 == 0 ? (vb)((vs)load_bytes(at) << 8) : (vb)((vs)load_bytes(at - 2 * LANES) >> 8);
 #endif
 }
 
 // The same of activations.
 static inline vb load_pairs_of_x(const void *group, int i) {
-    if (PAIRS_UNIT == 1) return load_pairs(group, i);
-    vs bytes = (vs)load_bytes((const uint8_t *)group + i / 2 * 4 * LANES);
-    return (vb)(i % 2 == 0 ? bytes << 8 >> 8 : bytes & -256);
+    vs pairs = (vs)load_pairs(group, i);
+    return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
 }
 
 // Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15,
