@@ -34,7 +34,7 @@ def commands():
 def desk(folder, program):
     """A folder as the reader's: the program, the shipped models, a book."""
     os.makedirs(folder, exist_ok=True)
-    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin'):
+    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models'):
         if os.path.exists(os.path.join(ROOT, name)):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.symlink(program, os.path.join(folder, 'run'))

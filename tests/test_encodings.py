@@ -179,7 +179,7 @@ def test_shipped():
             far[kind] = table(good(model, '--ppl', text, '-n', 4096, '--tsv').out)[2][-2]  # positions from 2,048 on
         check(run(model, '--check', '-n', 256, '--tsv').status == 0, '%s.bin holds to 256' % kind)
     ppl = {kind: float(row['ppl']) for kind, row in inside.items()}
-    check(max(ppl.values()) < 1.6 * min(ppl.values()), 'they are not far apart within 256', ppl)
+    check(max(ppl.values()) < 2 * min(ppl.values()), 'they are not far apart within 256', ppl)
     ppl = {kind: float(row['ppl']) for kind, row in far.items()}
     check(ppl['rope'] > 1.2 * ppl['alibi'], 'past 2,048 RoPE is worse than ALiBi', ppl)
 

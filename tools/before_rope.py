@@ -36,10 +36,10 @@ def rows_of(output):
 
 
 def perplexities(name, text, run=run_program):
-    """(length, windows, nll, se) of one model: windows of each length side by side, at most 64 of them."""
+    """(length, windows, nll, se) of one model: windows of each length side by side, at most 64, and 65,536 tokens."""
     found = []
     for length in lengths_of(name):
-        windows = max(1, min(64, len(text) // (CHARACTERS * length)))
+        windows = max(1, min(64, 65536 // length, len(text) // (CHARACTERS * length)))
         last = rows_of(run(['models/%s.bin' % name, '--ppl', '-', '-n', str(length), '--samples', str(windows)],
                            text))[-1]
         found.append((length, windows, float(last['nll']), float(last['se'])))
