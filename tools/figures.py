@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+from before_rope import TRAINED
 from experiments import EXPERIMENTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -132,6 +133,7 @@ def experiment(options, name, text, trained):
     try:
         command, columns, rows = EXPERIMENTS[name](run_quietly, options.model, text.content(), options.quick)
         with open(path, 'w', encoding='utf-8') as file:
+            trained = TRAINED if name.startswith('encodings') else trained
             file.write('# command\t./run %s\n# trained\t%d\n# book\t%s\n' % (shlex.join(command), trained, text.name))
             file.writelines('\t'.join(map(str, row)) + '\n' for row in [columns.split()] + rows)
     except (OSError, ValueError) as error:

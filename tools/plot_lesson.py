@@ -107,14 +107,22 @@ def draw_encodings(tables, options):
     asked = max(r['trials'] for r in table.rows) if keys else 0
     subtitle = 'windows of each length side by side, ' + book_of(tables)
     subtitle = '%d keys in filler at each length' % asked if keys else subtitle
-    fig, ax = token_figure(tables, options, lines, ('', 'models of 1.5 million parameters, trained alike on windows of '
+    longest, least = max(lines[0][2]), min(min(line[3]) for line in lines)
+    whole = [line for line in lines if line[2][-1] == longest and (keys or line[3][-1] < 4 * least)]
+    fig, ax = token_figure(tables, options, whole, ('', 'models of 1.5 million parameters, trained alike on windows of '
                                                     '256; ' + subtitle),
                            ('length of the window, tokens', 'keys found, %' if keys else 'perplexity'),
-                           (min(lines[0][2]) * 0.95, max(lines[0][2]) * 1.05), not keys)
-    for name, _, x, y, _ in lines:
-        if x[-1] < max(lines[0][2]):
-            colour = style_of(name, [name])['color']
-            ax.plot(x[-1], y[-1], marker='|', markersize=16, markeredgewidth=2.5, color=colour)
-            ax.annotate('its table ends', (x[-1], y[-1]), (6, -3), textcoords='offset points', fontsize=9, va='top',
-                        color=colour)
+                           (min(lines[0][2]) * 0.95, longest * 1.05) + (() if keys else (0.93 * least, 2.2 * least)),
+                           not keys)
+    for name, _, x, y, _ in (line for line in lines if line not in whole):  # one that ends, one that leaves the picture
+        style = style_of(name, [name])
+        ax.plot(x, y, **style)
+        ends = x[-1] < longest
+        said = 'learned: its table ends' if ends else '%s: %s at %s, %s at %s' % (
+            name, *(plain(float(round(v))) for i in (x.index(512), -1) for v in (y[i], x[i])))
+        if ends:
+            ax.plot(x[-1], y[-1], marker='|', markersize=16, markeredgewidth=2.5, color=style['color'])
+        ax.annotate(said, (x[-1], y[-1]) if ends else (x[x.index(256)], 2.1 * least), (8, -2) if ends else (30, -4),
+                    textcoords='offset points', fontsize=9.5, va='top' if keys or not ends else 'bottom',
+                    color=style['color'])
     return fig

@@ -112,21 +112,22 @@ def label_ends(ax, lines):
                                     'relpos': (0, 0.5)})
 
 
-def token_figure(tables, options, lines, headings, labels, xlim, markers=True):
+def token_figure(tables, options, lines, headings, labels, limits, markers=True):
     """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes.
-    headings: title and subtitle; labels: of the x axis and the y axis."""
+    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y."""
     fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
     fig.subplots_adjust(left=0.075, top=0.855, bottom=0.115)
     draw_lines(ax, lines, markers)
-    ax.set_xlim(*xlim)
+    ax.set_xlim(*limits[:2])
     log_scale(ax.xaxis, True)
+    ax.set_ylim(limits[2:] or None)
     if markers:
         log_scale(ax.yaxis, False)
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     ax.grid(axis='y', color=PALE, linewidth=0.6)
     trained = trained_length(tables, options)
-    if xlim[0] < trained < xlim[1]:
+    if limits[0] < trained < limits[1]:
         ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
         ax.annotate('trained length %s' % plain(trained), (trained, 1), (4, -2), xycoords=('data', 'axes fraction'),
                     textcoords='offset points', va='top', color=GREY, fontsize=9)
