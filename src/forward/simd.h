@@ -342,22 +342,17 @@ static inline int32_t sum_i8(const int8_t *x, int64_t n) {
 #endif
 }
 
-// Register i of a group of int8 weights as int16. WebAssembly shifts faster than it widens: there two registers have
-// the even columns, times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large.
-#ifdef __wasm_simd128__
-enum { PAIRS_UNIT = 256 };
-#else
-enum { PAIRS_UNIT = 1 };
-#endif
+// Register i of a group of int8 weights as int16. Where a register has four lanes, two registers have the even columns,
+// times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts
+// faster than it widens, and SSE2 does as WebAssembly, so that both add in one order and give the same numbers.
+enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
+
 static inline vb load_pairs(const void *group, int i) {
     const uint8_t *at = (const uint8_t *)group + i * 2 * LANES;
 #if defined SIMD_AVX512
     return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)at));
 #elif defined SIMD_AVX2
     return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)at));
-#elif defined __SSE2__
-    __m128i bytes = _mm_loadl_epi64((const void *)at);
-    return (vb)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
 #else
     return i % 2 == 0 ? (vb)((vs)load_bytes(at) << 8) : (vb)((vs)load_bytes(at - 2 * LANES) >> 8);
 #endif
