@@ -72,8 +72,11 @@ def main(arguments):
     if len(paths) > 1 or len(options) > 1 or set(options) - {'--passkey', '--copy'}:
         sys.exit(__doc__)
     path = paths[0] if paths else os.path.join(ROOT, 'page', 'book.txt')
-    with open(path, 'rb') as file:
-        text = file.read()
+    try:
+        with open(path, 'rb') as file:
+            text = file.read()
+    except OSError as error:
+        sys.exit('before_rope.py: %s: %s' % (path, error.strerror))
     if options:
         task = options[0][2:]
         cells = {name: {n: '%.2f' % share for n, _, share in accuracies(name, task, text if task == 'copy' else b'')}
