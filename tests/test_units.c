@@ -682,8 +682,9 @@ static void test_products(int quick) {
             for (size_t c = 0; c < sizeof widths / sizeof *widths; c++)
                 if ((r + c + k) % (quick ? 7 : 2) == 0) {
                     check_products(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c]);
-                    check_fused(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c],
-                                1 + (int)(r + c) % 9);
+                    int few = 1 + (int)(r + c) % 9;
+                    check_fused(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c], few);
+                    check_fused(kinds[k].name, kinds[k].type, kinds[k].group, sizes[r], widths[c], 12 + 5 * few);
                 }
 }
 

@@ -33,6 +33,8 @@ ROWS = [
     ('110M q8 decode', '110M', 'q8', 'decode', 0),
     ('110M float32 prefill of 512', '110M', 'f32', 'prefill', 512),
     ('110M q8 prefill of 512', '110M', 'q8', 'prefill', 512),
+    ('110M q4 decode', '110M', 'q4', 'decode', 0),
+    ('110M q4 prefill of 512', '110M', 'q4', 'prefill', 512),
     ('110M q8 prefill of 8,192', '110M', 'q8', 'prefill', 8192),
     ('110M q8 decode at depth 8,192', '110M', 'q8', 'decode', 8192),
     ('110M q8, 8,192 tokens generated from nothing', '110M', 'q8', 'generate', 8192),

@@ -16,10 +16,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "matrix_units.h"
+
 enum {
     TASK_ROWS = 128,     // rows that go through a block together, about
     STRETCH = 16,        // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,   // with fewer tasks than this the past is split
+    PARTS = 2,           // of numbers in matrix units: 16 bits, where float16 has 11
     IN_PLACE_ROWS = 12,  // up to this many rows multiply keys and values where they lie; more widen them once
 };
 
@@ -30,10 +33,13 @@ typedef struct {
     float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for its other side
     float *keys;          // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
     float *values;        // (KV_BLOCK, width) widened
+    // For matrix units: queries for each zone and scores in parts, and the keys or values of a block.
+    uint32_t *q_parts[2], *score_parts, *block_parts;
 } TaskScratch;
 
 struct AttentionScratch {
     int64_t rows, width;
+    bool by_units;         // matrix units are there for heads of this size
     TaskScratch *threads;  // (n_threads)
     // The results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and
     // total.
@@ -63,18 +69,6 @@ static void widen(KvType type, float *out, const void *x, int64_t n) {
     }
 }
 
-// Rotates a query back by a block's angles, which is as good as rotating the block's keys forward. What is behind the
-// pairs of its d elements stays.
-static void rotate_back(float *out, const float *q, int64_t d, int64_t pairs, const float *cosines,
-                        const float *sines) {
-    memcpy(out + 2 * pairs, q + 2 * pairs, (size_t)(d - 2 * pairs) * sizeof *out);
-    for (int64_t i = 0; i < pairs; i++) {
-        float a = q[2 * i], b = q[2 * i + 1];
-        out[2 * i] = a * cosines[i] + b * sines[i];
-        out[2 * i + 1] = b * cosines[i] - a * sines[i];
-    }
-}
-
 // Rotates a block of widened keys by the sum of two angles: the block's, one per pair, and the step's, one per pair and
 // position. cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
 static void rotate_keys(float *keys, int64_t pairs, const KeyAngles *a, int64_t block) {
@@ -92,6 +86,18 @@ static void rotate_keys(float *keys, int64_t pairs, const KeyAngles *a, int64_t 
     }
 }
 
+// Whether matrix units multiply so many rows with a block. A float32 cache is for exact numbers.
+static bool by_units(const Call *c, int64_t rows) {
+    return c->scratch->by_units && rows > IN_PLACE_ROWS && c->cache->type != KV_F32;
+}
+
+// A product with widened keys or values by matrix units, which take the rows of A in parts. Rows of C past the last are
+// rubbish.
+static void gemm_by_units(const Gemm *g, const uint32_t *a, int b_parts, bool add, uint32_t *b) {
+    split_rows(b, b_parts, g->b, g->k, g->n);
+    gemm_of_parts(&(PartsGemm){whole_units(g->m), g->n, g->k, a, b, PARTS, b_parts, g->c, add});
+}
+
 // scores (rows, KV_BLOCK) = q . the keys of a block with the angles that they lack, in units of their scales when the
 // cache is q8. Few rows multiply keys where they lie; for many they are widened, and rotated, once.
 static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zone zone, int64_t rows,
@@ -105,7 +111,7 @@ static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zo
     product.b_type = (Number)c->cache->type;
     product.c = scores;
     product.b_stride = product.c_stride = KV_BLOCK;
-    memset(scores, 0, (size_t)(rows * KV_BLOCK) * sizeof *scores);
+    if (!by_units(c, rows)) memset(scores, 0, (size_t)(rows * KV_BLOCK) * sizeof *scores);
     if (rotate && in_place) {
         const float *cosines = angles->block_cosines + index * pairs, *sines = angles->block_sines + index * pairs;
         const int64_t steps = steps_of(angles->period, index) * pairs * KV_BLOCK;
@@ -126,7 +132,9 @@ static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zo
         product.b = t->keys;
         product.b_type = NUMBER_F32;
     }
-    gemm_accumulate(&product);
+    const int parts = c->cache->type == KV_Q8 && !rotate ? 1 : PARTS;
+    if (by_units(c, rows)) gemm_by_units(&product, t->q_parts[zone], parts, false, t->block_parts);
+    else gemm_accumulate(&product);
 }
 
 // t->scores of block number `index` for the queries [t0, t1): of one zone, or on the border of both.
@@ -151,6 +159,7 @@ static void multiply_values(const Call *c, const KvBlock *block, int count, int6
                             float *sums) {
     int64_t d = c->cache->head_dim, width = c->scratch->width;
     KvType type = c->cache->type;
+    if (by_units(c, rows)) count = KV_BLOCK;  // zeros times zeros
     Gemm product = {.m = rows, .n = width, .k = count, .a = t->scores, .a_stride = KV_BLOCK};
     product.b = block->values;
     product.b_type = (Number)type;
@@ -166,7 +175,13 @@ static void multiply_values(const Call *c, const KvBlock *block, int count, int6
         product.b = t->values;
         product.b_type = NUMBER_F32;
     }
-    gemm_accumulate(&product);
+    if (!by_units(c, rows)) {
+        gemm_accumulate(&product);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++)
+        split_row(t->score_parts, PARTS, r, whole_units(rows), t->scores + r * KV_BLOCK, KV_BLOCK);
+    gemm_by_units(&product, t->score_parts, type == KV_Q8 ? 1 : PARTS, true, t->block_parts);
 }
 
 // The first position that a query at `position` sees, the sinks apart.
@@ -202,9 +217,9 @@ static void multiply_each(float *x, const float *scales) {
 // The rows of the queries [t0, t1) with the heads of one kv head, for each zone.
 static void load_queries(const Call *c, int kv_head, int t0, int t1, const TaskScratch *t) {
     const AttentionView *v = c->view;
-    const int64_t d = c->cache->head_dim, pairs = v->n_pairs;
+    const int64_t d = c->cache->head_dim, pairs = v->n_pairs, rows = (int64_t)(t1 - t0) * c->heads;
     const float scale = 1 / sqrtf((float)d);
-    for (int64_t r = 0; r < (int64_t)(t1 - t0) * c->heads; r++) {
+    for (int64_t r = 0; r < rows; r++) {
         int64_t query = t0 + r / c->heads, at = query + c->queries->first - v->first;
         const float *q = c->queries->q + (query * v->n_heads + kv_head * c->heads + r % c->heads) * d;
         const float factor = v->factors ? scale * v->factors[at] : scale;
@@ -215,6 +230,9 @@ static void load_queries(const Call *c, int kv_head, int t0, int t1, const TaskS
     }
     // Without RoPE no key is far, and their place is for queries that meet distances.
     if (v->terms) terms_load(&(TermRows){v->terms, d, c->heads, kv_head, t1 - t0, 0}, t->q[NEAR], t->q[FAR]);
+    for (int64_t r = 0; by_units(c, rows) && r < rows; r++)
+        for (int zone = NEAR; zone <= (v->near_from ? FAR : NEAR); zone++)
+            split_row(t->q_parts[zone], PARTS, r, whole_units(rows), t->q[zone] + r * d, d);
 }
 
 static TermRows term_rows(const Call *c, int index, int kv_head, int t0, int t1) {
@@ -335,9 +353,10 @@ static int64_t most_tasks(const Call *c, const KvCache *cache) {
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
     Call c = {.heads = n_heads / cache->n_kv_heads, .n_blocks = 1};
     cut_up(&c, cache->n_kv_heads, max_n);
-    int64_t d = cache->head_dim, rows = c.per_group * c.heads, width = (d + 15) / 16 * 16;
+    int64_t d = cache->head_dim, rows = whole_units(c.per_group * c.heads), width = (d + 15) / 16 * 16;
     int64_t results = most_tasks(&c, cache) * rows;
     AttentionScratch s = {.rows = rows, .width = width}, *placed = arena_take(arena, 1, sizeof s);
+    s.by_units = d % UNIT == 0 && matrix_units_allowed();
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {
         TaskScratch t;
@@ -347,6 +366,10 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.keys = arena_take(arena, d * KV_BLOCK, sizeof(float));
         t.values = arena_take(arena, width * KV_BLOCK, sizeof(float));
+        t.q_parts[NEAR] = arena_take(arena, rows * d, 2 * PARTS);
+        t.q_parts[FAR] = arena_take(arena, rows * d, 2 * PARTS);
+        t.score_parts = arena_take(arena, rows * KV_BLOCK, 2 * PARTS);
+        t.block_parts = arena_take(arena, d * KV_BLOCK, 2 * PARTS);
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));

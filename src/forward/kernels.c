@@ -229,3 +229,12 @@ void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, 
         b[i] = x * sines[i] + y * cosines[i];
     }
 }
+
+void rotate_back(float *out, const float *x, int64_t d, int64_t pairs, const float *cosines, const float *sines) {
+    memcpy(out + 2 * pairs, x + 2 * pairs, (d - 2 * pairs) * sizeof *out);
+    for (int64_t i = 0; i < pairs; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        out[2 * i] = a * cosines[i] + b * sines[i];
+        out[2 * i + 1] = b * cosines[i] - a * sines[i];
+    }
+}

@@ -48,3 +48,5 @@ void i8_to_f32(float *out, const int8_t *x, int64_t n);
 float f32_to_i8(int8_t *out, const float *x, int64_t n);
 // Rotates pair rows by a table, elementwise over n lanes: (a, b) = (a c - b s, a s + b c).
 void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int64_t n);
+// Rotates d elements back, the first of them in pairs, each by its own angle; those behind the pairs stay.
+void rotate_back(float *out, const float *x, int64_t d, int64_t pairs, const float *cosines, const float *sines);

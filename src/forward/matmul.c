@@ -8,22 +8,24 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "matrix_units.h"
 #include "product.h"
 
-// Ways to multiply: what the weights are, and the functions for few vectors (in place) and for many (panels).
+// Ways to multiply: what the weights are, and the functions for few vectors (in place), for many (panels), and for many
+// where there are matrix units.
 typedef struct {
     int value_bytes;       // of an activation, see product.h
     int offset;            // that weights are stored with when they are multiplied, see product.h
     int scales_per_group;  // of 64 weights; 0: activations stay float32 instead of being rounded to int8
-    MultiplyRows *in_place, *panel;
+    MultiplyRows *in_place, *panel, *by_units;
 } Way;
 
 enum { FLOAT_WAY, Q8_WAY, Q4_WAY };
 
 static const Way ways[] = {
-    [FLOAT_WAY] = {0, 0, 0, multiply_float_rows, multiply_float_panel},  // any weights, widened to float32
-    [Q8_WAY] = {Q8_DOT == PAIRS ? 2 : 1, INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel},
-    [Q4_WAY] = {Q4_DOT == PAIRS ? 2 : 1, Q4_OFFSET, 2, multiply_q4_rows, multiply_q4_panel},
+    [FLOAT_WAY] = {0, 0, 0, multiply_float_rows, multiply_float_panel, multiply_parts_panel},  // any, widened
+    [Q8_WAY] = {Q8_DOT == PAIRS ? 2 : 1, INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel, multiply_q8_panel},
+    [Q4_WAY] = {Q4_DOT == PAIRS ? 2 : 1, Q4_OFFSET, 2, multiply_q4_rows, multiply_q4_panel, multiply_q4_panel},
 };
 
 static const Way *way_of(const Matrix *m) {
@@ -42,16 +44,19 @@ static const Way *common_way(const Product *products, int n) {
 
 struct Workspace {
     int64_t max_n;
+    bool units;           // there are matrix units
     Vectors *of_threads;  // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
     Vectors of_team;      // max_n of them
     float *sums;          // (n_threads, 2, max_n, PANEL_ROWS)
     uint8_t *panels;      // (n_threads, PANEL_BYTES)
 };
 
-static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int corrections) {
+static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int corrections, int value_bytes) {
     const int64_t groups = n * groups_of(cols);
+    void *values = arena_take(arena, groups, Q8_GROUP * value_bytes);
     return (Vectors){
-        .values = arena_take(arena, groups, Q8_GROUP * (Q8_DOT == PAIRS ? 2 : 1)),
+        .values = values,
+        .parts = values,
         .scales = arena_take(arena, 2 * groups + LANES, sizeof(float)),  // LANES at a time are loaded
         .corrections = arena_take(arena, corrections * groups, sizeof(int32_t)),
         .normed = arena_take(arena, n * cols, sizeof(float)),
@@ -59,13 +64,15 @@ static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int correc
 }
 
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads) {
-    Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = max_n};
-    w.of_team = lay_out_vectors(arena, max_n, max_cols, 2);
-    w.sums = arena_take(arena, 2 * n_threads * max_n, PANEL_ROWS * sizeof(float));
+    const int value_bytes = Q8_DOT == PAIRS ? 2 : 1;
+    Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = whole_units(max_n)};
+    w.units = matrix_units_allowed();
+    w.of_team = lay_out_vectors(arena, w.max_n, max_cols, 2, w.units ? 2 * MAX_PARTS : value_bytes);
+    w.sums = arena_take(arena, 2 * n_threads * w.max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, STARTS);
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, STARTS, value_bytes);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
@@ -101,6 +108,7 @@ static void prepare_vector(const Input *input, const Way *way, Vectors *v, int64
         x = v->normed + t * v->cols;
     }
     if (way->scales_per_group > 0) round_vector(x, way->offset, v, t);
+    else if (v->by_units) split_row(v->parts, MAX_PARTS, t, whole_units(v->n), x, v->cols);
 }
 
 // The input's vectors as the matrix takes them: few are made by every thread for itself, many by the team together.
@@ -113,6 +121,7 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
     v.cols = cols;
     v.groups = groups_of(cols);
     v.x = input->norm ? v.normed : input->x;
+    v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
     v.value_bytes = way->value_bytes;
     v.scales_per_group = way->scales_per_group;
     int first = 0, end = input->n;
@@ -126,7 +135,7 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
 static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int width, const Vectors *v,
                            float *sums) {
     int64_t left = p->matrix->rows - row, n_rows = left < width ? left : width;
-    float *gates = sums + v->n * width;
+    float *gates = sums + whole_units(v->n) * width;  // units write whole ones
     if (p->gate) multiply(p->gate, row, n_rows, v, gates);
     for (int64_t t = 0; t < v->n; t++)  // where the result goes comes into the cache meanwhile
         for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(p->out + t * p->stride + row + r, 1);
@@ -150,8 +159,8 @@ void matmul_by_team(const Team *team, const Product *products, int n_products, c
     const Way *way = common_way(products, n_products);
     const bool in_place = input->n <= VECTORS_IN_PLACE;
     const int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
-    MultiplyRows *multiply = in_place ? way->in_place : way->panel;
     Vectors vectors = prepare_by_team(team, input, products[0].matrix->cols, way, ws);
+    MultiplyRows *multiply = in_place ? way->in_place : vectors.by_units ? way->by_units : way->panel;
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int piece, end, pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "matrix_units.h"
 #include "product.h"
 
 // Prefetches what will be unpacked next, while the present block is multiplied: `bytes` bytes of each row from `at` on,
@@ -95,18 +96,46 @@ ALWAYS_INLINE void int8_tile(int m, WeightType type, const Vectors *v, int64_t t
     }
 }
 
+// The same for up to 16 vectors by matrix units.
+ALWAYS_INLINE void int8_by_units(int64_t m, WeightType type, const Vectors *v, int64_t t, const Int8Panel *panel,
+                                 float *sums) {
+    const int columns = columns_per_scale(type), per_group = Q8_GROUP / columns;
+    const int64_t x_stride = v->groups * Q8_GROUP, first = panel->first_group, stretches = panel->n_groups * per_group;
+    const int8_t *x = v->values + t * x_stride + first * Q8_GROUP;
+    const float *x_scales = v->scales + first * v->n + t;
+    const int32_t *corrections = v->corrections + first * per_group * v->n + t;
+    for (int r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
+        int32_t products[2 * BLOCK_GROUPS][UNIT_ROWS][UNIT_ROWS];
+        multiply_bytes(products[0][0], stretches, columns, x, x_stride, panel->values[0][r0], sizeof panel->values[0]);
+        for (int64_t i = 0; i < m; i++) {
+            float *out = sums + i * PANEL_ROWS + r0;
+            vf sum = {0};
+            if (first > 0) sum = load(out);
+            for (int64_t s = 0; s < stretches; s++) {
+                vi whole = (vi)load(products[s][i]) + corrections[s * v->n + i];
+                vf scale = load(panel->scales[s] + r0) * x_scales[s / per_group * v->n + i];
+                sum = multiply_add(to_float(whole), scale, sum);
+            }
+            store(out, sum);
+        }
+    }
+}
+
 ALWAYS_INLINE void multiply_int8_panel(WeightType type, const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
                                        float *sums) {
     const int64_t group_bytes = bytes_per_group(type), groups = v->groups;
     const int64_t row_bytes = type == WEIGHT_Q4 ? groups * group_bytes : m->cols;
     Int8Panel *panel = v->panel;
+    if (v->by_units) units_begin(columns_per_scale(type));
     for (int64_t g = 0; g < groups; g += BLOCK_GROUPS) {
         panel->first_group = g;
         panel->n_groups = groups - g < BLOCK_GROUPS ? groups - g : BLOCK_GROUPS;
         unpack_int8(type, m, row, n_rows, panel);
         prefetch_block(m, row, row_bytes, (g + BLOCK_GROUPS) * group_bytes, BLOCK_GROUPS * group_bytes);
+        for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
+            int8_by_units(v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS, type, v, t, panel, sums + t * PANEL_ROWS);
         float *out = sums;
-        for (int64_t t = 0; t < v->n; t += TILE_ROWS, out += TILE_ROWS * PANEL_ROWS) {
+        for (int64_t t = 0; !v->by_units && t < v->n; t += TILE_ROWS, out += TILE_ROWS * PANEL_ROWS) {
             switch (v->n - t) {
             case 1: int8_tile(1, type, v, t, panel, out); break;
             case 2: int8_tile(2, type, v, t, panel, out); break;
@@ -117,6 +146,7 @@ ALWAYS_INLINE void multiply_int8_panel(WeightType type, const Matrix *m, int64_t
             }
         }
     }
+    if (v->by_units) units_end();
 }
 
 void multiply_q8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
@@ -168,5 +198,45 @@ void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Ve
         unpack_float(m, row, n_rows, col, gemm.k, panel);
         prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * BLOCK_COLUMNS / m->cols);
         gemm_accumulate(&gemm);
+    }
+}
+
+// A block of weights in parts for matrix units: 24 KB.
+enum { PARTS_COLUMNS = 64 };
+
+typedef struct {
+    uint32_t parts[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];
+    float rows[UNIT_ROWS][PARTS_COLUMNS];  // widened
+} PartsPanel;
+_Static_assert(sizeof(PartsPanel) <= PANEL_BYTES, "it has room");
+
+// Numbers of 8, 11 and up to 24 bits.
+static int parts_of(WeightType type) { return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS; }
+
+static void unpack_parts(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, PartsPanel *panel) {
+    for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
+        const float *rows[UNIT_ROWS];
+        for (int64_t r = 0; r < UNIT_ROWS; r++) {
+            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            rows[r] = panel->rows[r];
+            if (m->type == WEIGHT_F32) rows[r] = (const float *)m->data + from * m->cols + col;
+            else matrix_row(m, from, col, n, panel->rows[r]);
+        }
+        split_columns(panel->parts, parts_of(m->type), r0, rows, n, PANEL_ROWS);
+    }
+}
+
+void multiply_parts_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    const int64_t row_bytes = matrix_row_bytes(m);
+    PartsPanel *panel = v->panel;
+    PartsGemm gemm = {.m = whole_units(v->n), .n = PANEL_ROWS, .a_parts = MAX_PARTS, .b = panel->parts, .c = sums};
+    gemm.b_parts = parts_of(m->type);
+    for (int64_t col = 0; col < m->cols; col += PARTS_COLUMNS) {
+        gemm.k = m->cols - col < PARTS_COLUMNS ? m->cols - col : PARTS_COLUMNS;
+        gemm.a = v->parts + col / UNIT * parts_depth(gemm.m, MAX_PARTS);
+        gemm.add = col > 0;
+        unpack_parts(m, row, n_rows, col, gemm.k, panel);
+        prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * PARTS_COLUMNS / m->cols);
+        gemm_of_parts(&gemm);
     }
 }

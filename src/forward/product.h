@@ -28,6 +28,8 @@ typedef struct {
     const float *x;        // (n, cols)
     int value_bytes;       // 1: int8, 2: the same numbers as int16
     int8_t *values;        // (n, groups, 64)
+    bool by_units;         // matrix units multiply: bytes, or float32 as
+    uint32_t *parts;       // n rows of cols in tiles, see matrix_units.h, where else values are
     int scales_per_group;  // that the weights have
     float *scales;         // in place (n, groups, scales_per_group), all equal; in panels (groups, n)
     int32_t *corrections;  // in place (n, groups, STARTS); in panels (groups, scales_per_group, n)
@@ -40,6 +42,7 @@ typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, con
 
 MultiplyRows multiply_float_rows, multiply_q8_rows, multiply_q4_rows;     // rows.c: up to VECTORS_IN_PLACE vectors
 MultiplyRows multiply_float_panel, multiply_q8_panel, multiply_q4_panel;  // panels.c: any number
+MultiplyRows multiply_parts_panel;                                        // the first of these, by matrix units
 
 // Register i of a group of 64 weights, with the offset. A q8 row's last group may be shorter: what is read past its
 // end, in the file still (the scales lie behind the weights), is multiplied by zeros.

@@ -1,0 +1,175 @@
+// Four tiles of C, 32 x 32 sums, stay in the units' registers while the depth goes by; two tiles of A and two of B are
+// loaded for four products of tiles.
+#define _DEFAULT_SOURCE  // syscall
+#include "matrix_units.h"
+
+#include "simd.h"
+
+#if defined SIMD_AVX512 && defined SIMD_VNNI && defined __AMX_BF16__ && defined __AMX_INT8__ && defined __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool matrix_units_allowed(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };  // of arch_prctl
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+enum { A_TILE = 4, B_TILE = 6 };  // two of each, behind four of C
+
+void units_begin(int depth) {
+    struct {
+        uint8_t palette, start_row, zeros[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } tiles = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        tiles.row_bytes[i] = (uint16_t)(i >= A_TILE && i < B_TILE ? depth : 64);
+        tiles.rows[i] = (uint8_t)(i >= B_TILE ? depth / 4 : UNIT_ROWS);
+    }
+    __asm__ volatile("" ::: "memory");  // gcc does not know that all of it is read
+    _tile_loadconfig(&tiles);
+}
+
+void units_end(void) { _tile_release(); }
+
+// A pair of numbers to a lane, each of their parts into a tile of its own. What is left when a part is taken off is
+// exact.
+ALWAYS_INLINE void split(uint32_t *tile_row, int parts, vf x, vf y) {
+    UNROLLED (p, parts) {
+        vf high_x = (vf)(((vu)x + 0x8000) & 0xffff0000), high_y = (vf)(((vu)y + 0x8000) & 0xffff0000);
+        store(tile_row + p * TILE_PAIRS, (vf)((vu)high_x >> 16 | (vu)high_y));
+        x -= high_x;
+        y -= high_y;
+    }
+}
+
+// Which numbers are a pair does not matter, as long as it is the same in A and B: columns i and i + 16 of A's tile, and
+// rows i and i + 16 of B's.
+ALWAYS_INLINE void split_row_into(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {
+    uint32_t *at = tiles + row / UNIT_ROWS * parts * TILE_PAIRS + row % UNIT_ROWS * 16;
+    for (int64_t i = 0; i < k; i += UNIT, at += parts_depth(m, parts)) split(at, parts, load(x + i), load(x + i + 16));
+}
+
+void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {
+    if (parts == 2) split_row_into(tiles, 2, row, m, x, k);
+    else split_row_into(tiles, 3, row, m, x, k);
+}
+
+ALWAYS_INLINE void split_rows_into(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {
+    for (int64_t row = 0; row < k; row += UNIT, tiles += parts_depth(n, parts))
+        for (int64_t i = 0; i < 16; i++)
+            for (int64_t column = 0; column < n; column += 16) {
+                const float *x = b + (row + i) * n + column;
+                split(tiles + column / 16 * parts * TILE_PAIRS + 16 * i, parts, load(x), load(x + 16 * n));
+            }
+}
+
+void split_rows(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {
+    if (parts == 1) split_rows_into(tiles, 1, b, k, n);
+    else split_rows_into(tiles, 2, b, k, n);
+}
+
+void split_columns(uint32_t *tiles, int parts, int64_t column, const float *const columns[UNIT_ROWS], int64_t k,
+                   int64_t n) {
+    for (int64_t i = 0; i < k; i += UNIT) {
+        uint32_t *at = tiles + i / UNIT * parts_depth(n, parts) + column / 16 * parts * TILE_PAIRS;
+        uint32_t turned[MAX_PARTS * TILE_PAIRS];
+        for (int c = 0; c < 16; c++) split(turned + 16 * c, MAX_PARTS, load(columns[c] + i), load(columns[c] + i + 16));
+        for (int p = 0; p < parts; p++) {
+            vf square[16];
+            for (int c = 0; c < 16; c++) square[c] = load(turned + p * TILE_PAIRS + 16 * c);
+            transpose(square);
+            for (int c = 0; c < 16; c++) store(at + p * TILE_PAIRS + 16 * c, square[c]);
+        }
+    }
+}
+
+// A's next rows come from the second-level cache or the third: with 3 x 3 parts and 64 columns, all are asked for.
+ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_parts, int b_parts, int64_t column) {
+    const int64_t a_row = a_parts * TILE_PAIRS, b_column = b_parts * TILE_PAIRS;
+    const int most = a_parts > b_parts ? a_parts : b_parts;
+    const uint32_t *ahead = a + (2 + column / UNIT % 2) * a_row;
+    UNROLLED (less, most) {
+        UNROLLED (i, most - less) {
+            const int j = most - 1 - less - i;  // the smallest products first
+            if (i >= a_parts || j >= b_parts) continue;
+            UNROLLED (line, 8) __builtin_prefetch(ahead + 16 * line);
+            ahead += 8 * 16;
+            _tile_loadd(4, a + i * TILE_PAIRS, 64);
+            _tile_loadd(6, b + j * TILE_PAIRS, 64);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_loadd(7, b + b_column + j * TILE_PAIRS, 64);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_loadd(5, a + a_row + i * TILE_PAIRS, 64);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        }
+    }
+}
+
+// Inlined with constant numbers of parts.
+ALWAYS_INLINE void gemm_of(int a_parts, int b_parts, const PartsGemm *g) {
+    const int64_t a_depth = parts_depth(g->m, a_parts), b_depth = parts_depth(g->n, b_parts), c_bytes = 4 * g->n;
+    for (int64_t row = 0; row < g->m; row += UNIT)
+        for (int64_t column = 0; column < g->n; column += UNIT) {
+            const uint32_t *a = g->a + row / 16 * a_parts * TILE_PAIRS, *b = g->b + column / 16 * b_parts * TILE_PAIRS;
+            float *c = g->c + row * g->n + column, *c_below = c + 16 * g->n;
+            _tile_zero(0);
+            _tile_zero(1);
+            _tile_zero(2);
+            _tile_zero(3);
+            if (g->add) {
+                _tile_loadd(0, c, c_bytes);
+                _tile_loadd(1, c + 16, c_bytes);
+                _tile_loadd(2, c_below, c_bytes);
+                _tile_loadd(3, c_below + 16, c_bytes);
+            }
+            for (int64_t k = 0; k < g->k; k += UNIT, a += a_depth, b += b_depth)
+                multiply_parts(a, b, a_parts, b_parts, column);
+            _tile_stored(0, c, c_bytes);
+            _tile_stored(1, c + 16, c_bytes);
+            _tile_stored(2, c_below, c_bytes);
+            _tile_stored(3, c_below + 16, c_bytes);
+        }
+}
+
+void gemm_of_parts(const PartsGemm *g) {
+    units_begin(64);
+    switch (g->a_parts * 4 + g->b_parts) {
+    case 2 * 4 + 1: gemm_of(2, 1, g); break;
+    case 2 * 4 + 2: gemm_of(2, 2, g); break;
+    case 3 * 4 + 1: gemm_of(3, 1, g); break;
+    case 3 * 4 + 2: gemm_of(3, 2, g); break;
+    default: gemm_of(3, 3, g);
+    }
+    units_end();
+}
+
+void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride, const uint8_t *b,
+                    int64_t b_stride) {
+    for (int64_t i = 0; i < count; i++) {
+        _tile_zero(0);
+        _tile_loadd(4, a + i * depth, a_stride);
+        _tile_loadd(6, b + i * (depth / 4) * b_stride, b_stride);
+        _tile_dpbsud(0, 4, 6);
+        _tile_stored(0, products + i * UNIT_ROWS * UNIT_ROWS, 64);
+    }
+}
+
+#else
+
+bool matrix_units_allowed(void) { return false; }
+
+// Nobody calls these.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+void units_begin(int depth) {}
+void units_end(void) {}
+void gemm_of_parts(const PartsGemm *g) {}
+void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {}
+void split_rows(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {}
+void split_columns(uint32_t *tiles, int parts, int64_t column, const float *const columns[UNIT_ROWS], int64_t k,
+                   int64_t n) {}
+void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride, const uint8_t *b,
+                    int64_t b_stride) {}
+
+#endif
