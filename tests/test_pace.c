@@ -1,9 +1,11 @@
 // The choice of the number of threads, on machines made up here whose best number is known, and the memory that control
-// groups leave, from files made up here. Driven by test_pace.py.
+// groups and other work leave, from files made up here. Driven by test_pace.py.
 #define _XOPEN_SOURCE 700
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/forward/pace.h"
+#include "src/forward/team.h"
 #include "src/util.h"
 #include "tests/test_units.h"
 
@@ -65,8 +67,11 @@ static void test_paces(void) {
     check_pace("as fast with one", (Machine){no_better, all_of}, 2, 10, 1, 0.97);
     check_pace("best in the middle", (Machine){best_at_4, all_of}, 16, 10, 4, 0.9);
 
-    Pace fixed = {.size = 3}, pace = {.size = 2, .most = 2};
+    Pace fixed = {.size = 3}, pace = {.size = 2, .most = 2}, begins_with_1 = {.size = 1, .most = 2};
     double now = 0;
+    run_for(&begins_with_1, &idle, &now, 0.2, 0);
+    check(begins_with_1.size == 2, "on an idle machine 1 thread stayed %d", begins_with_1.size);
+    now = 0;
     run_for(&fixed, &crowded, &now, 1, 0);
     check(fixed.size == 3 && pace_threads(&fixed) == 3, "a fixed size of 3 became %d", fixed.size);
     const Machine freed = {collapsed_then, by_then};
@@ -137,9 +142,35 @@ static void test_memory(const char *folder) {
     check_memory(root, 620000, "version 1, among other controllers");
 }
 
+// ---- other work -----------------------------------------------------------------------------------------------------
+
+static void check_unhindered(const char *root, const char *load, int threads, int expected) {
+    put(root, "proc/loadavg", load);
+    set_thread_count(threads);
+    if (thread_count() != threads) return;  // without OpenMP
+    int found = unhindered_threads(root);
+    check(found == expected, "%d threads, %s: %d are unhindered, expected %d", threads, load, found, expected);
+}
+
+static void test_unhindered(const char *folder) {
+    char root[400], load[100];
+    const int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(root, sizeof root, "%s/load", folder);
+    set_thread_count(3);
+    check(unhindered_threads(root) == thread_count(), "all threads where there is no /proc");
+    for (int others = 0; others <= processors + 2; others++)
+        for (int threads = 1; threads <= 5; threads += 2) {
+            int left = processors - others > 1 ? processors - others : 1;
+            snprintf(load, sizeof load, "0.50 1.25 0.75 %d/99 1234\n", others + 1);
+            check_unhindered(root, load, threads, others == 0 || left > threads ? threads : left);
+        }
+    check_unhindered(root, "rubbish", 3, 3);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     test_paces();
     test_memory(argv[1]);
+    test_unhindered(argv[1]);
     return finish();
 }

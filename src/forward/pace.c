@@ -66,7 +66,7 @@ void pace_step(Pace *p, double work, double seconds, double (*processor_clock)(v
         return;
     }
     if (p->time == 0) {  // the first step
-        p->rest = REST / 2 * most_of(TRIAL, seconds);
+        p->rest = p->size < p->most ? 10 * TRIAL : REST / 2 * most_of(TRIAL, seconds);
         p->used = processor_clock() - seconds * p->size;
     }
     p->work += work;

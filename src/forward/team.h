@@ -40,3 +40,7 @@ void set_thread_count(int n);
 
 // How many physical cores this process may use: processors that share a core count once.
 int physical_cores(void);
+
+// As many of thread_count() as find a processor of the machine without other work at this moment, at least 1; all of
+// them where the system does not tell. `root` is where /proc is: "".
+int unhindered_threads(const char *root);

@@ -302,7 +302,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     s->config = *config;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
-    s->decoding.size = s->reading.size = config->threads ? config->threads : thread_count();
+    s->decoding.size = s->reading.size = config->threads ? config->threads : unhindered_threads("");
     if (!config->threads) s->decoding.most = s->reading.most = thread_count();
     lay_out(s, &s->arena);
     Error reason;
