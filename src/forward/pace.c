@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 static const double TRIAL = 0.005;     // seconds that a trial takes at least, and that the processors are watched for
+static const double CALM = 0.05;       // seconds without other work until the processors count as free again
 static const double RECENT = 0.2;      // seconds that steps are remembered for, about
 static const double REST = 100;        // of undisturbed work for what a trial cost
 static const double LONGEST_REST = 5;  // seconds
@@ -17,7 +18,7 @@ static double most_of(double a, double b) { return a > b ? a : b; }
 // Other work is noticed by what the threads get: they wait for one another on the processor, unless for long.
 static void watch(Pace *p, double seconds, double (*processor_clock)(void)) {
     p->watched += seconds;
-    if (p->watched < TRIAL) return;
+    if (p->watched < (p->crowded == 1 ? CALM : TRIAL)) return;
     double now = processor_clock();
     int crowded = now - p->used < (p->crowded == 1 ? 0.9 : 0.75) * p->watched * p->size;
     if (p->crowded >= 0 && crowded != p->crowded) p->rest = p->losses = 0;
@@ -66,7 +67,8 @@ void pace_step(Pace *p, double work, double seconds, double (*processor_clock)(v
         return;
     }
     if (p->time == 0) {  // the first step
-        p->rest = p->size < p->most ? 10 * TRIAL : REST / 2 * most_of(TRIAL, seconds);
+        p->rest = REST / 2 * most_of(TRIAL, seconds);
+        p->crowded = p->size < p->most;
         p->used = processor_clock() - seconds * p->size;
     }
     p->work += work;

@@ -3,7 +3,8 @@
 // then some steps are tried with half or twice the threads, and what was faster goes on.
 #pragma once
 
-// What is known of steps of one kind. Starts as {.size = n}, which is always n threads, or {.size = n, .most = m}.
+// What is known of steps of one kind. Starts as {.size = n}, which is always n threads, or {.size = n, .most = m},
+// with fewer than m when others are known to want the processors.
 typedef struct {
     int size, most;     // threads that steps get for now, and the most; 0: the size never changes
     int trial;          // threads that are being tried, 0: none
