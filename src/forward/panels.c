@@ -165,15 +165,20 @@ typedef struct {
 } FloatPanel;
 _Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES, "they have room");
 
+// Columns [col, col + n) of a row as float32: where they lie if they may, else widened into `memory`.
+static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *memory) {
+    if (m->type == WEIGHT_F32 && n % LANES == 0) return (const float *)m->data + row * m->cols + col;
+    matrix_row(m, row, col, n, memory);
+    return memory;
+}
+
 // n columns from `col` on; up to a multiple of LANES the panel's last ones are rubbish, which is not multiplied.
 static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, FloatPanel *panel) {
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
         const float *rows[LANES];
         for (int r = 0; r < LANES; r++) {
             int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
-            rows[r] = panel->rows[r];
-            if (m->type == WEIGHT_F32 && n % LANES == 0) rows[r] = (const float *)m->data + from * m->cols + col;
-            else matrix_row(m, from, col, n, panel->rows[r]);
+            rows[r] = float_row(m, from, col, n, panel->rows[r]);
         }
         for (int64_t i = 0; i < n; i += LANES) {
             vf square[LANES];
@@ -218,9 +223,7 @@ static void unpack_parts(const Matrix *m, int64_t row, int64_t n_rows, int64_t c
         const float *rows[UNIT_ROWS];
         for (int64_t r = 0; r < UNIT_ROWS; r++) {
             int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
-            rows[r] = panel->rows[r];
-            if (m->type == WEIGHT_F32) rows[r] = (const float *)m->data + from * m->cols + col;
-            else matrix_row(m, from, col, n, panel->rows[r]);
+            rows[r] = float_row(m, from, col, n, panel->rows[r]);
         }
         split_columns(panel->parts, parts_of(m->type), r0, rows, n, PANEL_ROWS);
     }
