@@ -28,14 +28,14 @@ static double linear(const RopePair *p) { return p->plain / p->scale; }
 // NTK-aware: a larger base, theta * s^(d/(d-2)), slows the last hand by exactly s and the first not at all: near
 // neighbours stay sharp. The hands between are slowed too little for some lengths. bloc97, 2023.
 static double ntk(const RopePair *p) {
-    double d = p->config->head_dim;
+    double d = p->config->rotary_dim;
     // (theta * s^(d/(d-2)))^(-2i/d), with s taken out of the power so that no base is too large for a double.
     return p->plain * pow(p->scale, -2.0 * p->index / fmax(d - 2, 1));
 }
 
 // The (fractional) pair that makes r turns within L positions: solve L * theta^(-2i/d) / 2 pi = r for i.
 static double pair_with_turns(const RopeConfig *c, double r) {
-    return c->head_dim * log(c->train_ctx / (2 * PI * r)) / (2 * log(c->theta));
+    return c->rotary_dim * log(c->train_ctx / (2 * PI * r)) / (2 * log(c->theta));
 }
 
 // The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast turns, 0 from the pair
@@ -44,7 +44,7 @@ static double pair_with_turns(const RopeConfig *c, double r) {
 static double ramp_by_dims(const RopeConfig *c, int i) {
     double low = pair_with_turns(c, c->beta_fast), high = pair_with_turns(c, c->beta_slow);
     low = fmax(c->truncate ? floor(low) : low, 0);
-    high = fmin(c->truncate ? ceil(high) : high, c->head_dim - 1);
+    high = fmin(c->truncate ? ceil(high) : high, c->rotary_dim - 1);
     if (low == high) high += 0.001;
     return 1 - fmin(fmax((i - low) / (high - low), 0), 1);
 }
@@ -201,7 +201,7 @@ double rope_scale(const RopeConfig *c, int length) {
 }
 
 bool rope_has_one_list(const RopeConfig *c) {
-    size_t bytes = (size_t)(c->head_dim / 2) * sizeof *c->short_factors;
+    size_t bytes = (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors;
     return memcmp(c->short_factors, c->long_factors, bytes) == 0;
 }
 
@@ -214,13 +214,13 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     double s = rope_scale(c, length);
     bool unscaled = c->dynamic && s == 1;  // a text no longer than L runs exactly as without a method
     const RopeMethod *method = &rope_methods[unscaled ? ROPE_NONE : c->method];
-    f->n_pairs = c->head_dim / 2;
+    f->n_pairs = c->rotary_dim / 2;
     f->unscaled = method->flags & ROPE_USES_LISTS ? c->unscaled_positions : 0;
     f->scale = s;
     f->attention_factor = method->attention ? method->attention(c, s) : 1;
     if (!unscaled && c->attention_factor != 0) f->attention_factor = c->attention_factor;
     for (int i = 0; i < f->n_pairs; i++) {
-        double plain = f->plain[i] = pow(c->theta, -2.0 * i / c->head_dim);
+        double plain = f->plain[i] = pow(c->theta, -2.0 * i / c->rotary_dim);
         RopePair pair = {c, i, plain, c->train_ctx * plain / (2 * PI), s, length};
         f->inv_freq[i] = method->frequency(&pair);
     }

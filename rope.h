@@ -18,7 +18,7 @@ typedef struct RopeMap RopeMap;
 typedef struct {
     int method;               // row of rope_methods
     bool dynamic;             // the scale follows the current length
-    int head_dim;             // d: the elements of a head that turn, its first; even, 2 to ROPE_MAX_HEAD_DIM
+    int rotary_dim;           // d: the elements of a head that turn, its first; even, 2 to ROPE_MAX_HEAD_DIM
     double theta;             // base of the inverse frequencies, above 1
     double factor;            // s; 0: not said
     int train_ctx;            // L, the trained context

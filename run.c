@@ -111,7 +111,7 @@ static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    p->model.rope = (RopeConfig){.head_dim = o->head_dim, .truncate = true};
+    p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
     if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/forward/kernels.h"
+#include "../src/kernels/kernels.h"
 #include "../src/forward/transformer.h"
 #include "../src/measure/measure.h"
 #include "../src/methods.h"
@@ -70,7 +70,7 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
 
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
-    page->start = (RopeConfig){.head_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
+    page->start = (RopeConfig){.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
     RopeConfig filled = page->start;
     settings_fill_defaults(&filled, train_ctx);
     const char *reason = settings_check(&filled);
@@ -80,7 +80,7 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
 // A config.json or its rope block in a model's place. What a block alone does not say are the numbers; 0: not known.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
     RopeFile *file = &page->file;
-    *file = (RopeFile){.rope = {.head_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
+    *file = (RopeFile){.rope = {.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
     if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
     page->start = file->rope;
     RopeConfig filled = page->start;
@@ -104,7 +104,7 @@ FOR_PAGE const double *page_facts(Page *page) {
     const ModelConfig *m = &page->model.config;
     const double facts[N_FACTS] = {m->n_layers,
                                    m->n_heads,
-                                   page->start.head_dim,
+                                   page->start.rotary_dim,
                                    page->start.theta,
                                    page->start.train_ctx,
                                    m->vocab_size,
@@ -141,7 +141,7 @@ FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
 
 // Plans a method that is no row of the table: pair i turns divisors[i] times slower, which longrope's lists can say.
 FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor, int context) {
-    for (int i = 0; i < page->start.head_dim / 2; i++) page->divisors[i] = divisors[i];
+    for (int i = 0; i < page->start.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
     RopeConfig start = page->start;
     start.short_factors = start.long_factors = page->divisors;
     RopeSettings s = settings_nothing_said;

@@ -139,11 +139,11 @@ static void read_dims(const Keys *config, const Keys *block, int family, RopeFil
     if (family != NO_FAMILY) file->head_dim = read_head_dim(config, family, file->head_dim);
     if (file->head_dim == 0) refuse(config, "head_dim", "--head-dim, or a whole config.json");
     int turning = (int)(file->head_dim * fmin(part, 1));
-    if (!no_model && family == NO_FAMILY && !get(where, key)) turning = file->rope.head_dim;
+    if (!no_model && family == NO_FAMILY && !get(where, key)) turning = file->rope.rotary_dim;
     if (turning < 2 || turning % 2) refuse(where, key, "what makes an even part of head_dim, %d", file->head_dim);
-    if (!no_model && turning != file->rope.head_dim)
-        refuse(where, key, "what makes %d of head_dim %d, as in the model", file->rope.head_dim, file->head_dim);
-    file->rope.head_dim = turning;
+    if (!no_model && turning != file->rope.rotary_dim)
+        refuse(where, key, "what makes %d of head_dim %d, as in the model", file->rope.rotary_dim, file->head_dim);
+    file->rope.rotary_dim = turning;
 }
 
 // rope_type, or `type` where there is no rope_type. Phi3's class takes every older name of longrope for it.
@@ -185,8 +185,8 @@ static void read_yarn(const Keys *block, RopeConfig *r) {
 
 static void read_longrope(const Keys *block, RopeFile *file) {
     RopeConfig *r = &file->rope;
-    read_list(block, "short_factor", file->short_factors, r->head_dim / 2);
-    read_list(block, "long_factor", file->long_factors, r->head_dim / 2);
+    read_list(block, "short_factor", file->short_factors, r->rotary_dim / 2);
+    read_list(block, "long_factor", file->long_factors, r->rotary_dim / 2);
     r->short_factors = file->short_factors;
     r->long_factors = file->long_factors;
     r->unscaled_positions = integer(block, "unscaled_positions", 0, 0, MOST, OPTIONAL);
@@ -212,7 +212,7 @@ static void read_rope(const Keys *config, const Keys *block, int family, int typ
     unsigned may_be = theta > 0 || get(block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
     int trained = read_trained(config, block, family, type, file);
     settings_read_method(&method, type == DEFAULT ? "none" : types[type]);
-    *r = (RopeConfig){method.method, method.dynamic, r->head_dim, .train_ctx = trained, .truncate = true};
+    *r = (RopeConfig){method.method, method.dynamic, r->rotary_dim, .train_ctx = trained, .truncate = true};
     r->theta = number(block, "rope_theta", number(config, "rope_theta", theta, 1, may_be), 1, OPTIONAL);
     double ratio = (double)file->max_positions / fmax(trained, 1);
     if (type != DEFAULT) r->factor = number(block, "factor", ratio, 0, type >= YARN ? OPTIONAL | NULL_TOO : 0);

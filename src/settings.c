@@ -66,7 +66,7 @@ static const char *check_lists(const RopeConfig *c) {
     if (!c->short_factors || !c->long_factors)
         return "longrope needs the model's short and long factor lists, which it does not have";
     if (c->train_ctx < 2) return "longrope needs a train_ctx of at least 2";
-    for (int i = 0; i < c->head_dim / 2; i++)
+    for (int i = 0; i < c->rotary_dim / 2; i++)
         if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
             return "longrope's factors must be numbers above 0";
     if (c->unscaled_positions && c->map) return "unscaled_positions and a distance map exclude one another";
@@ -80,7 +80,7 @@ const char *settings_check(const RopeConfig *c) {
     if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
-    if (c->head_dim < 2 || c->head_dim > ROPE_MAX_HEAD_DIM || c->head_dim % 2)
+    if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
         return "head_dim must be even, from 2 to 1024";
     if (!isfinite(c->theta) || c->theta <= 1) return "theta must be a number above 1";
     if (c->train_ctx < 1) return "train_ctx must be at least 1";
@@ -156,7 +156,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     r.k = s->k;
     if (s->logn >= 0) r.logn = s->logn;
     settings_fill_defaults(&r, context);
-    *plan = (RopePlan){.rope = r, .head_dim = r.head_dim};
+    *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
     resolve_window(s, window, plan);
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);

@@ -111,15 +111,16 @@ def test_checker_on_includes():
                  for path, names in includes.items()}
         return list(house.check_includes(texts))
     good = found(run=['rope.h', 'src/options.h', 'src/text/chat.h'], src__text__chat=['tokenizer.h', '../util.h'],
-                 src__text__sampler=['../forward/kernels.h'], src__settings=['../rope.h', 'util.h'],
+                 src__text__sampler=['../kernels/kernels.h'], src__settings=['../rope.h', 'util.h'],
                  src__model__model=['../../rope.h', '../settings.h'], src__forward__team=['../util.h'],
-                 src__forward__attention=['../model/model.h', 'kernels.h'], src__methods=['options.h'],
+                 src__forward__attention=['../model/model.h', '../kernels/kernels.h'], src__methods=['options.h'],
                  src__measure__table=['../options.h'])
     check(good == [], 'includes down the arrows', good)
     for what, includes in (('util of rope', {'src__util': ['../rope.h']}), ('rope of util', {'rope': ['src/util.h']}),
                            ('settings of model', {'src__settings': ['model/model.h']}),
-                           ('simd of kernels', {'src__forward__simd': ['kernels.h']}),
-                           ('kernels of attention', {'src__forward__kernels': ['attention.h']}),
+                           ('kernels of attention', {'src__kernels__kernels': ['../forward/attention.h']}),
+                           ('kernels of model', {'src__kernels__simd': ['../model/matrix.h']}),
+                           ('model of a team', {'src__model__quantize': ['../forward/team.h']}),
                            ('model of attention', {'src__model__model': ['../forward/attention.h']}),
                            ('text of model', {'src__text__chat': ['../model/model.h']}),
                            ('text of attention', {'src__text__chat': ['../forward/attention.h']}),

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 #include "src/forward/attention.h"
-#include "src/forward/kernels.h"
 #include "src/forward/matmul.h"
+#include "src/kernels/kernels.h"
 
 enum { NO_MEMORY = 77 };  // exit status when the system does not promise that much
 

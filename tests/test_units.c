@@ -1,8 +1,8 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
-#include "src/forward/kernels.h"
 #include "src/forward/matmul.h"
+#include "src/kernels/kernels.h"
 #include "src/methods.h"
 #include "src/model/blocks.h"
 #include "src/text/sampler.h"
@@ -13,7 +13,7 @@ static Error err;
 
 // Every pair at every position, cos and sin with the factor, in both orders of the table.
 static void check_table(double theta, int d, int position, int count, double attention) {
-    RopeConfig config = {.head_dim = d,
+    RopeConfig config = {.rotary_dim = d,
                          .theta = theta,
                          .factor = 1,
                          .train_ctx = 512,
@@ -111,7 +111,7 @@ static void test_maps(int longest) {
     for (size_t l = 0; l < sizeof contexts / sizeof *contexts; l++)
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
             for (int i = 0; i < rope_n_maps + N_SAID; i++) {
-                const RopeConfig start = {.head_dim = 8, .theta = 1e4, .train_ctx = contexts[l], .truncate = true};
+                const RopeConfig start = {.rotary_dim = 8, .theta = 1e4, .train_ctx = contexts[l], .truncate = true};
                 bool defaults = i < rope_n_maps;
                 RopePlan plan;
                 int n;

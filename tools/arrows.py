@@ -6,21 +6,18 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 GROUND = ['rope', 'src/util', 'src/settings']
-LOW = GROUND + ['src/forward/simd', 'src/forward/kernels', 'src/forward/team', 'src/model']
+LOW = GROUND + ['src/kernels', 'src/model']
 HIGH = LOW + ['src/forward', 'src/text', 'src/options', 'src/measure']
 ARROWS = {
     'rope': [],
     'src/util': [],
     'src/settings': ['rope', 'src/util'],
-    'src/forward/simd': ['src/util'],
-    'src/forward/kernels': ['src/util', 'src/forward/simd'],
-    'src/forward/team': ['src/util', 'src/forward/simd'],
-    'src/forward/pace': ['src/util'],
+    'src/kernels': ['src/util'],
     'src/json': ['src/util'],
     'src/rope_config': GROUND + ['src/json'],
-    'src/model': LOW,
+    'src/model': GROUND + ['src/kernels'],
     'src/forward': LOW,
-    'src/text': ['src/util', 'src/forward/kernels'],
+    'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache'],
     'src/methods': GROUND + ['src/options'],
     'src/measure': HIGH,

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "matrix_units.h"
+#include "../kernels/matrix_units.h"
 
 enum {
     TASK_ROWS = 128,     // rows that go through a block together, about

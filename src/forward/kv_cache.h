@@ -1,7 +1,7 @@
 // The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
 #pragma once
 
-#include "kernels.h"
+#include "../kernels/kernels.h"
 
 typedef enum { KV_F16 = NUMBER_F16, KV_F32 = NUMBER_F32, KV_Q8 = NUMBER_I8, N_KV_TYPES } KvType;
 

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "kernels.h"
-#include "matrix_units.h"
+#include "../kernels/kernels.h"
+#include "../kernels/matrix_units.h"
 #include "product.h"
 
 // Ways to multiply: what the weights are, and the functions for few vectors (in place), for many (panels), and for many

@@ -4,8 +4,8 @@
 // last row.
 #include <string.h>
 
-#include "kernels.h"
-#include "matrix_units.h"
+#include "../kernels/kernels.h"
+#include "../kernels/matrix_units.h"
 #include "product.h"
 
 // Prefetches what will be unpacked next, while the present block is multiplied: `bytes` bytes of each row from `at` on,

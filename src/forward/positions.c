@@ -33,7 +33,7 @@ static void fill_terms_by_team(const Team *team, Positions *p, int n_blocks);
 
 void positions_lay_out(Positions *p, Arena *arena, const Model *model, const RopeConfig *rope, bool follows_length,
                        int max_n, int64_t n_blocks) {
-    int pairs = rope->head_dim / 2, period = rope_key_period(rope);
+    int pairs = rope->rotary_dim / 2, period = rope_key_period(rope);
     int64_t table = (int64_t)max_n * pairs;
     *p = (Positions){.model = model, .rope = rope, .follows_length = follows_length, .view.n_pairs = pairs};
     if (model->config.encoding != ENCODING_ROPE) {

@@ -1,8 +1,8 @@
 // What the files of matmul share: vectors made ready, and the functions that multiply rows of weights by them.
 #pragma once
 
+#include "../kernels/simd.h"
 #include "../model/matrix.h"
-#include "simd.h"
 
 enum {
     VECTORS_IN_PLACE = 3,    // up to so many vectors multiply rows in place, where they lie; more, panels of rows

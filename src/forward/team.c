@@ -20,7 +20,7 @@ static int omp_get_max_threads(void) { return 1; }
 static void omp_set_num_threads(int n) { (void)n; }
 #endif
 
-#include "simd.h"
+#include "../kernels/simd.h"
 
 enum { SPINS = 2000 };  // looks at the others before the processor is given away: some ten microseconds
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "../kernels/kernels.h"
 #include "matmul.h"
 #include "pace.h"
 #include "positions.h"

@@ -101,7 +101,7 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     note(t, true, "theta", c->theta);
     note(t, true, "train_ctx", c->train_ctx);
     note(t, true, "head_dim", plan->head_dim);
-    note(t, c->head_dim != plan->head_dim, "rotary_dim", c->head_dim);
+    note(t, c->rotary_dim != plan->head_dim, "rotary_dim", c->rotary_dim);
     note(t, true, "length", length);
     note(t, true, "attention_factor", now->attention_factor);
     if (flags & ROPE_USES_BETAS) table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
@@ -197,7 +197,7 @@ bool explain_json(const RopePlan *plan, Error *err) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
     unsigned flags = m->flags;
-    double d = c->head_dim, theta = c->theta;
+    double d = c->rotary_dim, theta = c->theta;
     RopeFreqs f;
     // To other programs both by-parts methods are yarn, and a method that is another base is plain RoPE with that base.
     bool is_yarn = flags & ROPE_USES_BETAS, is_base = flags & ROPE_IS_ANOTHER_BASE && !c->dynamic;
@@ -229,8 +229,8 @@ bool explain_json(const RopePlan *plan, Error *err) {
     json_number((is_yarn && !m->attention) || own_attention, "attention_factor", f.attention_factor);
     json_number(flags & ROPE_USES_FREQ_FACTORS, "low_freq_factor", c->low_freq_factor);
     json_number(flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
-    json_list(flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->head_dim / 2);
-    json_list(flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->head_dim / 2);
+    json_list(flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->rotary_dim / 2);
+    json_list(flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->rotary_dim / 2);
     if (c->unscaled_positions) printf(", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours
     printf("}\n");
     return true;

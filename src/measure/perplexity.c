@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../forward/kernels.h"
+#include "../kernels/kernels.h"
 #include "measure.h"
 
 enum { BLOCK = 16 };  // positions whose scores count as one in the standard error: neighbours depend on each other

@@ -286,7 +286,7 @@ static bool cut_windows(Search *s, Error *err) {
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
     Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
     s.start = m->plans[0].rope;
-    int trained = s.start.train_ctx, hills = s.start.head_dim / 2 < HILLS ? s.start.head_dim / 2 : HILLS;
+    int trained = s.start.train_ctx, hills = s.start.rotary_dim / 2 < HILLS ? s.start.rotary_dim / 2 : HILLS;
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
@@ -294,7 +294,7 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.start.dynamic = false;
     s.start.factor = (double)s.n / trained;
     s.start.attention_factor = 0;
-    s.pairs = s.start.head_dim / 2;
+    s.pairs = s.start.rotary_dim / 2;
     s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
     s.windows = s.o->search_windows;
     s.table = table_open(SHAPE_LIST, trained, true);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "../forward/simd.h"
+#include "../kernels/simd.h"
 
 enum { PART = 32 };                               // values that are widened at once
 static const uint64_t EACH = 0x0101010101010101;  // times a byte: eight of it

@@ -72,7 +72,7 @@ static const Field fields[] = {
     {"low_freq_factor", 184, F64, 0, ANY, PLACE(rope.low_freq_factor)},
     {"high_freq_factor", 192, F64, 0, ANY, PLACE(rope.high_freq_factor)},
     {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, PLACE(n_longrope)},
-    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, PLACE(rope.head_dim)},
+    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, PLACE(rope.rotary_dim)},
     {"qkv_bias", 208, U32, 0, 1, PLACE(config.qkv_bias)},
     {"o_bias", 212, U32, 0, 1, PLACE(config.o_bias)},
     {"qk_norm", 216, U32, 0, 1, PLACE(config.qk_norm)},
@@ -116,7 +116,7 @@ void header_write(Header h, uint8_t out[HEADER_BYTES]) {
     static const uint8_t zeros[HEADER_BYTES];
     h.magic = MAGIC;
     h.config.version = 3;
-    if (h.rope.head_dim == h.config.head_dim) h.rope.head_dim = 0;
+    if (h.rope.rotary_dim == h.config.head_dim) h.rope.rotary_dim = 0;
     memset(out, 0, HEADER_BYTES);
     for (const Field *f = fields; f < fields + N_FIELDS; f++) {
         size_t most = type_bytes[f->type], bytes = f->bytes < most ? f->bytes : most;
@@ -144,7 +144,7 @@ static bool check_encoding(const Header *h, Error *err) {
     bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
     if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, name);
     if (c->encoding == ENCODING_ROPE) return true;
-    if (h->rope.method != ROPE_NONE || h->rope.dynamic || h->rope.logn || h->rope.head_dim)
+    if (h->rope.method != ROPE_NONE || h->rope.dynamic || h->rope.logn || h->rope.rotary_dim)
         return fail(
             err, "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn)", name);
     if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
@@ -168,11 +168,11 @@ static bool read_v3(const uint8_t *p, Header *h, Error *err) {
     if (type > WEIGHT_Q4 && c->version == 3)
         return fail(err, "weight type %s in version 3 (expected version 4)", weight_type_names[type]);
     if (!check_encoding(h, err)) return false;
-    if (h->rope.head_dim == 0) h->rope.head_dim = (int)c->head_dim;
-    if (h->rope.head_dim % 2 || h->rope.head_dim > c->head_dim)
-        return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", h->rope.head_dim,
+    if (h->rope.rotary_dim == 0) h->rope.rotary_dim = (int)c->head_dim;
+    if (h->rope.rotary_dim % 2 || h->rope.rotary_dim > c->head_dim)
+        return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", h->rope.rotary_dim,
                     (int)c->head_dim);
-    int n = h->n_longrope, n_pairs = h->rope.head_dim / 2;
+    int n = h->n_longrope, n_pairs = h->rope.rotary_dim / 2;
     if (n != 0 && n != n_pairs) return fail(err, "longrope lists of %d factors (expected %d)", n, n_pairs);
     h->bytes += 2 * n * sizeof(double) + (h->has_layers ? c->n_layers : 0) + (h->has_types ? count_matrices(c) : 0);
     return true;
@@ -218,7 +218,7 @@ static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
     c->n_eos = c->vocab_size > 2;
     c->bos_id = c->vocab_size > 2 ? 1 : -1;
     c->eos_ids[0] = 2;
-    h->rope = (RopeConfig){.head_dim = (int)c->head_dim, .theta = 10000, .train_ctx = c->seq_len, .truncate = true};
+    h->rope = (RopeConfig){.rotary_dim = (int)c->head_dim, .theta = 10000, .train_ctx = c->seq_len, .truncate = true};
     // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
     int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../forward/kernels.h"
-#include "../forward/simd.h"
+#include "../kernels/kernels.h"
+#include "../kernels/simd.h"
 #include "blocks.h"
 
 const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",

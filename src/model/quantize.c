@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../forward/kernels.h"
+#include "../kernels/kernels.h"
 #include "header.h"
 
 enum { ROWS_AT_A_TIME = 256 };
@@ -169,7 +169,7 @@ static void put_header(Writer *w, const Model *m) {
     uint8_t bytes[HEADER_BYTES];
     Header h = {.config = m->config, .rope = m->rope, .group_size = w->group_size};
     h.config.weight_type = w->type;
-    h.n_longrope = m->rope.short_factors ? m->rope.head_dim / 2 : 0;
+    h.n_longrope = m->rope.short_factors ? m->rope.rotary_dim / 2 : 0;
     for (const Layer *l = m->layers; l < m->layers + m->config.n_layers; l++)
         h.has_layers = h.has_layers || l->sees_all || l->without_rope;
     header_write(h, bytes);

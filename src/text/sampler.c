@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../forward/kernels.h"
+#include "../kernels/kernels.h"
 
 typedef struct Candidate {
     float probability;

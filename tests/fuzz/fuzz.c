@@ -241,7 +241,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
         if ((at = strchr(at, '\n'))) *at++ = '\0';
     }
     Error err;
-    Program p = {.model.rope = {.head_dim = 8,
+    Program p = {.model.rope = {.rotary_dim = 8,
                                 .theta = 1e4,
                                 .train_ctx = 512,
                                 .truncate = true,
@@ -285,7 +285,7 @@ static void fuzz_config(const uint8_t *data, size_t size) {
         memcpy(text, data, size);
         text[size] = '\0';
         file->rope = (RopeConfig){.theta = 1e4, .train_ctx = 512};
-        if (has_model) file->rope.head_dim = file->head_dim = 16;
+        if (has_model) file->rope.rotary_dim = file->head_dim = 16;
         if (has_model) file->max_positions = 1024;
         Error err;
         RopePlan plan;
