@@ -20,7 +20,7 @@ const NAMES_IN_C = {
     s: 'p->scale',
     L: 'p->config->train_ctx',
     i: 'p->index',
-    d: 'p->config->head_dim',
+    d: 'p->config->rotary_dim',
 };
 const BINARY = {
     '<': [1, (a, b) => +(a < b)],
