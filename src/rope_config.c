@@ -14,12 +14,7 @@
 enum { MOST_BYTES = 1 << 20, MOST = 1 << 30, NO_FAMILY = -1, PHI3 = 4, N_FAMILIES = 6 };
 static const double NUMBER_LIMIT = 1e12;
 
-// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
-static const struct {
-    const char *model_type, *architecture;
-    int max_positions, head_dim;
-    double theta;
-} families[N_FAMILIES] = {
+static const RopeFamily families[N_FAMILIES] = {
     {"llama", "LlamaForCausalLM", 2048, 0, 1e4},        {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
     {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4},       {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
     [PHI3] = {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4}, {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
@@ -95,6 +90,18 @@ static int integer(const Keys *k, const char *key, int missing, int low, int hig
     if (json_number(v, &x, &is_whole) && is_whole && x >= low && x <= high) return (int)x;
     refuse(k, key, "a whole number from %d to %d", low, high);
     return missing;
+}
+
+bool rope_family(const char *config, RopeFamily *family) {
+    int times;
+    const char *type = json_member(config, "model_type", &times), *list = json_member(config, "architectures", &times);
+    const char *first = list && *list == '[' ? json_first(list, NULL) : NULL;
+    for (int i = 0; i < N_FAMILIES; i++) {
+        if (!(type ? json_is(type, families[i].model_type) : json_is(first, families[i].architecture))) continue;
+        *family = families[i];
+        return true;
+    }
+    return false;
 }
 
 static int read_family(const Keys *config) {

@@ -13,6 +13,15 @@ typedef struct {
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } RopeFile;
 
+// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
+typedef struct {
+    const char *model_type, *architecture;
+    int max_positions, head_dim;
+    double theta;
+} RopeFamily;
+// The family of a config that json_check has passed, by its model_type or else its architecture. False: not one of ours.
+bool rope_family(const char *config, RopeFamily *family);
+
 // Puts what a text of JSON says in the place of what `file` holds, by the exporter's rules (export/config.py). A config
 // with a model_type or architectures says everything, with its family's defaults; a block alone, or beside a few other
 // keys, leaves theta and lengths that it does not mention as they were. Lines in front that begin with # are no part of
