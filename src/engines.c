@@ -266,6 +266,10 @@ static void mlx_lm(Config *c) {
     const double m = number(c, c->block, "mscale", 1), all = number(c, c->block, "mscale_all_dim", 0);
     if (get(c->config, "rope_parameters") && !get(c->config, "rope_scaling"))
         note(c, "rope_parameters is not read, nor is a theta in it");
+    if (strcmp(c->family.model_type, "qwen2") == 0 && number(c, c->config, "rope_theta", 0) == 0) {
+        note(c, "theta is 1e6 where the top level has none");
+        r->theta = 1e6;
+    }
     if (!c->is_phi3 && c->partial != 1) note(c, "partial_rotary_factor is not read");
     if (!c->is_phi3) c->partial = 1;
     if (c->type == UNKNOWN || (c->is_su && !c->is_phi3)) refuse(c, "ValueError: the rope_type is not known");
@@ -389,9 +393,7 @@ static double theta_of(Config *c, unsigned where) {
     double top = number(c, c->config, "rope_theta", 0), inside = number(c, c->block, "rope_theta", 0);
     if (where & TOP_THETA_ONLY) inside = 0;
     double first = where & TOP_THETA ? top : inside, then = where & TOP_THETA ? inside : top;
-    double by_class = c->family.theta;
-    if (strcmp(c->family.model_type, "qwen2") == 0 && where & TYPE_FIRST && !(where & TEXT_CONFIG)) by_class = by_class;
-    return first ? first : then ? then : by_class;
+    return first ? first : then ? then : c->family.theta;
 }
 
 static void read_block(Config *c, unsigned where) {
