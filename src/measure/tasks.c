@@ -234,7 +234,7 @@ static bool copy_page(Cell *c, int number, bool *right, Error *err) {
     bool ok = ids;
     if (ok) {
         ids[0] = tokenizer_bos(c->m->tokenizer);  // or the text's first id
-        for (int p = bos; p < n - page; p++) ids[p] = text[p < first ? p - bos : p - bos - page];
+        for (int i = 0; i < hay; i++) ids[bos + i + (bos + i < first ? 0 : page)] = text[i];
         for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
         const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
         const int shared = rewind_to_shared(c, ids, n, scored - 1);
