@@ -39,7 +39,9 @@ static const Option table[] = {
     {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", COUNT, IN(top_k), 0, MOST},
     {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]", NUMBER, IN(min_p), 0, 1},
     {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED, IN(seed)},
-    {"-n", "N", "positions, prompt included; 0: the model's context [256; measurements 4 times the trained context]",
+    {"-n", "N",
+     "positions, prompt included; 0: the model's context; k is 1,024 and m 1,024k, as in any whole number here (8k) "
+     "[256; measurements 4 times the trained context]",
      COUNT, IN(steps), 0, MOST},
     {"-i", "TEXT", "prompt", TEXT, IN(prompt)},
     {"-f", "FILE", "prompt from a file, - for standard input", TEXT, IN(prompt_file)},
@@ -186,15 +188,15 @@ static bool read_pair(const Option *option, int *place, const char *name, const 
     if (value[length] != '.' || length >= sizeof first)
         return fail(err, "%s: '%.60s' is not %s (two whole numbers from 0, as 3.5)", name, value, option->argument);
     snprintf(first, sizeof first, "%.*s", (int)length, value);
-    return parse_int(name, first, 0, (long)option->high, place, err) &&
-           parse_int(name, value + length + 1, 0, (long)option->high, place + 1, err);
+    return parse_int(name, first, 0, (int)option->high, place, err) &&
+           parse_int(name, value + length + 1, 0, (int)option->high, place + 1, err);
 }
 
 // Reads a value and puts it in its place. `name` is what the reason calls the option.
 static bool set(const Option *option, void *place, const char *name, const char *value, Error *err) {
     switch (option->type) {
     case TEXT: *(const char **)place = value; return true;
-    case COUNT: return parse_int(name, value, (long)option->low, (long)option->high, place, err);
+    case COUNT: return parse_int(name, value, (int)option->low, (int)option->high, place, err);
     case NUMBER: return parse_double(name, value, option->low, option->high, place, err);
     case SEED: return read_seed(name, value, place, err);
     case WORD:
@@ -295,10 +297,6 @@ bool options_check(const Options *o, Error *err) {
     if (!check_company(o, err)) return false;
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
-    if (r->beta_fast != 0 && r->beta_slow != 0 && r->beta_fast < r->beta_slow)
-        return fail(err, "--beta-fast must not be below --beta-slow");
-    if (r->low_freq_factor != 0 && r->high_freq_factor != 0 && r->low_freq_factor >= r->high_freq_factor)
-        return fail(err, "--high-freq-factor must be above --low-freq-factor");
     return true;
 }
 
