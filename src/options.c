@@ -228,6 +228,15 @@ bool options_set_rope(RopeSettings *settings, const char *key, const char *value
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
 
+// Whether an option has no meaning for a model that knows positions otherwise. Windows and sinks do without RoPE.
+static bool is_about_rope(const Option *option) {
+    size_t at = option->place;
+    bool is_setting = at >= PLACE(rope) && at < PLACE(rope) + sizeof(RopeSettings);
+    return (is_setting && at != PLACE(rope.window) && at != PLACE(rope.sinks)) || at == PLACE(methods) ||
+           at == PLACE(rope_config) || at == PLACE(stale_keys) || option->asks_for == JOB_SEARCH ||
+           option->asks_for == JOB_ROPE_JSON;
+}
+
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     char name[32];
@@ -245,6 +254,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (option->asks_for) o->job = option->asks_for;
     o->jobs |= 1u << option->asks_for;
     o->company |= 1u << option->goes_with;
+    if (is_about_rope(option)) o->about_rope = option->name;
     if (option->asks_for == JOB_QUANTIZE) {
         if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
@@ -301,20 +311,7 @@ bool options_check(const Options *o, Error *err) {
 }
 
 bool options_fit_encoding(const Options *o, const char *encoding, Error *err) {
-    const uint8_t *said = (const uint8_t *)&o->rope, *unsaid = (const uint8_t *)&settings_nothing_said;
-    const char *name = o->methods                ? "--rope"
-                       : o->rope_config          ? "--rope-config"
-                       : o->stale_keys           ? "--stale-keys"
-                       : o->job == JOB_SEARCH    ? "--search"
-                       : o->job == JOB_ROPE_JSON ? "--rope-json"
-                                                 : NULL;
-    for (int i = 0; !name && i < N_OPTIONS; i++) {
-        const size_t at = table[i].place - PLACE(rope), size = table[i].type == NUMBER ? sizeof(double) : sizeof(int);
-        const bool of_any = at == offsetof(RopeSettings, window) || at == offsetof(RopeSettings, sinks);
-        if (table[i].place < PLACE(rope) || at >= sizeof o->rope || of_any) continue;
-        if (memcmp(said + at, unsaid + at, size) != 0) name = table[i].name;
-    }
-    return strcmp(encoding, "rope") == 0 || !name ||
-           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", name, o->model_path,
-                encoding);
+    return !o->about_rope || strcmp(encoding, "rope") == 0 ||
+           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
+                o->model_path, encoding);
 }

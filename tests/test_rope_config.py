@@ -79,7 +79,8 @@ def test_refused():
         found, problem = exporter_says(values)
         check(not found and key in problem, 'the exporter refuses it: ' + name, problem)
     block = {'rope_type': 'yarn', ORIGINAL: 64, 'rope_theta': 1e4}
-    for key, value, found in (('factor', '"4"', '"4"'), ('factor', '0.5', '0.5'), ('factor', 'true', 'true'), ('factor', 'NaN', 'NaN'),
+    for key, value, found in (('factor', '"4"', '"4"'), ('factor', '0.5', '0.5'),
+                              ('factor', 'true', 'true'), ('factor', 'NaN', 'NaN'),
                               ('factor', '-Infinity', '-Infinity'), ('factor', '1e999', '1e999'),
                               ('beta_fast', '[1]', 'a list'), ('factor', '9' * 5000, '9' * 40), ('mscale', '-1', '-1'),
                               ('truncate', '0', '0'),

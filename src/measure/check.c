@@ -42,7 +42,6 @@ typedef struct {
     int n_tried;                       // the lengths that perplexity was tried at
     int blocks[MAX_BLOCKS], n_blocks;  // where the half windows that are scored begin, in rising order
     RopePlan references[N_REFERENCES];
-    RopePlan given;    // what --rope-config says, else the file
     int holds;         // the length to which it holds by what is known
     bool judged;       // perplexity could be
     int32_t *ids;      // (length) of the text, BOS before it, if there is one
@@ -111,23 +110,27 @@ static double reach_of(const RopePlan *plan, int seq_len) {
 // was made with: another method, base or trained context is another model.
 static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
-    const RopeConfig *said = &c->m->model->rope, *given = &c->given.rope, *own = &plan->rope, *a = &asked->rope;
+    const RopeConfig *said = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
+    RopePlan given = {.rope = *said};
+    RopeConfig *filled = &given.rope;
     const RopeMethod *method = &rope_methods[said->method];
     const int n = c->m->length, seq_len = c->m->model->config.seq_len;
+    settings_fill_defaults(filled, n);
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
         judge(c, "llama3-factors", n, found, 3, found == 3, 0);
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double s = fmax(said->factor, (double)seq_len / given->train_ctx), expected = method->attention(given, s);
-        double found = said->attention_factor != 0 ? said->attention_factor : method->attention(given, given->factor);
+        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(filled, s);
+        double usual = method->attention(filled, filled->factor);
+        double found = said->attention_factor != 0 ? said->attention_factor : usual;
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
     int seen = asked->window + asked->sinks;
     if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
     if (c->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
-    double reach = reach_of(&c->given, seq_len);
+    double reach = reach_of(&given, seq_len);
     if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
     reach = reach_of(asked, seq_len);
@@ -330,16 +333,16 @@ static bool find_text(Check *c, Error *err) {
 }
 
 static bool resolve_references(Check *c, Error *err) {
-    const RopeConfig *given = &c->m->model->rope, *file = c->m->file ? c->m->file : given;
-    const int window = c->m->model->config.sliding_window;
+    const RopeConfig *file = c->m->file ? c->m->file : &c->m->model->rope;
     for (int i = 0; i < N_REFERENCES; i++) {
         RopeSettings s = settings_nothing_said;
         if (i != FILES_OWN) s.method = ROPE_NONE;
         if (i == SMALLER_BASE) s.theta = fmax(file->theta / BASE_STEP, 1.5);
         if (i == LARGER_BASE) s.theta = file->theta * BASE_STEP;
+        int window = c->m->model->config.sliding_window;
         if (!settings_resolve(&s, file, window, c->m->length, &c->references[i], err)) return false;
     }
-    return settings_resolve(&settings_nothing_said, given, window, c->m->length, &c->given, err);
+    return true;
 }
 
 // Begins the table with what settings alone tell. Without options there are bare rows, for the page.

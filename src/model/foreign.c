@@ -25,26 +25,20 @@ static bool refuse(const char *path, const char *what, const char *source, Error
                 *name ? name : "model", q);
 }
 
-static bool ends(const char *name, const char *ending) {
-    size_t n = strlen(name), length = strlen(ending);
-    return n >= length && strcmp(name + n - length, ending) == 0;
-}
-
 static bool refuse_folder(const char *path, DIR *folder, Error *err) {
     char gguf[NAME_MAX + 1] = "", first[PATH_MAX];
     bool has_config = false, has_weights = false;
     for (struct dirent *entry; (entry = readdir(folder));) {
-        const char *name = entry->d_name;
+        const char *name = entry->d_name, *dot = strrchr(name, '.'), *end = dot ? dot : "";
         has_config = has_config || strcmp(name, "config.json") == 0 || strcmp(name, "params.json") == 0;
-        has_weights = has_weights || ends(name, ".safetensors") || ends(name, ".bin") || ends(name, ".pth");
-        if (ends(name, ".gguf") && (!*gguf || strcmp(name, gguf) < 0)) snprintf(gguf, sizeof gguf, "%s", name);
+        has_weights =
+            has_weights || strcmp(end, ".safetensors") == 0 || strcmp(end, ".bin") == 0 || strcmp(end, ".pth") == 0;
+        if (strcmp(end, ".gguf") == 0 && (!*gguf || strcmp(name, gguf) < 0)) snprintf(gguf, sizeof gguf, "%s", name);
     }
-    snprintf(first, sizeof first, "%s%s%s", path, ends(path, "/") ? "" : "/", gguf);
+    snprintf(first, sizeof first, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", gguf);
     if (*gguf && !(has_config && has_weights)) return refuse(path, "a folder with a GGUF file in it", first, err);
     if (has_config) return refuse(path, "a checkpoint's folder", path, err);
-    return fail(err,
-                "%s: a folder without a checkpoint (expected a model.bin, or a folder with config.json, params.json "
-                "or a GGUF file in it)",
+    return fail(err, "%s: a folder without a checkpoint (expected config.json, params.json or a GGUF file in it)",
                 path);
 }
 
