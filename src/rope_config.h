@@ -7,7 +7,7 @@
 // A model's RoPE before, the file's afterwards. The lists are in here: rope points to them, so it must not move.
 typedef struct {
     RopeConfig rope;    // without defaults filled in; theta and lengths of 0 are not known
-    int head_dim;       // of which rope.head_dim turn; 0: not known
+    int head_dim;       // of which rope.rotary_dim turn; 0: not known
     int max_positions;  // the context that the model is meant for; 0: not known
     char unused[200];   // keys that mean nothing to the file's rope_type, between commas
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];

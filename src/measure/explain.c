@@ -51,8 +51,8 @@ static bool sees(const RopePlan *plan, int i, int j) {
 }
 
 // The share of all pairs j <= i below `length` that see each other over a distance of L or more, which training never
-// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of very long
-// texts, every so manieth query is asked.
+// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of a very long
+// text, one query in `step` is asked.
 static double unseen_share(const RopePlan *plan, int length) {
     double unseen = 0, all = 0;
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
