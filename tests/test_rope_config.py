@@ -168,6 +168,8 @@ def test_there_and_back():
             arguments = ['--rope', name, '-n', 200, *more]
             block = good(model, '--rope-json', *arguments).out
             path = saved(block, 'block')
+            beside = '# Hugging Face 4 wants %s %d beside the block, too\n' % (ORIGINAL, 77 if more else 64)
+            check((beside in block) == (name == 'longrope'), 'the length beside the block is told: ' + what, block)
             back = ['--rope-config', path] + (['--train-ctx', 77] if more else [])
             what = '%s %s' % (name, more)
             check(good(plain, '--rope-json', *back).out == block, 'there and back: ' + what, block)
