@@ -1,5 +1,4 @@
-// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside
-// it
+// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside it,
 // and rope.html, which holds everything but the second model and opens from disk.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
