@@ -40,6 +40,7 @@ typedef struct {
     Sampler sampler;
     TextOut out;
     int end_of_turn;                     // the token that ends a turn of a chat, -1: none
+    char *system_line, *line;            // typed in a chat, NULL: none
     long prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
@@ -58,6 +59,8 @@ static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
     tokenizer_free(p->tokenizer);
+    free(p->system_line);
+    free(p->line);
     free(p->ids);
     free(p->plans);
     free(p->methods);
@@ -303,18 +306,20 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    char *typed = o->system_prompt ? NULL : read_line("Enter system prompt (optional): ");
-    const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
+    if (!o->system_prompt) p->system_line = read_line("Enter system prompt (optional): ");
+    const char *system_prompt = o->system_prompt ? o->system_prompt : p->system_line ? p->system_line : "";
+    const char *message = o->prompt;
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        bool is_given = turn == 0 && o->prompt;
-        char *line = is_given ? NULL : read_line("User: ");
-        if (!is_given && !line) break;
+        if (turn > 0 || !message) {
+            free(p->line);
+            message = p->line = read_line("User: ");
+        }
+        if (!message) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, line ? line : o->prompt, last, &n, err);
+        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, message, last, &n, err);
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
-        if (line) free(line);  // gcc's analyzer takes NULL freed twice for an error
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -323,7 +328,6 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
-    if (typed) free(typed);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }
