@@ -7,8 +7,7 @@
 #include <strings.h>
 
 // What a value is, and so the type of its place: nothing (bool), const char *, int and double within the limits,
-// uint64_t, which of the words (int or an enum, within the limits), and two whole numbers with a point between
-// (int[2]).
+// uint64_t, one of the words (int or an enum, within the limits), two whole numbers with a point between (int[2]).
 typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD, PAIR } ValueType;
 
 typedef struct {
@@ -293,10 +292,8 @@ bool options_check(const Options *o, Error *err) {
     const RopeSettings *r = &o->rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(
-            err,
-            "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --rope-json and --quantize "
-            "exclude one another");
+        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize and "
+                         "--rope-json exclude one another");
     if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
         return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");

@@ -135,7 +135,7 @@ static void judge_settings(Check *c) {
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
     reach = reach_of(asked, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
-    bool same = own->method == ROPE_NONE || (a->method == own->method && a->dynamic == own->dynamic);
+    bool same = settings_same_method(own, a);
     if (own->method != ROPE_NONE)
         table_row(&c->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
     if (!same) c->holds = 0;

@@ -199,8 +199,8 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
     return t;
 }
 
-// A text behind two bytes that choose the tokenizer: through the encoder and back, through a chat, through the stream of characters, and
-// as token ids.
+// A text behind two bytes that choose the tokenizer: through the encoder and back, through a chat, through the stream
+// of characters, and as token ids.
 static void fuzz_text(const uint8_t *data, size_t size) {
     if (size < 2) return;
     static Tokenizer *made[2][128][N_SPLITS];
