@@ -79,6 +79,7 @@ int main(int argc, char **argv) {
     }
     if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
         finish(false, &err);
+        close_program(&p);
         return EXIT_USAGE;
     }
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
