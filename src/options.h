@@ -40,7 +40,7 @@ typedef struct {
     int threads;                                                        // 0: not said
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
     int mode;                                                           // MODE_...
-    bool ignore_eos;
+    bool ignore_eos, plain;
     KvType kv;
     // RoPE.
     const char *methods;      // --rope as it was written, NULL: the model's own
