@@ -68,10 +68,11 @@ static void fill_turns(Plain *p, int i, int length) {
     p->lengths[i] = length;
     for (int j = 0; j <= i; j++) {
         if (p->stale_keys) rope_frequencies(c, p->lengths[j], &then);
-        const double distance = rope_distance(c, i, j), factor = now.attention_factor * then.attention_factor;
+        const double distance = rope_distance(c, i, j), key_part = rope_meet(c, j, j).key;
+        const double factor = now.attention_factor * then.attention_factor;
         for (int pair = 0; pair < n_pairs; pair++) {
             const double f = now.inv_freq[pair];
-            const double query = i * (speed(c, &now, i, pair) - f), key = j * (speed(c, &then, j, pair) - f);
+            const double query = i * (speed(c, &now, i, pair) - f), key = key_part * (speed(c, &then, j, pair) - f);
             const double angle = distance * f + query - key;
             p->cosines[j * n_pairs + pair] = (float)(factor * cos(angle));
             p->sines[j * n_pairs + pair] = (float)(factor * sin(angle));
