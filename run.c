@@ -11,6 +11,7 @@
 #include "src/forward/transformer.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
+#include "src/model/foreign.h"
 #include "src/options.h"
 #include "src/rope_config.h"
 #include "src/text/chat.h"
@@ -32,12 +33,14 @@ typedef struct {
     int context;           // -n, resolved
     int32_t *ids;          // of a text to measure
     size_t n_ids;
-    RopeFile rope_file;  // --rope-config, in the model's place
+    RopeFile rope_file;    // --rope-config, in the model's place
+    RopeConfig file_rope;  // what the model's file says
     // Text.
     Session *session;
     Sampler sampler;
     TextOut out;
     int end_of_turn;                     // the token that ends a turn of a chat, -1: none
+    char *system_line, *line;            // typed in a chat, NULL: none
     long prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
@@ -56,6 +59,8 @@ static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
     tokenizer_free(p->tokenizer);
+    free(p->system_line);
+    free(p->line);
     free(p->ids);
     free(p->plans);
     free(p->methods);
@@ -97,7 +102,9 @@ static bool read_rope_config(Program *p, Error *err) {
     file->max_positions = o->model_path ? p->model.config.seq_len : 0;
     if (!rope_config_open(file, o->rope_config, err)) return false;
     if (file->unused[0])
-        fprintf(stderr, "run: %s: not used, since they mean nothing to the rope_type: %s\n", o->rope_config,
+        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
+                file->has_type ? "they mean nothing to the rope_type"
+                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
                 file->unused);
     p->model.rope = file->rope;
     p->model.config.head_dim = file->head_dim;
@@ -105,17 +112,23 @@ static bool read_rope_config(Program *p, Error *err) {
     return true;
 }
 
-// The model, or what the options say in its place, and what goes with the job: its tokenizer, a prompt, a text.
+// The model, or what the options say in its place.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    const char *text = o->text_path ? o->text_path : o->check_path;
-    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
-    if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
-    if (!options_fit_encoding(o, encoding_names[p->model.config.encoding], err)) return false;
-    if (o->rope_config && !read_rope_config(p, err)) return false;
+    if (o->model_path && !(check_native(o->model_path, err) && model_open(o->model_path, &p->model, err))) return false;
+    p->file_rope = p->model.rope;
+    return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
+           (!o->rope_config || read_rope_config(p, err));
+}
+
+// What goes with the job: the model's tokenizer, a prompt, a text.
+static bool load_text(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const char *text = o->text_path ? o->text_path : o->check_path;
+    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->tokenizer) return false;
@@ -249,9 +262,8 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
 // ---- answer ---------------------------------------------------------------------------------------------------------
 
 static bool is_end(const Program *p, int token) {
-    for (int i = 0; i < p->model.config.n_eos; i++)
-        if (token == p->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer) || token == p->end_of_turn;
+    const ModelConfig *c = &p->model.config;
+    return token == p->end_of_turn || tokenizer_ends_text(p->tokenizer, token, c->eos_ids, c->n_eos);
 }
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
@@ -294,18 +306,20 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    char *typed = o->system_prompt ? NULL : read_line("Enter system prompt (optional): ");
-    const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
+    if (!o->system_prompt) p->system_line = read_line("Enter system prompt (optional): ");
+    const char *system_prompt = o->system_prompt ? o->system_prompt : p->system_line ? p->system_line : "";
+    const char *message = o->prompt;
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        bool is_given = turn == 0 && o->prompt;
-        char *line = is_given ? NULL : read_line("User: ");
-        if (!is_given && !line) break;
+        if (turn > 0 || !message) {
+            free(p->line);
+            message = p->line = read_line("User: ");
+        }
+        if (!message) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, line ? line : o->prompt, last, &n, err);
+        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, message, last, &n, err);
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
-        if (line) free(line);  // gcc's analyzer takes NULL freed twice for an error
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -314,7 +328,6 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
-    if (typed) free(typed);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }
@@ -333,14 +346,20 @@ static bool run_text(Program *p, Error *err) {
 // Does what was asked for. *passed becomes false when it was done and found wanting.
 static bool run_job(Program *p, bool *passed, Error *err) {
     const Options *o = &p->options;
+    Error other;
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
+    bool has_text = load_text(p, err);
+    bool settings_alone = o->job == JOB_CHECK && !p->tokenizer;  // what a check says of them needs no text
+    if (!has_text && !settings_alone) return false;
     p->context = context_of(p);
-    if (!make_plans(p, err)) return false;
+    if (!make_plans(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_methods, p->context, p->ids, p->n_ids};
+    const Measurement m = {o,          &p->model,     p->tokenizer, p->plans, p->n_methods,
+                           p->context, &p->file_rope, p->ids,       p->n_ids};
+    if (settings_alone) return check_settings(&m, &other) && false;
     if (o->job != JOB_TEXT) print_advice(p);
     switch (o->job) {
     case JOB_PPL: return measure_perplexity(&m, err);
