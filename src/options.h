@@ -39,7 +39,7 @@ typedef struct {
     int steps;      // -1: not said; 0: the model's context
     int threads;    // 0: not said
     int mode;       // MODE_...
-    bool ignore_eos;
+    bool ignore_eos, plain;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
     KvType kv;
     // RoPE.
@@ -47,6 +47,7 @@ typedef struct {
     RopeSettings rope;        // the other rope options
     int head_dim;             // 0: not said
     const char *rope_config;  // a file that stands in the model's place, NULL: none
+    const char *about_rope;   // the last option that only a model with RoPE has a use for, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
