@@ -15,8 +15,7 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {
-        .rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
+    SessionConfig config = {.rope = plan.rope, .kv = kv, .context = context, .chunk = chunk};
     Session *s = session_new(&model, &config, &err);
     if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
     return s;

@@ -10,9 +10,7 @@ enum {
 };
 
 typedef struct {
-    RopeConfig rope;    // complete, and checked
-    int window, sinks;  // see AttentionView
-    bool all_slide;     // the window is every layer's, also of those that see all
+    RopeConfig rope;  // complete, and checked
     KvType kv;
     int context;  // most positions that the session will hold
     int chunk;    // most positions that go through a layer together; 0: PREFILL_CHUNK
