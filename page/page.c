@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/forward/transformer.h"
+#include "../src/forward/session.h"
 #include "../src/kernels/kernels.h"
 #include "../src/measure/measure.h"
 #include "../src/methods.h"

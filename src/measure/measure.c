@@ -43,6 +43,7 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
                       Error *err) {
     SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.stale_keys = plan->stale_keys;
+    config.plain = o->plain;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
