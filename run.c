@@ -262,9 +262,8 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
 // ---- answer ---------------------------------------------------------------------------------------------------------
 
 static bool is_end(const Program *p, int token) {
-    for (int i = 0; i < p->model.config.n_eos; i++)
-        if (token == p->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer) || token == p->end_of_turn;
+    const ModelConfig *c = &p->model.config;
+    return token == p->end_of_turn || tokenizer_ends_text(p->tokenizer, token, c->eos_ids, c->n_eos);
 }
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the

@@ -270,9 +270,7 @@ FOR_PAGE const char *page_text(const Page *page) { return page->text; }
 
 // Does this token end a text?
 FOR_PAGE bool page_is_end(const Page *page, int token) {
-    for (int i = 0; i < page->model.config.n_eos; i++)
-        if (token == page->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(page->tokenizer, token) || token == tokenizer_bos(page->tokenizer);
+    return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids, page->model.config.n_eos);
 }
 
 // ---- readers --------------------------------------------------------------------------------------------------------

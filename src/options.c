@@ -52,6 +52,8 @@ static const Option table[] = {
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names, "known (expected f16, f32, q8)"},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", COUNT, IN(threads), 1, 1024},
+    {"--plain", NULL, "the forward pass as its definition (src/forward/plain.c): slow, one thread, nothing rounded",
+     FLAG, IN(plain)},
     {.help = "Rope settings; what is not said comes from the model"},
     {"--rope", "NAME",
      "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all",
@@ -272,6 +274,7 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
         else if (!o->model_path) o->model_path = argv[i];
         else ok = fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
     }
+    if (o->plain) o->kv = KV_F32;  // what the definition remembers
     return ok;
 }
 

@@ -39,7 +39,7 @@ typedef struct {
     int steps;      // -1: not said; 0: the model's context
     int threads;    // 0: not said
     int mode;       // MODE_...
-    bool ignore_eos;
+    bool ignore_eos, plain;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
     KvType kv;
     // RoPE.

@@ -40,7 +40,8 @@ def test_jobs():
         flags = jobs(*arguments, **environment)
         found = next((flag for flag in flags or [] if flag.startswith('-j') and not flag.startswith('--')), None)
         if expected in (own, None) or modern:
-            check(flags is not None and found == expected, 'jobs of make %s %s' % (' '.join(arguments), environment), flags)
+            what = 'jobs of make %s %s' % (' '.join(arguments), environment)
+            check(flags is not None and found == expected, what, flags)
 
 
 def with_tools(*tools):
@@ -76,8 +77,8 @@ def test_page_tools():
         what = 'make %s with %s' % (target, ' and '.join(tools) or 'nothing')
         line = 'the page needs what is not here: apt-get install ' + ' '.join(packages)
         check(done.returncode == 2 and done.stderr.splitlines()[:1] == [line], what, done.stderr)
-        check(not any(line.startswith(tools) for line in done.stdout.splitlines() if tools), what + ': nothing is begun',
-              done.stdout)
+        begun = [line for line in done.stdout.splitlines() if tools and line.startswith(tools)]
+        check(not begun, what + ': nothing is begun', begun)
     for flags, said in ([], 3), (['-s'], 2):
         tools = with_tools('emcc', 'node', 'npm')
         os.mkdir(os.path.join(tools['folder'], 'page', 'node_modules'))
@@ -87,8 +88,8 @@ def test_page_tools():
         check(done.returncode == 0 and len(lines) == said and lines[-2].startswith('npm ci') and
               lines[-1] == 'node page/build.mjs', 'make page %s with all' % flags, (done.stdout, done.stderr))
     for browser in 'chromium', 'chromium-browser', 'google-chrome':
-        done = make('page-tools', 'BROWSER=chromium chromium-browser google-chrome', **with_tools('emcc', 'node', 'npm',
-                                                                                                 browser))
+        tools = with_tools('emcc', 'node', 'npm', browser)
+        done = make('page-tools', 'BROWSER=chromium chromium-browser google-chrome', **tools)
         check(done.returncode == 0 and not done.stdout + done.stderr, browser, done.stdout + done.stderr)
 
 
