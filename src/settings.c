@@ -164,6 +164,10 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
 }
 
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
+    return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
+}
+
 // The option that was said and that neither the method nor the map looks at, or NULL.
 static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
     if (s->factor != 0 && !(flags & ROPE_USES_FACTOR)) return "--factor";
@@ -180,13 +184,18 @@ static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned
 
 void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
     const RopeConfig *r = &plan->rope;
-    unsigned flags = rope_methods[r->method].flags;
-    const char *unused = unused_option(s, flags, r->map ? r->map->flags : 0);
+    const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
+    const char *unused = unused_option(s, flags, map);
+    const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
+    const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
+    else if (s->window > 0 && s->window <= kept)
+        snprintf(out, capacity, "--window %d hides all that rope %s changes: its distances below %d are plain",
+                 s->window, plan->name, kept);
     else if (!reaches && !(flags & ROPE_USES_FACTOR))
         snprintf(out, capacity,
                  "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "

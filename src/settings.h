@@ -24,7 +24,7 @@ extern const RopeSettings settings_nothing_said;
 // What runs.
 typedef struct {
     RopeConfig rope;             // complete, and checked
-    int head_dim;                // of the model, of which rope.head_dim turn
+    int head_dim;                // of the model, of which rope.rotary_dim turn
     int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
     bool all_slide;              // in every layer, not only in those that the model says
     bool stale_keys;             // see SessionConfig
@@ -47,5 +47,7 @@ const char *settings_check(const RopeConfig *config);
 // `context` positions. False with the reason when the result makes no sense.
 bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err);
-// One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing.
+// True when a model is what it was made: its own method, static or dynamic, or any when its own is plain RoPE.
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
+// One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);

@@ -181,7 +181,8 @@ def compiled(source, kind, *more_flags):
     for file in files:
         os.makedirs(os.path.join(folder, os.path.dirname(file)), exist_ok=True)
     headers = [os.path.join(ROOT, f) for f in files
-               if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with]
+               if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with,
+                                           os.path.join(ROOT, 'page', 'page.c')]
     objects, commands = [], []
     for file in files:
         if file.endswith('.c'):

@@ -204,9 +204,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     if (!s->config.plain) make_logits(s, row, n_rows);
     for (int i = 0; i < n_rows; i++) {
         if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
-        fail(err,
-             "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to "
-             "it",
+        fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
              s->position - s->n_kept + row + i);
         return NULL;
     }
@@ -349,9 +347,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     double needed = (double)s->arena.used / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
     if (s->arena.used > available) {
-        fail(err,
-             "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are "
-             "available",
+        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
              config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
     } else if (arena_open(&s->arena, "a session", &reason)) {
         lay_out(s, &s->arena);
