@@ -41,12 +41,9 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
-    SessionConfig config = {
-        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
-    config.context = context;
-    config.threads = o->threads;
-    config.plain = o->plain;
+    SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.stale_keys = plan->stale_keys;
+    config.plain = o->plain;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
