@@ -192,7 +192,7 @@ static bool make_plans(Program *p, Error *err) {
 // is measured, and methods that the model was not tuned with, for which --check has a row.
 static void print_advice(const Program *p) {
     const Options *o = &p->options;
-    const RopeConfig *own = &p->model.rope;
+    const RopeConfig *own = &p->file_rope;
     const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
     char advice[300], tuned[64], others[300] = "";
     for (int i = 0; i < p->n_methods && !p->model.config.encoding; i++) {
