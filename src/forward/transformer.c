@@ -7,7 +7,7 @@
 //     here                        in plain_forward
 //     rmsnorm_of                  rmsnorm; taken by the product itself on its way in
 //     matmul                      matmul; those of one input are computed together
-//     rotate_and_store_by_team    norm_heads, and the turns of fill_turns, which rotate queries and keys beforehand
+//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: queries and keys are rotated beforehand
 //     attention_by_team           attend: scores, softmax, mix
 //     add_matmul                  matmul, and x += it
 //     matmul_swiglu               the two matmuls of the feed-forward layer and silu
