@@ -116,8 +116,8 @@ static bool read_rope_config(Program *p, Error *err) {
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
-    p->model.rope.theta = o->rope.theta;
-    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
+    p->model.rope.theta = o->rope.rope.theta;
+    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
     if (o->model_path && !(check_native(o->model_path, err) && model_open(o->model_path, &p->model, err))) return false;
     p->file_rope = p->model.rope;
     return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
@@ -176,7 +176,7 @@ static bool make_plans(Program *p, Error *err) {
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
-        if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
+        if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[n];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;

@@ -146,7 +146,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     start.short_factors = start.long_factors = page->divisors;
     RopeSettings s = settings_nothing_said;
     settings_read_method(&s, "longrope");
-    s.attention_factor = attention_factor;
+    if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
     return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);
 }
 
