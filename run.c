@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/forward/team.h"
 #include "src/forward/session.h"
+#include "src/forward/team.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
 #include "src/model/foreign.h"
@@ -33,7 +33,9 @@ typedef struct {
     int context;           // -n, resolved
     int32_t *ids;          // of a text to measure
     size_t n_ids;
+    int n_plans;           // as many as methods, or as --reading has engines
     RopeFile rope_file;    // --rope-config, in the model's place
+    char *config;          // that file, or the model's settings, as a whole config.json for engines; NULL: not needed
     RopeConfig file_rope;  // what the model's file says
     // Text.
     Session *session;
@@ -63,6 +65,7 @@ static void close_program(Program *p) {
     free(p->line);
     free(p->ids);
     free(p->plans);
+    free(p->config);
     free(p->methods);
     model_close(&p->model);
 }
@@ -93,6 +96,9 @@ int main(int argc, char **argv) {
 
 // ---- load -----------------------------------------------------------------------------------------------------------
 
+// Whether the job asks other engines what they make of the settings.
+static bool uses_engines(const Options *o) { return o->job == JOB_ENGINES || o->job == JOB_CHECK || o->reading; }
+
 // --rope-config. A block alone is about the model, or about --head-dim, --theta and --train-ctx.
 static bool read_rope_config(Program *p, Error *err) {
     const Options *o = &p->options;
@@ -100,7 +106,11 @@ static bool read_rope_config(Program *p, Error *err) {
     file->rope = p->model.rope;
     file->head_dim = o->model_path ? (int)p->model.config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? p->model.config.seq_len : 0;
-    if (!rope_config_open(file, o->rope_config, err)) return false;
+    if (uses_engines(o) && !(p->config = rope_config_whole(o->rope_config, file, err))) return false;
+    if (!rope_config_open(file, o->rope_config, err)) {
+        if (o->job == JOB_ENGINES) p->model.config.seq_len = file->max_positions;
+        return o->job == JOB_ENGINES || o->reading;  // it is theirs to refuse
+    }
     if (file->unused[0])
         fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
                 file->has_type ? "they mean nothing to the rope_type"
@@ -140,10 +150,25 @@ static bool load_text(Program *p, Error *err) {
 
 // ---- plan -----------------------------------------------------------------------------------------------------------
 
+// What the measurements see of all this.
+static Measurement measurement(const Program *p) {
+    return (Measurement){.options = &p->options,
+                         .model = &p->model,
+                         .tokenizer = p->tokenizer,
+                         .plans = p->plans,
+                         .n_plans = p->n_plans,
+                         .length = p->context,
+                         .file = &p->file_rope,
+                         .model_type = p->rope_file.model_type,
+                         .config = p->config,
+                         .ids = p->ids,
+                         .n_ids = p->n_ids};
+}
+
 // The method or methods of --rope.
 static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
-    bool takes_a_list = o->job == JOB_PPL || o->job == JOB_TASKS;
+    bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
     if (!p->methods) return false;
     return p->n_methods == 1 || takes_a_list ||
@@ -184,8 +209,28 @@ static bool make_plans(Program *p, Error *err) {
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
         p->methods[n++] = *s;
     }
-    p->n_methods = n;
+    p->n_methods = p->n_plans = n;
     return p->plans != NULL;
+}
+
+// What runs: the methods' plans, or what the engines of --reading make of a config, the file's or what the model's
+// settings would be published as.
+static bool plan(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const bool is_read = o->job == JOB_ENGINES || o->reading, has_rope = !p->model.config.encoding;
+    if (!(is_read && p->config) && !make_plans(p, err)) return false;
+    Measurement m = measurement(p);
+    if (uses_engines(o) && has_rope && !p->config && !(m.config = p->config = publish_config(&m, p->plans, err)) &&
+        is_read)
+        return false;
+    if (!o->reading) return true;
+    free(p->plans);
+    p->plans = plans_as_read(&m, &o->rope, &p->n_plans, err);
+    return p->plans && (p->n_plans == 1 || o->job == JOB_PPL || o->job == JOB_TASKS ||
+                        fail(err,
+                             "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and "
+                             "--tasks)",
+                             o->reading, p->n_plans));
 }
 
 // What is worth a warning: settings without effect (but not for each of `all`), a reach too short, unless that is what
@@ -195,7 +240,7 @@ static void print_advice(const Program *p) {
     const RopeConfig *own = &p->file_rope;
     const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
     char advice[300], tuned[64], others[300] = "";
-    for (int i = 0; i < p->n_methods && !p->model.config.encoding; i++) {
+    for (int i = 0; i < p->n_methods && !p->model.config.encoding && !o->reading; i++) {
         const RopePlan *plan = &p->plans[i];
         settings_advice(&p->methods[i], plan, measures ? 0 : p->context, advice, sizeof advice);
         if (advice[0] && !p->methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
@@ -219,7 +264,7 @@ static bool open_session_that_fits(Program *p, Error *err) {
         if (p->session) return true;
         if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
         p->context /= 2;
-        if (!make_plans(p, err)) return false;
+        if (!plan(p, err)) return false;
     }
 }
 
@@ -353,13 +398,13 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     bool settings_alone = o->job == JOB_CHECK && !p->tokenizer;  // what a check says of them needs no text
     if (!has_text && !settings_alone) return false;
     p->context = context_of(p);
-    if (!make_plans(p, has_text ? err : &other)) return false;
+    if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o,          &p->model,     p->tokenizer, p->plans, p->n_methods,
-                           p->context, &p->file_rope, p->ids,       p->n_ids};
+    const Measurement m = measurement(p);
     if (settings_alone) return check_settings(&m, &other) && false;
+    if (o->job == JOB_ENGINES) return show_engines(&m, passed, err);
     if (o->job != JOB_TEXT) print_advice(p);
     switch (o->job) {
     case JOB_PPL: return measure_perplexity(&m, err);
@@ -369,7 +414,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_BENCH: return bench(&m, err);
     case JOB_SEARCH: return search(&m, NULL, NULL, err);
     case JOB_EXPLAIN: return explain(&m, err);
-    case JOB_ROPE_JSON: return explain_json(p->plans, err);
+    case JOB_ROPE_JSON: return explain_json(&m, p->plans, err);
     default: return run_text(p, err);
     }
 }

@@ -257,7 +257,8 @@ static bool read_as(const char *engine, const char *config, int length, const Re
     *out = (Reading){.refused = false};
     if (!read_name(engine, &row, &c.release, &c.served, err)) return false;
     snprintf(out->engine, sizeof out->engine, "%s", engine);
-    out->version = engines[row].version;
+    const char *release = strchr(engine, '@') ? strchr(engine, '@') + 1 : engines[row].version;
+    snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
     if (!reading_begin(&c, config, engines[row].where, err)) return false;
     engines[row].reads(&c);
     if (c.served && out->max_len) out->max_len = c.served;
@@ -267,6 +268,9 @@ static bool read_as(const char *engine, const char *config, int length, const Re
 
 bool engine_read(const char *engine, const char *config, int length, Reading *out, Error *err) {
     Reading reference;
-    return read_as("hf5", config, length, NULL, &reference, err) &&
-           read_as(engine, config, length, strcmp(engine, "hf5") == 0 ? NULL : &reference, out, err);
+    if (strcmp(engine, "hf5") == 0) return read_as(engine, config, length, NULL, out, err);
+    if (!read_as("hf5", config, length, NULL, &reference, err)) return false;
+    if (reference.refused && strcmp(engine, "hf4") == 0) return read_as(engine, config, length, NULL, out, err);
+    if (reference.refused && !read_as("hf4", config, length, NULL, &reference, err)) return false;
+    return read_as(engine, config, length, &reference, out, err);
 }

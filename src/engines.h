@@ -9,13 +9,13 @@ enum { MOST_READINGS = 16 };
 
 // What one engine makes of a config. The lists are in here: rope points to them, so a Reading must not move.
 typedef struct {
-    char engine[40];      // as it was asked for: "vllm:max_len=131072"
-    const char *version;  // that the facts are of
-    bool refused;         // the engine stops with an error when it loads the config; `note` says why
-    bool is_asked;        // the block asks for something else than plain RoPE
-    RopeConfig rope;      // complete
-    int max_len;          // positions that the engine allows or takes by default, 0: it has no limit
-    char note[240];       // what it does otherwise than Hugging Face 5, in a few words; empty: nothing
+    char engine[40];   // as it was asked for: "vllm:max_len=131072"
+    char version[24];  // of the engine
+    bool refused;      // the engine stops with an error when it loads the config; `note` says why
+    bool is_asked;     // the block asks for something else than plain RoPE
+    RopeConfig rope;   // complete
+    int max_len;       // positions that the engine allows or takes by default, 0: it has no limit
+    char note[240];    // what it does otherwise than Hugging Face 5, in a few words; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } Reading;
 

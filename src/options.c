@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+#include "engines.h"
 
 // What a value is, and so the type of its place: nothing (bool), const char *, int and double within the limits,
 // uint64_t, one of the words (int or an enum, within the limits), two whole numbers with a point between (int[2]).
@@ -60,6 +63,8 @@ static const Option table[] = {
      TEXT, IN(methods)},
     {"--rope-config", "FILE", "a rope_scaling block of Hugging Face's, or a config.json, in the model's place", TEXT,
      IN(rope_config)},
+    {"--reading", "ENGINES",
+     "as these engines read that file or the model's own settings (hf4@4.51, vllm), see --engines", TEXT, IN(reading)},
     {.type = ROPE_FIELDS},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path),
@@ -89,10 +94,13 @@ static const Option table[] = {
     {"--explain", NULL, "what the method does to every pair at length N", FLAG, .asks_for = JOB_EXPLAIN},
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
      .goes_with = JOB_EXPLAIN},
-    {"--head-dim", "D", "--explain and --rope-json without a model: give --theta and --train-ctx too", COUNT,
+    {"--head-dim", "D", "--explain, --rope-json and --engines without a model: give --theta and --train-ctx too", COUNT,
      IN(head_dim), 2, ROPE_MAX_HEAD_DIM},
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM", FLAG,
      .asks_for = JOB_ROPE_JSON},
+    {"--engines", "[LIST]",
+     "how eight engines read the model's settings, or --rope-config's; vllm:max_len=128k, hf4@4.51", TEXT, IN(engines),
+     .asks_for = JOB_ENGINES},
     {"--search", "FILE", "divisors of each pair for windows of N positions of a text (LongRoPE's search)", TEXT,
      IN(text_path), .asks_for = JOB_SEARCH},
     {"--reads", "K", "--search reads at most K windows [400]", COUNT, IN(reads), 1, MOST, .goes_with = JOB_SEARCH},
@@ -250,8 +258,8 @@ bool options_set_rope(RopeSettings *settings, const char *key, const char *value
 static bool is_about_rope(const Option *option, int field) {
     size_t at = option->place;
     if (field >= 0) return at != PLACE(rope.rope.window) && at != PLACE(rope.rope.sinks);
-    return at == PLACE(methods) || at == PLACE(rope_config) || at == PLACE(stale_keys) ||
-           option->asks_for == JOB_SEARCH || option->asks_for == JOB_ROPE_JSON;
+    return at == PLACE(methods) || at == PLACE(rope_config) || at == PLACE(stale_keys) || at == PLACE(reading) ||
+           at == PLACE(engines) || option->asks_for == JOB_SEARCH || option->asks_for == JOB_ROPE_JSON;
 }
 
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
@@ -267,7 +275,8 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
     const char *next = argv[*at + 1];
     bool optional = option->argument && option->argument[0] == '[';
-    bool left_out = optional && !equals && (!o->model_path || !next || (next[0] == '-' && next[1]));
+    bool is_model = !o->model_path && next && (option->asks_for != JOB_ENGINES || access(next, F_OK) == 0);
+    bool left_out = optional && !equals && (is_model || !next || (next[0] == '-' && next[1]));
     const char *value = equals ? equals + 1 : option->argument && !left_out ? argv[++*at] : "1";
     if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
     if (option->asks_for) o->job = option->asks_for;
@@ -310,20 +319,36 @@ static bool check_company(const Options *o, Error *err) {
     return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", jobs);
 }
 
+// Engines that are known, and that read a file as it stands.
+static bool check_engines(const Options *o, Error *err) {
+    char names[MOST_READINGS][40];
+    Error reason;
+    const char *lists[] = {o->engines, o->reading};
+    bool has_settings = o->methods;
+    for (int i = 0; i < rope_n_fields; i++)
+        has_settings = has_settings || (rope_fields[i].key && o->rope.said >> i & 1 && o->model_path);
+    for (int i = 0; i < 2; i++)
+        if (lists[i] && !engines_list(lists[i], names, &reason))
+            return fail(err, "%s: %s", i ? "--reading" : "--engines", reason.text);
+    return !(o->rope_config && has_settings && (o->reading || o->job == JOB_ENGINES)) ||
+           fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
+}
+
 bool options_check(const Options *o, Error *err) {
     const RopeConfig *r = &o->rope.rope;
-    bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
+    bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize and "
-                         "--rope-json exclude one another");
+        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize, "
+                         "--rope-json and --engines exclude one another");
     if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
         return fail(err, "no model file given (usage: run model.bin [options])");
-    if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
+    if (o->head_dim && o->model_path)
+        return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
     if (o->head_dim && !o->rope_config && (r->theta == 0 || r->train_ctx == 0))
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
-    if (!check_company(o, err)) return false;
+    if (!check_company(o, err) || !check_engines(o, err)) return false;
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     return true;

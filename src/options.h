@@ -17,6 +17,7 @@ typedef enum {
     JOB_ROPE_JSON,
     JOB_SEARCH,
     JOB_QUANTIZE,
+    JOB_ENGINES,
     N_JOBS
 } Job;
 
@@ -47,6 +48,8 @@ typedef struct {
     RopeSettings rope;        // the other rope options
     int head_dim;             // 0: not said
     const char *rope_config;  // a file that stands in the model's place, NULL: none
+    const char *engines;      // a list, NULL: all
+    const char *reading;      // engines whose readings are in force, NULL: our own
     const char *about_rope;   // the last option that only a model with RoPE has a use for, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;

@@ -258,7 +258,7 @@ void reading_end(Config *c, const Reading *reference) {
     r->rotary_dim = (int)(r->rotary_dim * c->partial);
     if (is_plain)
         *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
-    r->method = method.method;
+    r->method = method.rope.method;
     if (c->method == LONGROPE) {
         read_list(c, "short_factor", out->short_factors);
         read_list(c, "long_factor", out->long_factors);
@@ -270,7 +270,9 @@ void reading_end(Config *c, const Reading *reference) {
     settings_fill_defaults(r, c->trained);
     const char *reason = out->refused ? NULL : settings_check(r);
     refuse(c, reason, reason ? reason : "");
-    if (reference && !reference->refused && !out->refused) compare_all(c, reference);
+    if (out->refused) return;
+    if (reference && !reference->refused) compare_all(c, reference);
+    else if (reference && c->why[TYPE]) note(c, "plain RoPE: %s", c->why[TYPE]);
 }
 
 const char *engine_verdict(const Reading *reading, const Reading *reference, int length, int *pair, double *ratio) {

@@ -308,16 +308,34 @@ static void complete(char *text, const char *end) {
     if (before < end) *(comma ? comma : before + 1) = '}';
 }
 
-static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    static const char *const of_configs[] = {"rope_scaling",  "rope_parameters",         "model_type",
-                                             "architectures", "max_position_embeddings", "hidden_size"};
-    if (!json_check(text, length, err)) return false;
-    const char *root = text + strspn(text, SPACE), *name = "rope_parameters", *key;
-    if (*root != '{') return fail(err, "line 1: not a JSON object");
-    bool good = true, is_config = false;
+// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason.
+static char *completed(const char *text, size_t length, Error *err) {
+    char *copy = alloc_array(length + 3, 1, "a config", err);
+    if (!copy) return NULL;
+    memcpy(copy + 1, text, length);
+    copy[0] = copy[length + 1] = ' ';
+    complete(copy, copy + 1 + length);
+    if (json_check(copy, length + 2, err)) {
+        if (copy[strspn(copy, SPACE)] == '{') return copy;
+        fail(err, "line 1: not a JSON object");
+    }
+    free(copy);
+    return NULL;
+}
+
+// Whether an object is a config, or a part of one, and no block.
+static bool is_config_of(const char *object) {
+    static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
+                                       "architectures", "max_position_embeddings", "hidden_size"};
     int times;
-    for (size_t i = 0; i < sizeof of_configs / sizeof *of_configs; i++)
-        is_config = is_config || json_member(root, of_configs[i], &times);
+    size_t i = 0, n = sizeof keys / sizeof *keys;
+    while (i < n && !json_member(object, keys[i], &times)) i++;
+    return i < n;
+}
+
+static bool parse(RopeFile *file, const char *text, Error *err) {
+    const char *root = text + strspn(text, SPACE), *name = "rope_parameters", *key;
+    bool good = true, is_config = is_config_of(root);
     char asked[ALL_KEYS] = "";
     Keys config = {text, is_config ? root : NULL, "", NULL, &good, err}, block = {text, root, "", asked, &good, err};
     if (is_config) {
@@ -332,6 +350,7 @@ static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
     }
     int family = read_family(&config);
     int missing = family == NO_FAMILY ? file->max_positions : families[family].max_positions;
+    file->model_type = family == NO_FAMILY ? NULL : families[family].model_type;
     file->max_positions = integer(&config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
     read_dims(&config, &block, family, file);
     int type = read_type(&block, family);
@@ -342,14 +361,35 @@ static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
 }
 
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err);
-    if (!copy) return false;
-    memcpy(copy + 1, text, length);
-    copy[0] = copy[length + 1] = ' ';
-    complete(copy, copy + 1 + length);
-    bool good = parse(file, copy, length + 2, err);
+    char *copy = completed(text, length, err);
+    bool good = copy && parse(file, copy, err);
     free(copy);
     return good;
+}
+
+char *rope_config_whole(const char *path, const RopeFile *model, Error *err) {
+    Error reason = {""};
+    size_t length;
+    char *text = read_file(path, MOST_BYTES, &length, err), *copy = text ? completed(text, length, &reason) : NULL;
+    if (text && !copy) fail(err, "%s: %s", path, reason.text);
+    free(text);
+    if (!copy) return NULL;
+    enum { MOST_MEMBERS = 240 };
+    const char *root = copy + strspn(copy, SPACE), *original = "original_max_position_embeddings";
+    char *whole = alloc_array(length + MOST_MEMBERS, 1, "a config", err);
+    int times, n = 0;
+    bool is_config = is_config_of(root), is_whole = false;
+    for (int i = 0; i < 2; i++) is_whole = is_whole || json_member(root, i ? "architectures" : "model_type", &times);
+    // What the file says stands behind this, and wins.
+    int most = json_member(root, original, &times) ? model->max_positions : model->rope.train_ctx;
+    if (whole && !is_whole) n = sprintf(whole, "{\"model_type\": \"llama\"");
+    if (n && model->head_dim) n += sprintf(whole + n, ", \"head_dim\": %d", model->head_dim);
+    if (n && model->rope.theta > 0) n += sprintf(whole + n, ", \"rope_theta\": %.17g", model->rope.theta);
+    if (n && most) n += sprintf(whole + n, ", \"max_position_embeddings\": %d", most);
+    if (whole)
+        sprintf(whole + n, is_whole ? "%s" : is_config ? ", %s" : ", \"rope_scaling\": %s}", root + (n && is_config));
+    free(copy);
+    return whole;
 }
 
 bool rope_config_open(RopeFile *file, const char *path, Error *err) {

@@ -6,11 +6,12 @@
 
 // A model's RoPE before, the file's afterwards. The lists are in here: rope points to them, so it must not move.
 typedef struct {
-    RopeConfig rope;    // without defaults filled in; theta and lengths of 0 are not known
-    int head_dim;       // of which rope.rotary_dim turn; 0: not known
-    int max_positions;  // the context that the model is meant for; 0: not known
-    bool has_type;      // its block has a rope_type
-    char unused[200];   // keys that mean nothing to the file's rope_type, between commas
+    RopeConfig rope;         // without defaults filled in; theta and lengths of 0 are not known
+    int head_dim;            // of which rope.rotary_dim turn; 0: not known
+    int max_positions;       // the context that the model is meant for; 0: not known
+    const char *model_type;  // of the file, NULL: it has none
+    bool has_type;           // its block has a rope_type
+    char unused[200];        // keys that mean nothing to the file's rope_type, between commas
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } RopeFile;
 
@@ -30,5 +31,8 @@ bool rope_family(const char *config, RopeFamily *family);
 // that begin with # are no part of it. False with the reason, which names line and key, for what the exporter would
 // refuse, a factor below 1, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
-// The same with a file's text.
+// The text of such a file as one whole config.json, for engines to read, which the caller frees: what a block alone, or
+// a config without a family, leaves out is what `model` holds of a Llama. NULL with the reason where it is no JSON.
+char *rope_config_whole(const char *path, const RopeFile *model, Error *err);
+// rope_config_parse with a file's text.
 bool rope_config_open(RopeFile *file, const char *path, Error *err);

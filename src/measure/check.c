@@ -365,6 +365,9 @@ static bool run_checks(Check *c, Session *s, Error *err) {
     choose_blocks(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
+    int n, alike = engines_alike(c->m->config, c->m->length, &n);
+    if (ok && alike < n) table_note(&c->table, "read alike by", "%d of %d engines: --engines", alike, n);
+    table_end(&c->table);  // the verdict has a line of its own
     if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
     else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
     table_end(&c->table);

@@ -2,6 +2,7 @@
 // lines, the columns' names and rows, between tabs. All functions return false or NULL with the reason.
 #pragma once
 
+#include "../engines.h"
 #include "../forward/session.h"
 #include "../options.h"
 #include "../text/tokenizer.h"
@@ -17,6 +18,8 @@ typedef struct {
     int n_plans;
     int length;              // -n: positions of a window, the longest haystack, or how deep a bench goes
     const RopeConfig *file;  // what the model's file says, where --rope-config has taken its place; NULL: model->rope
+    const char *model_type;  // of --rope-config, NULL: as the model's features tell
+    const char *config;      // a whole config.json, as the engines would read it; NULL: other programs have none
     const int32_t *ids;      // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
@@ -72,6 +75,17 @@ typedef void SearchListener(void *whose, const RopePlan *better, double nll, dou
 // --seconds ends the search. `listener` may be NULL.
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
 
+// How the engines of --engines read m->config for a text of m->length positions, hf5 first as what the others are
+// measured by: engine version verdict method scale train_ctx attention_factor max_len worst_pair worst_ratio note (see
+// engines.h; - where there is nothing to say). *same becomes false when one does not read it as hf5 does.
+bool show_engines(const Measurement *m, bool *same, Error *err);
+// A plan for each engine of --reading, *n of them: m->config as it reads it, with the window, sinks and logn of `said`, under
+// the names ENGINE:METHOD. m->plans is what a plan is like besides. One array that the caller frees; NULL with the reason,
+// an engine that refuses the config among them.
+RopePlan *plans_as_read(const Measurement *m, const RopeSettings *said, int *n, Error *err);
+// How many of all *n engines read a config alike, 0 of 0 where there is none.
+int engines_alike(const char *config, int length, int *n);
+
 // What the first method does to every pair of a head at m->length positions: `# key` lines and a row per pair; at a
 // terminal, or with --plot, also a picture on standard error, one bar per pair, from interpolated (left) to kept
 // (right). Of a model without RoPE, what explain_encoding says.
@@ -80,9 +94,12 @@ bool explain(const Measurement *m, Error *err);
 // What an encoding other than RoPE adds, in numbers: `# key` lines and a row per distance, layer and head.
 bool explain_encoding(const Model *model, int length, bool tsv, Error *err);
 
-// The settings in force as a rope_scaling block (JSON) for Hugging Face and vLLM, and on # lines llama.cpp's options.
-// False with the reason when those programs have no such method.
-bool explain_json(const RopePlan *plan, Error *err);
+// A plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's options, what
+// has to stand beside the block, and the engines that read it otherwise. False with the reason when other programs have
+// no such method. Of m it takes the model's config, and model_type.
+bool explain_json(const Measurement *m, const RopePlan *plan, Error *err);
+// The same as a whole config.json, cut to what RoPE needs, which the caller frees.
+char *publish_config(const Measurement *m, const RopePlan *plan, Error *err);
 
 // A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
 // error, once it has been got.

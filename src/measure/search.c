@@ -266,7 +266,7 @@ static bool report(Search *s, Error *err) {
     }
     if (!interrupted) note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
     if (!interrupted) table_note(t, "judged", "%d other windows, se %.6f", s->windows, error_of(&p));
-    return explain_json(&found, err);
+    return explain_json(s->m, &found, err);
 }
 
 // Windows spread evenly over the text: those at even places search, the others judge.
