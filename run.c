@@ -8,9 +8,10 @@
 #include <time.h>
 
 #include "src/forward/team.h"
-#include "src/forward/transformer.h"
+#include "src/forward/session.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
+#include "src/model/foreign.h"
 #include "src/options.h"
 #include "src/rope_config.h"
 #include "src/text/chat.h"
@@ -28,18 +29,18 @@ typedef struct {
     int n_methods;
     Model model;           // closed when --head-dim takes its place
     Tokenizer *tokenizer;  // NULL where none is needed
-    RopePlan *plans;       // the methods to run, for `context` positions
-    int n_plans;
-    int context;   // -n, resolved
-    int32_t *ids;  // of a text to measure
+    RopePlan *plans;       // (n_methods) how they run, for `context` positions
+    int context;           // -n, resolved
+    int32_t *ids;          // of a text to measure
     size_t n_ids;
-    RopeFile rope_file;  // --rope-config, in the model's place
-    char advice[300];    // a warning about the only method, or empty
+    RopeFile rope_file;    // --rope-config, in the model's place
+    RopeConfig file_rope;  // what the model's file says
     // Text.
     Session *session;
     Sampler sampler;
     TextOut out;
     int end_of_turn;                     // the token that ends a turn of a chat, -1: none
+    char *system_line, *line;            // typed in a chat, NULL: none
     long prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
@@ -58,6 +59,8 @@ static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
     tokenizer_free(p->tokenizer);
+    free(p->system_line);
+    free(p->line);
     free(p->ids);
     free(p->plans);
     free(p->methods);
@@ -76,6 +79,7 @@ int main(int argc, char **argv) {
     }
     if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
         finish(false, &err);
+        close_program(&p);
         return EXIT_USAGE;
     }
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
@@ -98,7 +102,9 @@ static bool read_rope_config(Program *p, Error *err) {
     file->max_positions = o->model_path ? p->model.config.seq_len : 0;
     if (!rope_config_open(file, o->rope_config, err)) return false;
     if (file->unused[0])
-        fprintf(stderr, "run: %s: not used, since they mean nothing to the rope_type: %s\n", o->rope_config,
+        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
+                file->has_type ? "they mean nothing to the rope_type"
+                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
                 file->unused);
     p->model.rope = file->rope;
     p->model.config.head_dim = file->head_dim;
@@ -106,17 +112,23 @@ static bool read_rope_config(Program *p, Error *err) {
     return true;
 }
 
-// The model, or what the options say in its place, and what goes with the job: its tokenizer, a prompt, a text.
+// The model, or what the options say in its place.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    const char *text = o->text_path ? o->text_path : o->check_path;
-    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
-    if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
-    if (!options_fit_encoding(o, encoding_names[p->model.config.encoding], err)) return false;
-    if (o->rope_config && !read_rope_config(p, err)) return false;
+    if (o->model_path && !(check_native(o->model_path, err) && model_open(o->model_path, &p->model, err))) return false;
+    p->file_rope = p->model.rope;
+    return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
+           (!o->rope_config || read_rope_config(p, err));
+}
+
+// What goes with the job: the model's tokenizer, a prompt, a text.
+static bool load_text(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const char *text = o->text_path ? o->text_path : o->check_path;
+    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->tokenizer) return false;
@@ -156,41 +168,68 @@ static int context_of(const Program *p) {
     }
 }
 
-// Each method put together with what the model says, for p->context positions.
+// Each method put together with what the model says, for p->context positions, in place of what there was.
 static bool make_plans(Program *p, Error *err) {
-    const Options *o = &p->options;
     const int encoding = p->model.config.encoding;
+    int n = 0;
+    free(p->plans);
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
         if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
-        RopePlan *plan = &p->plans[p->n_plans++];
+        RopePlan *plan = &p->plans[n];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
-        plan->stale_keys = o->stale_keys;
+        plan->stale_keys = p->options.stale_keys;
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
+        p->methods[n++] = *s;
     }
-    if (p->n_plans == 1 && !encoding) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
+    p->n_methods = n;
     return p->plans != NULL;
 }
 
+// What is worth a warning: settings without effect (but not for each of `all`), a reach too short, unless that is what
+// is measured, and methods that the model was not tuned with, for which --check has a row.
 static void print_advice(const Program *p) {
-    if (p->advice[0]) fprintf(stderr, "run: warning: %s\n", p->advice);
+    const Options *o = &p->options;
+    const RopeConfig *own = &p->file_rope;
+    const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
+    char advice[300], tuned[64], others[300] = "";
+    for (int i = 0; i < p->n_methods && !p->model.config.encoding; i++) {
+        const RopePlan *plan = &p->plans[i];
+        settings_advice(&p->methods[i], plan, measures ? 0 : p->context, advice, sizeof advice);
+        if (advice[0] && !p->methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
+        size_t used = strlen(others);
+        if (!settings_same_method(own, &plan->rope))
+            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
+    }
+    settings_method_name(own->method, own->dynamic, tuned, sizeof tuned);
+    if (others[0] && (!measures || o->job == JOB_PPL || o->job == JOB_TASKS))
+        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
 
-// The model's memory of one text, and the choice of tokens. A chat whose length nobody said, and for which the model's
-// whole context is too much memory, gets a half of it, or a quarter, and so on.
-static bool open_text(Program *p, Error *err) {
+// The model's memory of one text. A chat whose length nobody said, and for which the model's whole context is too much
+// memory, gets a half of it, or a quarter, and so on, each planned anew.
+static bool open_session_that_fits(Program *p, Error *err) {
     const Options *o = &p->options;
-    const RopePlan *plan = p->plans;
-    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
-    char factor[40] = "";
-    while (!(p->session = open_session(o, &p->model, plan, p->context, true, err))) {
+    for (;;) {
+        p->session = open_session(o, &p->model, p->plans, p->context, true, err);
+        if (p->session) return true;
         if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
         p->context /= 2;
+        if (!make_plans(p, err)) return false;
     }
+}
+
+// The session, and the choice of tokens.
+static bool open_text(Program *p, Error *err) {
+    const Options *o = &p->options;
+    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
+    char factor[40] = "";
+    if (!open_session_that_fits(p, err)) return false;
+    const RopePlan *plan = p->plans;
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
@@ -267,18 +306,20 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    char *typed = o->system_prompt ? NULL : read_line("Enter system prompt (optional): ");
-    const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
+    if (!o->system_prompt) p->system_line = read_line("Enter system prompt (optional): ");
+    const char *system_prompt = o->system_prompt ? o->system_prompt : p->system_line ? p->system_line : "";
+    const char *message = o->prompt;
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        bool is_given = turn == 0 && o->prompt;
-        char *line = is_given ? NULL : read_line("User: ");
-        if (!is_given && !line) break;
+        if (turn > 0 || !message) {
+            free(p->line);
+            message = p->line = read_line("User: ");
+        }
+        if (!message) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, line ? line : o->prompt, last, &n, err);
+        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, message, last, &n, err);
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
-        if (line) free(line);  // gcc's analyzer takes NULL freed twice for an error
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -287,7 +328,6 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
-    if (typed) free(typed);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }
@@ -306,14 +346,21 @@ static bool run_text(Program *p, Error *err) {
 // Does what was asked for. *passed becomes false when it was done and found wanting.
 static bool run_job(Program *p, bool *passed, Error *err) {
     const Options *o = &p->options;
+    Error other;
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
+    bool has_text = load_text(p, err);
+    bool settings_alone = o->job == JOB_CHECK && !p->tokenizer;  // what a check says of them needs no text
+    if (!has_text && !settings_alone) return false;
     p->context = context_of(p);
-    if (!make_plans(p, err)) return false;
+    if (!make_plans(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_plans, p->context, p->ids, p->n_ids};
+    const Measurement m = {o,          &p->model,     p->tokenizer, p->plans, p->n_methods,
+                           p->context, &p->file_rope, p->ids,       p->n_ids};
+    if (settings_alone) return check_settings(&m, &other) && false;
+    if (o->job != JOB_TEXT) print_advice(p);
     switch (o->job) {
     case JOB_PPL: return measure_perplexity(&m, err);
     case JOB_TASKS: return measure_tasks(&m, passed, err);
@@ -321,7 +368,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
     case JOB_SEARCH: return search(&m, NULL, NULL, err);
-    case JOB_EXPLAIN: print_advice(p); return explain(&m, err);
+    case JOB_EXPLAIN: return explain(&m, err);
     case JOB_ROPE_JSON: return explain_json(p->plans, err);
     default: return run_text(p, err);
     }

@@ -24,9 +24,7 @@ extern const RopeSettings settings_nothing_said;
 // What runs.
 typedef struct {
     RopeConfig rope;             // complete, and checked
-    int head_dim;                // of the model, of which rope.head_dim turn
-    int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
-    bool all_slide;              // in every layer, not only in those that the model says
+    int head_dim;                // of the model, of which rope.rotary_dim turn
     bool stale_keys;             // see SessionConfig
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
@@ -40,6 +38,9 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
 // that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
 void settings_fill_defaults(RopeConfig *config, int context);
+// Whether longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached before
+// they are turned get their angles block by block, and all by one speed.
+bool settings_has_one_list(const RopeConfig *config);
 // NULL when a complete configuration makes sense, else the reason why not.
 const char *settings_check(const RopeConfig *config);
 
@@ -47,5 +48,7 @@ const char *settings_check(const RopeConfig *config);
 // `context` positions. False with the reason when the result makes no sense.
 bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err);
-// One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing.
+// True when a model is what it was made: its own method, static or dynamic, or any when its own is plain RoPE.
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
+// One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);

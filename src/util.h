@@ -52,9 +52,13 @@ typedef struct {
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
-// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it.
+// True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
+bool is_same_file(const char *a, const char *b);
+
+// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it. A whole
+// number has no sign, and may end in k (times 1,024) or m (times 1,048,576).
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
+bool parse_int(const char *name, const char *text, int low, int high, int *out, Error *err);
 
 // The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
 // than a third of the word's letters is none.
@@ -63,8 +67,9 @@ const char *nearer_name(const char *word, const char *known, const char *best);
 // Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
 
-// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
-char *read_file(const char *path, size_t *length, Error *err);
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
+// reason, one of which is more than `most` bytes. Free with free().
+char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
 // Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
 // seed at first, and never 0.
@@ -80,7 +85,8 @@ extern volatile sig_atomic_t interrupted;
 // From here on Ctrl-C is taken note of; a second one ends the program. With flags 0 instead of SA_RESTART it also ends
 // a read that waits for the user.
 void catch_interrupt(int flags);
-// Ctrl-C and SIGTERM are taken note of, however often they come: for work that must clean up.
+// Ctrl-C, SIGTERM and, without nohup, the end of the terminal are taken note of, however often they come: for work that
+// must clean up.
 void catch_termination(void);
 // A mapped file that has become shorter ends the program with a line; one that may not grow is an error of writing.
 void catch_file_errors(void);

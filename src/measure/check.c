@@ -81,9 +81,9 @@ static double pass_seconds(const Check *c, double n) {
 // ---- settings -------------------------------------------------------------------------------------------------------
 
 // How far away, as a map counts, the last of n positions sees a key. A map never has a later key further away.
-static double farthest(const RopePlan *p, int n) {
-    bool sees_first = !p->all_slide || p->window == 0 || p->window >= n || p->sinks > 0;
-    return rope_distance(&p->rope, n - 1, sees_first ? 0 : n - p->window);
+static double farthest(const RopeConfig *c, int n) {
+    bool sees_first = !c->all_slide || rope_sees(c, n - 1, 0);
+    return rope_distance(c, n - 1, sees_first ? 0 : n - c->window);
 }
 
 // How many positions settings are made for.
@@ -94,44 +94,48 @@ static double reach_of(const RopePlan *plan, int seq_len) {
     if (r->dynamic) return INFINITY;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
-    if (!r->map && !(plan->all_slide && plan->window > 0)) return reach;
+    if (!r->map && !(r->all_slide && r->window > 0)) return reach;
     // Map and window decide how long a text is whose distances stay below that; lm-infinite's first keys stand at it.
     const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
-    double limit = map == ROPE_MAP_WINDOW && plan->window <= reach ? reach + 1 : reach;
+    double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
-        *(farthest(plan, middle) < limit ? &low : &high) = middle;
+        *(farthest(r, middle) < limit ? &low : &high) = middle;
     }
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
-// What the file says of itself, what was asked for against the length, and against what the model was made with:
-// another method is another model.
+// What the file (or --rope-config) says of itself, what was asked for against the length, and against what the model
+// was made with: another method, base or trained context is another model.
 static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
-    const RopeConfig *file = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
-    const RopeMethod *method = &rope_methods[file->method];
+    const RopeConfig *said = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
+    RopePlan given = {.rope = *said};
+    RopeConfig *filled = &given.rope;
+    const RopeMethod *method = &rope_methods[said->method];
     const int n = c->m->length, seq_len = c->m->model->config.seq_len;
+    settings_fill_defaults(filled, n);
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
-        int said = (file->factor > 0) + (file->low_freq_factor > 0) + (file->high_freq_factor > 0);
-        judge(c, "llama3-factors", n, said, 3, said == 3, 0);
+        int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
+        judge(c, "llama3-factors", n, found, 3, found == 3, 0);
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double s = fmax(file->factor, (double)seq_len / own->train_ctx), expected = method->attention(own, s);
-        double found = file->attention_factor != 0 ? file->attention_factor : method->attention(own, own->factor);
+        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(filled, s);
+        double usual = method->attention(filled, filled->factor);
+        double found = said->attention_factor != 0 ? said->attention_factor : usual;
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
-    int seen = asked->window + asked->sinks;
-    if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
+    int seen = a->window + a->sinks;
+    if (a->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
     if (c->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
-    double reach = reach_of(plan, seq_len);
-    if (method->flags & ROPE_USES_FACTOR && !file->dynamic && file->factor > 0)
+    double reach = reach_of(&given, seq_len);
+    if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
     reach = reach_of(asked, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
-    bool same = own->method == ROPE_NONE || (a->method == own->method && a->dynamic == own->dynamic);
+    bool same = settings_same_method(own, a);
     if (own->method != ROPE_NONE)
         table_row(&c->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
     if (!same) c->holds = 0;
@@ -329,28 +333,36 @@ static bool find_text(Check *c, Error *err) {
 }
 
 static bool resolve_references(Check *c, Error *err) {
-    const Model *model = c->m->model;
+    const RopeConfig *file = c->m->file ? c->m->file : &c->m->model->rope;
     for (int i = 0; i < N_REFERENCES; i++) {
         RopeSettings s = settings_nothing_said;
         if (i != FILES_OWN) s.method = ROPE_NONE;
-        if (i == SMALLER_BASE) s.theta = fmax(model->rope.theta / BASE_STEP, 1.5);
-        if (i == LARGER_BASE) s.theta = model->rope.theta * BASE_STEP;
-        int window = model->config.sliding_window;
-        if (!settings_resolve(&s, &model->rope, window, c->m->length, &c->references[i], err)) return false;
+        if (i == SMALLER_BASE) s.theta = fmax(file->theta / BASE_STEP, 1.5);
+        if (i == LARGER_BASE) s.theta = file->theta * BASE_STEP;
+        int window = c->m->model->config.sliding_window;
+        if (!settings_resolve(&s, file, window, c->m->length, &c->references[i], err)) return false;
     }
     return true;
 }
 
+// Begins the table with what settings alone tell. Without options there are bare rows, for the page.
+static void print_settings(Check *c) {
+    const Measurement *m = c->m;
+    const Options *o = m->options;
+    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, !o || o->tsv);
+    if (o) {
+        print_heading(m, &c->table, "check");
+        table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
+        table_note(&c->table, "text", "%.200s", o->check_path ? o->check_path : "made up");
+        table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
+    }
+    judge_settings(c);
+}
+
 // All checks, one after the other.
 static bool run_checks(Check *c, Session *s, Error *err) {
-    const Measurement *m = c->m;
-    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
-    print_heading(m, &c->table, "check");
-    table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&c->table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
-    table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
+    print_settings(c);
     choose_blocks(c);
-    judge_settings(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
     if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
@@ -360,9 +372,10 @@ static bool run_checks(Check *c, Session *s, Error *err) {
 }
 
 bool check_settings(const Measurement *m, Error *err) {
-    Check c = {.m = m, .holds = m->length, .table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, true)};
+    Check c = {.m = m, .holds = m->length};
     if (!resolve_references(&c, err)) return false;
-    judge_settings(&c);
+    print_settings(&c);
+    table_end(&c.table);
     return true;
 }
 

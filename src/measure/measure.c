@@ -18,7 +18,7 @@ int measured_length(const Model *model, size_t most) {
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
     size_t size;
     int vocab_size = model->config.vocab_size;
-    char *text = read_file(path, &size, err);
+    char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
     int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
     free(text);
@@ -41,11 +41,9 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
-    SessionConfig config = {
-        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
-    config.context = context;
-    config.threads = o->threads;
+    SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.stale_keys = plan->stale_keys;
+    config.plain = o->plain;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
@@ -64,7 +62,7 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "samples", "%d", m->options->samples);
 }
 
-void show_progress(Method *method, double done) {
+void show_progress(Method *method, const char *name, double done) {
     double now = now_seconds(), share = (method->part + done) / method->m->n_plans;
     if (now - method->shown < 0.2) return;
     method->shown = now;
@@ -72,7 +70,7 @@ void show_progress(Method *method, double done) {
     int cells = method->table->width < 75 ? 10 : 30;
     for (int i = 0; i < cells; i++) bar[i] = share * cells > i ? '#' : '.';
     double left = share > 0 ? (now - method->start) * (1 - share) / share : 0;
-    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", method->plan->name, bar, 100 * share, left);
+    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", name, bar, 100 * share, left);
     table_bar(method->table, text);
 }
 

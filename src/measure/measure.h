@@ -2,7 +2,7 @@
 // lines, the columns' names and rows, between tabs. All functions return false or NULL with the reason.
 #pragma once
 
-#include "../forward/transformer.h"
+#include "../forward/session.h"
 #include "../options.h"
 #include "../text/tokenizer.h"
 #include "table.h"
@@ -15,8 +15,9 @@ typedef struct {
     const Tokenizer *tokenizer;  // NULL where a text is ids
     const RopePlan *plans;       // the methods to compare, at least one
     int n_plans;
-    int length;          // -n: positions of a window, the longest haystack, or how deep a bench goes
-    const int32_t *ids;  // (n_ids) of the text, without BOS; NULL: none
+    int length;              // -n: positions of a window, the longest haystack, or how deep a bench goes
+    const RopeConfig *file;  // what the model's file says, where --rope-config has taken its place; NULL: model->rope
+    const int32_t *ids;      // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
 
@@ -43,7 +44,7 @@ bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
 // One verdict for the first method as it stands: check length value limit verdict, then `# holds to LENGTH`. See
 // check.c. *passed: it holds to m->length.
 bool check_model(const Measurement *m, bool *passed, Error *err);
-// Its rows about settings alone, for tools: the model may be a configuration without weights.
+// Its rows about settings alone, which need neither weights nor a tokenizer; without options as bare rows.
 bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt (ids, of which there are n_ids), by key: position
@@ -103,8 +104,8 @@ typedef struct {
 
 typedef bool Work(void *job, Method *method, Error *err);
 
-// Shows, a few times a second and only on a terminal, that the share `done` of the method's work is done.
-void show_progress(Method *method, double done);
+// Shows, a few times a second and only on a terminal, that the share `done` of the work of what `name` says is done.
+void show_progress(Method *method, const char *name, double done);
 
 // Prints heading and columns, then calls `work` for one method after another, to print its rows. Makes sure at first
 // that there is memory for each of them, so that the last one is not refused after the first has taken an hour.
@@ -115,8 +116,11 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
 // text, which is long enough.
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
-// nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, behind what the session has read, ids[0] to ids[from - 2]:
-// reads on to ids[to - 2] in one go at a current length of `length`, or (0) token by token.
+// nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
+// one go at a current length of `length`, or (0) token by token.
+bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err);
+
+// The same by positions: nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, when ids[0] to ids[from - 2] are read.
 bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
 // The passkey task for a check: of `trials` prompts that fill `length` positions, with the key at as many depths, the

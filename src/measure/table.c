@@ -14,7 +14,7 @@ typedef struct {
     const char *code, *sign;
 } Style;
 static const Style PLAIN = {"", ""}, BOLD = {"\033[1m", ""}, DIM = {"\033[2m", ""}, RED = {"\033[31m", "!"};
-static const Style YELLOW = {"\033[33m", ""};
+static const Style YELLOW = {"\033[33m", ""}, INVERSE = {"\033[1;7m", ""};
 static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"}, ON_GREEN = {"\033[30;42m", " #"};
 
 enum { MAX_ROW = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
@@ -182,7 +182,7 @@ void table_note(Table *t, const char *key, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, text);
-    if (t->eyes) put_cell(t, both, 1, DIM);
+    if (t->eyes) put_cell(t, both, 1, t->headed ? INVERSE : DIM);
     else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 Table table_open(TableShape shape, int train_ctx, bool tsv);
 
 // A line `# key<TAB>value` above the table or below it, of a key of several words `# key value`; eyes see all of these
-// in a row.
+// in a row: dim above, and below, where the verdict stands, the brightest of all.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // The names of the columns, between tabs, which must outlive the table.
