@@ -101,9 +101,9 @@ static size_t skip_ending(const Text *text, size_t at) {
     return at;
 }
 
-// Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can and
-// goes back until the rest matches, too. Here a part stops at the last place where the next one can begin. Nothing has to
-// go back further: what follows a part that must be there may be missing.
+// Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can
+// and goes back until the rest matches, too. Here a part stops at the last place where the next one can begin. Nothing
+// has to go back further: what follows a part that must be there may be missing.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {

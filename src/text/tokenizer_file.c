@@ -198,8 +198,9 @@ static bool read_vocabulary(Tokenizer *t, Error *err) {
 
 // ---- What is found ----
 
-// Makes a token findable, and notes what the encoder wants to know of all tokens together. What no text is encoded to is
-// not found by its spelling, but a byte-level tokenizer's control tokens are, and unused ones that merges pass through.
+// Makes a token findable, and notes what the encoder wants to know of all tokens together. What no text is encoded to
+// is not found by its spelling. The exceptions are a byte-level tokenizer's control tokens, and unused tokens that merges
+// pass through.
 static bool index_piece(Tokenizer *t, const Piece *piece, Error *err) {
     const bool bytelevel = t->head.kind == BYTELEVEL, control = piece->type == CONTROL;
     const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
