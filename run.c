@@ -114,7 +114,7 @@ static bool load(Program *p, Error *err) {
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
-    if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
+    if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
     if (!options_fit_encoding(o, encoding_names[p->model.config.encoding], err)) return false;
     if (o->rope_config && !read_rope_config(p, err)) return false;
     if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {

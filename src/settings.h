@@ -40,8 +40,8 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
 // that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
 void settings_fill_defaults(RopeConfig *config, int context);
-// NULL when a complete configuration makes sense, else the reason why not.
-const char *settings_check(const RopeConfig *config);
+// NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
+const char *settings_check(const RopeConfig *config, int context);
 
 // The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
 // `context` positions. False with the reason when the result makes no sense.

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
+
 // What went wrong: one line, without the program's name. Functions that can fail take an Error* last, return false (or
 // NULL) and leave the reason there.
 typedef struct {

@@ -15,7 +15,7 @@ ARROWS = {
     'src/kernels': ['src/util'],
     'src/json': ['src/util'],
     'src/rope_config': GROUND + ['src/json'],
-    'src/model': GROUND + ['src/kernels'],
+    'src/model': ['rope', 'src/util', 'src/kernels'],
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache'],

@@ -39,6 +39,13 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
     memcpy(window + (bos >= 0), m->ids + start, given * sizeof *window);
 }
 
+bool open_model(const char *path, Model *model, Error *err) {
+    if (!model_open(path, model, err)) return false;
+    const char *reason = settings_check(&model->rope, model->config.seq_len);
+    if (reason) model_close(model);
+    return !reason || fail(err, "%s: impossible header: %s", path, reason);
+}
+
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
     SessionConfig config = {

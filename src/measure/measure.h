@@ -83,6 +83,9 @@ bool explain_encoding(const Model *model, int length, bool tsv, Error *err);
 // False with the reason when those programs have no such method.
 bool explain_json(const RopePlan *plan, Error *err);
 
+// Maps and checks a model file (model_open), and its settings of RoPE. False with the reason, and nothing to close.
+bool open_model(const char *path, Model *model, Error *err);
+
 // A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
 // error, once it has been got.
 Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,

@@ -5,13 +5,13 @@
 bool quantize_model(const Model *model, const Options *o, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     WeightType type = types[o->quantize_type];
-    QuantizeError errors[N_TENSOR_CLASSES];
+    QuantizeError errors[N_MATRIX_KINDS];
     catch_termination();
     if (!model_quantize(model, type, o->quantize_path, &interrupted, errors, err)) return false;
     Table table = table_open(SHAPE_LIST, 0, o->tsv);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
-    for (int i = 0; i < N_TENSOR_CLASSES; i++)
+    for (int i = 0; i < N_MATRIX_KINDS; i++)
         if (errors[i].mean > 0)
             table_row(&table, NULL, "%s\t%.6f\t%.6f", errors[i].name, errors[i].worst, errors[i].mean);
     table_end(&table);

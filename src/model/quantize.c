@@ -128,13 +128,13 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
 
 // All values, some rows at a time, then all scales. Rows are written, and their errors added up, in order, so that
 // neither depends on the number of threads.
-static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
+static void put_matrix(Writer *w, const Matrix *m, TensorKind kind) {
     Matrix to = {.type = w->type, .cols = m->cols, .group_size = w->group_size};
     uint64_t groups = groups_of(m->cols), value_bytes = matrix_row_bytes(&to);
     uint64_t scale_bytes = w->group_size ? groups * sizeof(float) : 0;  // or two float16
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
     uint64_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
-    QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[tensor_class];
+    QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[kind];
     float *floats = w->failed ? NULL : alloc_array(bytes, 1, "rows to quantize", w->err);
     w->failed = !floats;
     if (!floats) return;
@@ -160,9 +160,10 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
     free(floats);
 }
 
-// Writes what there may not be.
-static void put_floats(Writer *w, const float *x, int64_t n) {
-    if (x) put(w, x, n * sizeof *x);
+static void put_tensor(void *writer, const Tensor *t, void *member) {
+    Writer *w = writer;
+    if (t->kind != FLOATS) put_matrix(w, member, t->kind);
+    else put(w, *(const float **)member, t->rows * t->cols * sizeof(float));
 }
 
 static void put_header(Writer *w, const Model *m) {
@@ -183,52 +184,27 @@ static void put_header(Writer *w, const Model *m) {
 }
 
 static void put_model(Writer *w, const Model *m) {
-    const ModelConfig *c = &m->config;
-    int64_t q_rows = c->n_heads * c->head_dim, kv_rows = c->n_kv_heads * c->head_dim;
+    Model ordered = *m;
+    ordered.config.version = 3;
     put_header(w, m);
-    put_matrix(w, &m->embedding, EMBEDDING);
-    put_floats(w, m->learned, c->encoding_rows * c->dim);
-    for (const Layer *layer = m->layers; layer < m->layers + c->n_layers && !w->failed; layer++) {
-        put_floats(w, layer->attention_norm, c->dim);
-        put_matrix(w, &layer->wq, ATTENTION);
-        put_matrix(w, &layer->wk, ATTENTION);
-        put_matrix(w, &layer->wv, ATTENTION);
-        put_floats(w, layer->bq, q_rows);
-        put_floats(w, layer->bk, kv_rows);
-        put_floats(w, layer->bv, kv_rows);
-        put_floats(w, layer->q_norm, c->head_dim);
-        put_floats(w, layer->k_norm, c->head_dim);
-        put_floats(w, layer->a_keys, c->encoding_rows * c->head_dim);
-        put_floats(w, layer->a_values, c->encoding_rows * c->head_dim);
-        if (layer->u) put_matrix(w, &layer->wr, ATTENTION);
-        put_floats(w, layer->u, q_rows);
-        put_floats(w, layer->v, q_rows);
-        put_matrix(w, &layer->wo, ATTENTION);
-        put_floats(w, layer->bo, c->dim);
-        put_floats(w, layer->ffn_norm, c->dim);
-        put_matrix(w, &layer->w1, FEED_FORWARD);
-        put_matrix(w, &layer->w3, FEED_FORWARD);
-        put_matrix(w, &layer->w2, FEED_FORWARD);
-    }
-    put_floats(w, m->final_norm, c->dim);
-    if (!c->shared_classifier) put_matrix(w, &m->classifier, CLASSIFIER);
+    model_visit(&ordered, put_tensor, w);
     put(w, "", 0);
 }
 
 bool model_quantize(const Model *m, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
-                    QuantizeError errors[N_TENSOR_CLASSES], Error *err) {
-    static const char *const names[N_TENSOR_CLASSES] = {"embedding", "attention", "feed-forward", "classifier"};
+                    QuantizeError errors[N_MATRIX_KINDS], Error *err) {
+    static const char *const names[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward", "classifier"};
     char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
     int group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
     Writer w = {fopen(temporary, "wbx"), out_path, stop, type, group_size, errors, err, false, 0};
     if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
-    for (int i = 0; i < N_TENSOR_CLASSES; i++) errors[i] = (QuantizeError){.name = names[i]};
+    for (int i = 0; i < N_MATRIX_KINDS; i++) errors[i] = (QuantizeError){.name = names[i]};
     put_model(&w, m);
     if (fclose(w.file) != 0) give_up(&w, "write");
     if (!w.failed && rename(temporary, out_path) != 0) give_up(&w, "rename to it");
     if (w.failed) remove(temporary);
-    for (QuantizeError *e = errors; e < errors + N_TENSOR_CLASSES; e++) {
+    for (QuantizeError *e = errors; e < errors + N_MATRIX_KINDS; e++) {
         double weights = e->weights > 0 ? e->weights : 1;
         e->worst *= e->count / weights;
         e->mean /= weights;

@@ -46,7 +46,7 @@ static bool try_model(const char *path, Error *err) {
     Model model;
     RopePlan plan;
     Error why;
-    if (!model_open(path, &model, err)) return false;
+    if (!open_model(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
     RopeSettings said = settings_nothing_said;
     if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
