@@ -28,13 +28,11 @@ typedef struct {
     int n_methods;
     Model model;           // closed when --head-dim takes its place
     Tokenizer *tokenizer;  // NULL where none is needed
-    RopePlan *plans;       // the methods to run, for `context` positions
-    int n_plans;
-    int context;   // -n, resolved
-    int32_t *ids;  // of a text to measure
+    RopePlan *plans;       // (n_methods) how they run, for `context` positions
+    int context;           // -n, resolved
+    int32_t *ids;          // of a text to measure
     size_t n_ids;
     RopeFile rope_file;  // --rope-config, in the model's place
-    char advice[300];    // a warning about the only method, or empty
     // Text.
     Session *session;
     Sampler sampler;
@@ -156,41 +154,68 @@ static int context_of(const Program *p) {
     }
 }
 
-// Each method put together with what the model says, for p->context positions.
+// Each method put together with what the model says, for p->context positions, in place of what there was.
 static bool make_plans(Program *p, Error *err) {
-    const Options *o = &p->options;
     const int encoding = p->model.config.encoding;
+    int n = 0;
+    free(p->plans);
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
         if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
-        RopePlan *plan = &p->plans[p->n_plans++];
+        RopePlan *plan = &p->plans[n];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
-        plan->stale_keys = o->stale_keys;
+        plan->stale_keys = p->options.stale_keys;
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
+        p->methods[n++] = *s;
     }
-    if (p->n_plans == 1 && !encoding) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
+    p->n_methods = n;
     return p->plans != NULL;
 }
 
+// What is worth a warning: settings without effect (but not for each of `all`), how far a method reaches, unless that is
+// what is measured, and methods that the model was not tuned with, for which --check has a row.
 static void print_advice(const Program *p) {
-    if (p->advice[0]) fprintf(stderr, "run: warning: %s\n", p->advice);
+    const Options *o = &p->options;
+    const RopeConfig *own = &p->model.rope;
+    const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
+    char advice[300], tuned[64], others[200] = "";
+    for (int i = 0; i < p->n_methods && !p->model.config.encoding; i++) {
+        const RopePlan *plan = &p->plans[i];
+        settings_advice(&p->methods[i], plan, measures ? 0 : p->context, advice, sizeof advice);
+        if (advice[0] && !p->methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
+        size_t used = strlen(others);
+        if (!settings_same_method(own, &plan->rope))
+            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
+    }
+    settings_method_name(own->method, own->dynamic, tuned, sizeof tuned);
+    if (others[0] && (!measures || o->job == JOB_PPL || o->job == JOB_TASKS))
+        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
 
-// The model's memory of one text, and the choice of tokens. A chat whose length nobody said, and for which the model's
-// whole context is too much memory, gets a half of it, or a quarter, and so on.
-static bool open_text(Program *p, Error *err) {
+// The model's memory of one text. A chat whose length nobody said, and for which the model's whole context is too much
+// memory, gets a half of it, or a quarter, and so on, each planned anew.
+static bool open_session_that_fits(Program *p, Error *err) {
     const Options *o = &p->options;
-    const RopePlan *plan = p->plans;
-    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
-    char factor[40] = "";
-    while (!(p->session = open_session(o, &p->model, plan, p->context, true, err))) {
+    for (;;) {
+        p->session = open_session(o, &p->model, p->plans, p->context, true, err);
+        if (p->session) return true;
         if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
         p->context /= 2;
+        if (!make_plans(p, err)) return false;
     }
+}
+
+// The session, and the choice of tokens.
+static bool open_text(Program *p, Error *err) {
+    const Options *o = &p->options;
+    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
+    char factor[40] = "";
+    if (!open_session_that_fits(p, err)) return false;
+    const RopePlan *plan = p->plans;
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
@@ -314,7 +339,8 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_plans, p->context, p->ids, p->n_ids};
+    const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_methods, p->context, p->ids, p->n_ids};
+    if (o->job != JOB_TEXT) print_advice(p);
     switch (o->job) {
     case JOB_PPL: return measure_perplexity(&m, err);
     case JOB_TASKS: return measure_tasks(&m, passed, err);
@@ -322,7 +348,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     case JOB_ATTN: return show_attention(&m, err);
     case JOB_BENCH: return bench(&m, err);
     case JOB_SEARCH: return search(&m, NULL, NULL, err);
-    case JOB_EXPLAIN: print_advice(p); return explain(&m, err);
+    case JOB_EXPLAIN: return explain(&m, err);
     case JOB_ROPE_JSON: return explain_json(p->plans, err);
     default: return run_text(p, err);
     }

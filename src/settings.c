@@ -166,6 +166,17 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
 }
 
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
+    return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
+}
+
+// Below which distance a map changes none.
+static int kept_by_map(const RopeConfig *c) {
+    const int left = c->train_ctx - c->chunk;
+    if (c->map && c->map->flags & ROPE_MAP_CHUNK) return left < c->chunk ? left : c->chunk;
+    return c->map && c->map->flags & ROPE_MAP_NEAR ? c->near : 0;
+}
+
 // The option that was said and that neither the method nor the map looks at, or NULL.
 static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
     if (s->factor != 0 && !(flags & ROPE_USES_FACTOR)) return "--factor";
@@ -184,11 +195,18 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
     const RopeConfig *r = &plan->rope;
     unsigned flags = rope_methods[r->method].flags;
     const char *unused = unused_option(s, flags, r->map ? r->map->flags : 0);
+    const int kept = s->window > 0 ? kept_by_map(r) : 0;
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
+    else if (kept >= s->window && kept > 0)
+        snprintf(
+            out, capacity,
+            "a window of %d leaves rope %s nothing to do: its distances below %d are plain (--near and --chunk are "
+            "a map's own settings)",
+            s->window, plan->name, kept);
     else if (!reaches && !(flags & ROPE_USES_FACTOR))
         snprintf(out, capacity,
                  "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "

@@ -47,5 +47,7 @@ const char *settings_check(const RopeConfig *config, int context);
 // `context` positions. False with the reason when the result makes no sense.
 bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err);
-// One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing.
+// True when a model is what it was made: its own method, static or dynamic, or any when its own is plain RoPE.
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
+// One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);

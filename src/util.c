@@ -196,6 +196,11 @@ void unmap_file(MappedFile *file) {
     *file = (MappedFile){0};
 }
 
+bool is_same_file(const char *a, const char *b) {
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 char *read_file(const char *path, size_t *length, Error *err) {
     bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "standard input" : path;
@@ -251,6 +256,7 @@ void catch_interrupt(int flags) {
 void catch_termination(void) {
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN);
 }
 
 static void on_bus_error(int signal_number) {

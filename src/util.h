@@ -54,6 +54,9 @@ typedef struct {
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
+// True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
+bool is_same_file(const char *a, const char *b);
+
 // Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it.
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
 bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
@@ -82,7 +85,8 @@ extern volatile sig_atomic_t interrupted;
 // From here on Ctrl-C is taken note of; a second one ends the program. With flags 0 instead of SA_RESTART it also ends
 // a read that waits for the user.
 void catch_interrupt(int flags);
-// Ctrl-C and SIGTERM are taken note of, however often they come: for work that must clean up.
+// Ctrl-C, SIGTERM and a terminal that goes away (unless nohup says otherwise) are taken note of, however often they come:
+// for work that must clean up.
 void catch_termination(void);
 // A mapped file that has become shorter ends the program with a line; one that may not grow is an error of writing.
 void catch_file_errors(void);

@@ -5,7 +5,7 @@ models whose next token is known."""
 import array
 import os
 
-from common import (METHODS, check, config, good, in_work, main, one_line, random_weights, run, skip, tiny_model, write,
+from common import (METHODS, check, config, good, in_work, main, one_line, random_ids, random_weights, run, skip, table, tiny_model, write,
                     write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
@@ -311,6 +311,59 @@ def test_warnings():
     check(len(warnings('-n', 20, '--rope', 'none', '--factor', 2)) == 1
           and len(warnings('-n', 20, '--rope', 'linear', '--ramp', 'turns')) == 1,
           'settings without effect warn')
+
+
+def test_warnings_of_another_method():
+    """Wherever a model runs with a method for which --check has a row that fails."""
+    ids = write(in_work('tuned.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
+    for own, dynamic in (('yarn', 0), ('yarn', 1), ('linear', 0), ('none', 0)):
+        m = alphabet(train_ctx=32, seq_len=32, method=own, rope_dynamic=dynamic, factor=float(own != 'none'))
+        for rope in (None, 'none', 'linear', 'yarn', 'dynamic-yarn', 'yarn+dca', 'dca'):
+            options = ('--rope', rope) if rope else ()
+            rows = [r for r in table(run(m, '--check', '-n', 32, *options).out)[2] if r['check'] == 'method']
+            bad = [r['verdict'] for r in rows] == ['fail']
+            for job in (('-t', 0, '-i', 'x', '-n', 9), ('--ppl', ids, '--ids', '-n', 32),
+                        ('--passkey', '-n', 400, '--trials', 1)):
+                err = good(m, *job, *options).err
+                said = 'run: warning: the model was tuned with rope %s%s: with %s it is another model' % (
+                    'dynamic-' * dynamic, own, rope)
+                check((said in err.splitlines()) == bad and ('tuned' in err) == bad,
+                      '%s of a model with %s%s, %s' % (job[0], 'dynamic-' * dynamic, own, rope), err)
+    m = alphabet(train_ctx=32, seq_len=32, method='yarn', factor=2.0)
+    err = good(m, '--ppl', ids, '--ids', '-n', 40, '--rope', 'linear,yarn,none:theta=5000').err
+    check('rope yarn: with linear, none:theta=5000 it is another model' in err and err.count('tuned') == 1,
+          'one line for a list', err)
+
+
+def test_warnings_of_idle_settings():
+    """Every measurement says what has no effect, of a list each method; and a window in which a map changes nothing."""
+    m, ids = alphabet(train_ctx=64, seq_len=64), write(in_work('idle.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
+
+    def warnings(*options):
+        err = good(m, '--ppl', ids, '--ids', '-n', 60, *options).err
+        return [line[len('run: warning: '):] for line in err.splitlines() if line.startswith('run: warning: ')]
+    check(warnings('--rope', 'none,rerope,dca:near=4', '--near', 9) ==
+          ['--near has no effect on rope none', '--near has no effect on rope dca:near=4'], 'of a list',
+          warnings('--rope', 'none,rerope,dca:near=4', '--near', 9))
+    check(warnings('--rope', 'all', '--factor', 2) == [], 'not of each of all', warnings('--rope', 'all', '--factor', 2))
+
+    def unchanged(window, distance):
+        return all(distance(i, i - d) == d for i in range(200) for d in range(min(window, i + 1)))
+    maps = {'self-extend:near=8:group=3': lambda i, j: i - j if i - j < 8 else i // 3 - j // 3 + 8 - 8 // 3,
+            'rerope:near=8': lambda i, j: min(i - j, 8),
+            'dca:chunk=40': lambda i, j: (i - j if i // 40 == j // 40 else
+                                          min(i % 40 + 40, 63) - j % 40 if i // 40 == j // 40 + 1 else 63 - j % 40)}
+    for rope, distance in maps.items():
+        for window in range(4, 30):
+            said = warnings('--rope', rope, '--window', window)
+            idle = unchanged(window, distance)
+            check(idle or not said, 'a window of %d with %s' % (window, rope), said)
+            if not unchanged(window + 2, distance) or not idle:  # at the map's own window nothing is changed, either
+                continue
+            check(len(said) == 1 and 'window of %d leaves rope %s nothing to do' % (window, rope) in said[0],
+                  'a window of %d with %s is remarked' % (window, rope), said)
+    check(warnings('--rope', 'streaming', '--window', 9) == warnings('--rope', 'yarn', '--window', 9) == [],
+          'a window that is used')
 
 
 if __name__ == '__main__':

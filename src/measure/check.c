@@ -131,7 +131,7 @@ static void judge_settings(Check *c) {
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
     reach = reach_of(asked, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
-    bool same = own->method == ROPE_NONE || (a->method == own->method && a->dynamic == own->dynamic);
+    bool same = settings_same_method(own, a);
     if (own->method != ROPE_NONE)
         table_row(&c->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
     if (!same) c->holds = 0;
@@ -353,8 +353,9 @@ static bool run_checks(Check *c, Session *s, Error *err) {
     judge_settings(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
-    if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
-    else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
+    bool good = c->judged && c->holds == m->length;
+    if (ok && c->judged) table_verdict(&c->table, good, "holds to", "%d", c->holds);
+    else if (ok) table_verdict(&c->table, good, "holds to", "unknown: the model fails in a short text, too");
     table_end(&c->table);
     return ok;
 }

@@ -71,7 +71,7 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "samples", "%d", m->options->samples);
 }
 
-void show_progress(Method *method, double done) {
+void show_progress(Method *method, const char *name, double done) {
     double now = now_seconds(), share = (method->part + done) / method->m->n_plans;
     if (now - method->shown < 0.2) return;
     method->shown = now;
@@ -79,7 +79,7 @@ void show_progress(Method *method, double done) {
     int cells = method->table->width < 75 ? 10 : 30;
     for (int i = 0; i < cells; i++) bar[i] = share * cells > i ? '#' : '.';
     double left = share > 0 ? (now - method->start) * (1 - share) / share : 0;
-    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", method->plan->name, bar, 100 * share, left);
+    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", name, bar, 100 * share, left);
     table_bar(method->table, text);
 }
 

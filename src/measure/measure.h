@@ -106,8 +106,8 @@ typedef struct {
 
 typedef bool Work(void *job, Method *method, Error *err);
 
-// Shows, a few times a second and only on a terminal, that the share `done` of the method's work is done.
-void show_progress(Method *method, double done);
+// Shows, a few times a second and only on a terminal, that the share `done` of the work of what `name` says is done.
+void show_progress(Method *method, const char *name, double done);
 
 // Prints heading and columns, then calls `work` for one method after another, to print its rows. Makes sure at first
 // that there is memory for each of them, so that the last one is not refused after the first has taken an hour.

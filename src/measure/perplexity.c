@@ -49,7 +49,7 @@ static bool score_window(const Perplexity *job, Method *method, int sample, Erro
     for (int from = 1, to; from < n; from = to) {
         to = o->stepwise && n - from > KV_BLOCK ? from + KV_BLOCK : n;
         if (!score_tokens(method->session, job->window, from, to, o->stepwise ? 0 : n, job->nll, err)) return false;
-        show_progress(method, (sample + (double)to / n) / o->samples);
+        show_progress(method, method->plan->name, (sample + (double)to / n) / o->samples);
     }
     return true;
 }

@@ -6,6 +6,8 @@ bool quantize_model(const Model *model, const Options *o, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     WeightType type = types[o->quantize_type];
     QuantizeError errors[N_MATRIX_KINDS];
+    if (is_same_file(o->quantize_path, o->model_path))
+        return fail(err, "--quantize: %s is the model that is read (give the copy another name)", o->quantize_path);
     catch_termination();
     if (!model_quantize(model, type, o->quantize_path, &interrupted, errors, err)) return false;
     Table table = table_open(SHAPE_LIST, 0, o->tsv);

@@ -29,7 +29,6 @@ typedef struct {
     void *whose;
     Table table;  // of `#` lines
     Method progress;
-    RopePlan shown;    // its name is what the progress says
     RopeConfig start;  // longrope, but for what a candidate says
     uint64_t random;
     int pairs, n, from, windows;      // positions of a window, the first that counts, windows that search
@@ -130,6 +129,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     bool is_first = s->tried == 0;
     RopePlan plan = plan_of(s, c);
     Paired p = {0};
+    char shown[60];
     *better = false;
     if (!is_first && is_same(c, &s->best, s->pairs)) return true;
     for (int i = 0; i < s->windows; i++) {
@@ -138,13 +138,13 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
         if (is_first ? interrupted : is_over(s)) return true;
         if (!read_window(s, &plan, w, s->nll, err)) return false;
         s->read++;
-        snprintf(s->shown.name, sizeof s->shown.name, "%.4f, began %.4f", s->mean, s->began);
-        show_progress(&s->progress, share_done(s));
+        snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
+        show_progress(&s->progress, shown, share_done(s));
         tell(s, NULL);
         if (is_first) continue;
         add_pairs(s, w, &p);
-        if (p.sum / p.n > error_of(&p)) break;
-        *better = i == s->windows - 1 && p.sum < 0;
+        if (i == s->windows - 1) *better = mean_of(s, s->nll) < s->mean;
+        else if (p.sum / p.n > error_of(&p)) break;
     }
     s->tried++;
     *better = *better || is_first;
@@ -287,6 +287,11 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
     s.start = m->plans[0].rope;
     int trained = s.start.train_ctx, hills = s.start.rotary_dim / 2 < HILLS ? s.start.rotary_dim / 2 : HILLS;
+    if (s.start.map)
+        return fail(err,
+                    "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
+                    "without one, then try --rope-config BLOCK --rope longrope+%s",
+                    m->plans[0].name, s.start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
@@ -298,7 +303,7 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
     s.windows = s.o->search_windows;
     s.table = table_open(SHAPE_LIST, trained, true);
-    s.progress = (Method){.m = m, .table = &s.table, .plan = &s.shown, .start = now_seconds()};
+    s.progress = (Method){.m = m, .table = &s.table, .start = now_seconds()};
     bool ok = cut_windows(&s, err);
     double *scores = s.nll;
     s.best_nll = ok ? scores + (size_t)s.windows * s.n : NULL;

@@ -40,6 +40,10 @@ Table table_open(TableShape shape, int train_ctx, bool tsv);
 // in a row.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+// The same for the line that matters most, which eyes find at once, in a colour that tells good from bad.
+void table_verdict(Table *table, bool good, const char *key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 // The names of the columns, between tabs, which must outlive the table.
 void table_columns(Table *table, const char *columns);
 

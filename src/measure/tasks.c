@@ -56,6 +56,11 @@ static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "b
                                      "judge",  "poet",   "captain", "lawyer", "nurse"};
 enum { N_FILLER = sizeof filler / sizeof filler[0], N_OWNERS = sizeof owners / sizeof owners[0] };
 
+// What became of the trials past the trained context, and of those within.
+typedef struct {
+    int asked[2], correct[2];
+} Score;
+
 // What stands around what is hidden: a text in pieces, the filler or the user's.
 typedef struct {
     char *text;
@@ -95,8 +100,8 @@ static void choose(Cell *c, int number) {
         int x = key_of(c->m->options->seed + (uint64_t)k * 7919, c->length, c->depth, number);
         const char *owner = owners[((k ? c->values[0] : x) + (c->task->names == ONE_NAME ? 0 : k)) % N_OWNERS];
         c->values[k] = x;
-        x = x * 7 + k;  // a variable's letters are such as a text does not have in a row
-        char letters[] = {(char)('A' + x % 26), "QXZVJK"[x / 26 % 6], (char)('A' + x / 156 % 26), '\0'};
+        // A variable's letters are such as a text does not have in a row, and the second tells it from the others.
+        char letters[] = {(char)('A' + x % 26), "QXZVJK"[(c->values[0] + k) % 6], (char)('A' + x / 26 % 26), '\0'};
         snprintf(c->names[k], sizeof c->names[k], "%s", c->task->names == CHAIN ? letters : owner);
     }
 }
@@ -292,11 +297,12 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 typedef struct {
     Haystack hay;
     bool asked[N_TASKS];
-    int n_asked, n_done;  // of the tasks; done by the method at hand
-    double worst;         // accuracy of a method in a task
+    int n_asked, n_done;    // of the tasks; done by the method at hand
+    double worst;           // accuracy of a method in a task
+    Score by_own[N_TASKS];  // see ask_the_model; nothing asked: not known
 } Tasks;
 
-// All trials of one cell: *correct of them are right.
+// All trials of one cell: *correct of them are right. A method without a table prints nothing.
 static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
     const int trials = c->m->options->trials;
     const char *task = c->m->options->tasks ? c->task->name : "", *name = method->plan->name;
@@ -308,6 +314,7 @@ static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
         *correct += right;
     }
     const double accuracy = (double)*correct / trials;
+    if (!method->table) return true;
     snprintf(block, sizeof block, "%s%s%s", task, task[0] ? ", " : "", name);
     snprintf(line, sizeof line, "%d", c->length);
     snprintf(label, sizeof label, "%.2f", depth_of(c));
@@ -317,39 +324,74 @@ static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
     return true;
 }
 
-// All lengths and depths of one method and task.
-static bool run_task(Tasks *job, Method *method, const Task *task, Error *err) {
-    const int longest = method->m->length, train_ctx = method->plan->rope.train_ctx, half = train_ctx / 2;
-    int asked[2] = {0}, correct[2] = {0}, found = 0;  // past the trained context, and within
+// All lengths up to the longest, and all depths, of one method and task.
+static bool run_lengths(const Tasks *job, Method *method, const Task *task, int longest, Score *score, Error *err) {
+    const int train_ctx = method->plan->rope.train_ctx, half = train_ctx / 2;
+    int found = 0;
     bool ok = true;
+    *score = (Score){0};
     for (int length = half > 0 && half < longest ? half : longest, last = 0; ok && last < longest;) {
         Cell c = {.m = method->m, .hay = &job->hay, .session = method->session, .task = task, .length = length};
         ok = find_pieces(&c, err);
         for (c.depth = 0; ok && c.pieces >= 0 && c.depth < N_DEPTHS; c.depth++) {
             ok = run_cell(&c, method, &found, err);
-            asked[length <= train_ctx] += method->m->options->trials;
-            correct[length <= train_ctx] += found;
+            score->asked[length <= train_ctx] += method->m->options->trials;
+            score->correct[length <= train_ctx] += found;
             double share = ((c.depth + 1.0) / N_DEPTHS + 1) / 2 * length / longest;
-            show_progress(method, (job->n_done + share) / job->n_asked);
+            if (method->table) show_progress(method, method->plan->name, (job->n_done + share) / job->n_asked);
         }
         free(c.last);
         last = length;
         length = length > longest / 2 ? longest : 2 * length;
     }
-    if (asked[0] + asked[1]) job->worst = fmin(job->worst, (double)(correct[0] + correct[1]) / (asked[0] + asked[1]));
-    if (ok && 2 * correct[1] < asked[1])
-        table_remark(method->table,
-                     "%s, %s: %d of %d within the trained context of %d: the model cannot do this task, "
-                     "and its rows past it say nothing of the method",
-                     task->name, method->plan->name, correct[1], asked[1], train_ctx);
     return ok;
+}
+
+// What the model can do within its trained context: by its own settings or by plain ones, whichever are better. A
+// method that does worse says nothing of the model.
+static bool ask_the_model(const Measurement *m, Tasks *job, int k, Error *err) {
+    const RopeConfig *own = &m->model->rope;
+    const int longest = own->train_ctx < m->length ? own->train_ctx : m->length;
+    for (int i = job->by_own[k].asked[1] ? 2 : own->method == ROPE_NONE; i < 2; i++) {
+        RopeSettings s = settings_nothing_said;
+        RopePlan plan;
+        Score score;
+        if (i == 1) s.method = ROPE_NONE;
+        if (!settings_resolve(&s, own, m->model->config.sliding_window, m->length, &plan, err)) return false;
+        Method method = {.m = m, .plan = &plan};
+        method.session = open_session(m->options, m->model, &plan, longest, false, err);
+        bool ok = method.session && run_lengths(job, &method, &tasks[k], longest, &score, err);
+        session_free(method.session);
+        if (!ok) return false;
+        if (score.correct[1] >= job->by_own[k].correct[1]) job->by_own[k] = score;
+    }
+    return true;
+}
+
+// All rows of one method and task, and a remark when it fails where it is easy.
+static bool run_task(Tasks *job, Method *method, int k, Error *err) {
+    const char *name = method->plan->name;
+    Score score;
+    if (!run_lengths(job, method, &tasks[k], method->m->length, &score, err)) return false;
+    const int right = score.correct[1], of = score.asked[1], all = of + score.asked[0];
+    if (all) job->worst = fmin(job->worst, (double)(right + score.correct[0]) / all);
+    if (2 * right >= of) return true;
+    if (!ask_the_model(method->m, job, k, err)) return false;
+    const Score *best = &job->by_own[k];
+    bool able = 2 * best->correct[1] >= best->asked[1];
+    table_remark(method->table,
+                 "%s, %s: %d of %d within the trained context of %d, and %d of %d without the method: the model can%s "
+                 "do this task, and %s",
+                 tasks[k].name, name, right, of, method->plan->rope.train_ctx, best->correct[1], best->asked[1],
+                 able ? "" : "not", able ? "the method harms short texts" : "longer rows say nothing of the method");
+    return true;
 }
 
 static bool run_method(void *context, Method *method, Error *err) {
     Tasks *job = context;
     job->n_done = 0;
     for (int k = 0; k < N_TASKS; k++) {
-        if (job->asked[k] && !run_task(job, method, &tasks[k], err)) return false;
+        if (job->asked[k] && !run_task(job, method, k, err)) return false;
         job->n_done += job->asked[k];
     }
     return true;

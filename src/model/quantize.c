@@ -35,8 +35,8 @@ static void give_up(Writer *w, const char *what) {
 
 // Writes right behind what is there.
 static void put_on(Writer *w, const void *data, size_t n) {
-    if (*w->stop) errno = EINTR;
-    if (*w->stop || (!w->failed && fwrite(data, 1, n, w->file) != n)) give_up(w, "write");
+    if (*w->stop && !w->failed) w->failed = !fail(w->err, "%s: interrupted; nothing was written", w->path);
+    if (!w->failed && fwrite(data, 1, n, w->file) != n) give_up(w, "write");
     w->offset += n;
 }
 
