@@ -93,35 +93,30 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 typedef struct {
     const MappedFile *file;
     const Header *header;
-    uint64_t offset;  // MOST_BYTES or more: too large to count
+    uint64_t offset;  // once above INT64_MAX it stays there
     int n_matrices;   // taken so far
     WeightType cut;   // a type of blocks that would not fill a row
 } Cursor;
-
-#define MOST_BYTES (UINT64_MAX / 2)
 
 // What comes next: from version 3 on it begins at a multiple of 64 bytes. No header's count * item_bytes is above 2^47.
 static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
     uint64_t alignment = c->header->config.version >= 3 ? 64 : 1, size = c->file->size;
     uint64_t here = (c->offset + alignment - 1) / alignment * alignment;
-    if (here < MOST_BYTES) c->offset = here + count * item_bytes;
+    if (here <= INT64_MAX) c->offset = here + count * item_bytes;
     return c->file->data + (here <= size ? here : size);
 }
 
 // The values, then the scales of types that have them.
 static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
-    int64_t size = c->header->group_size, scales = 0;
-    WeightType type = c->header->types ? (WeightType)c->header->types[c->n_matrices++] : c->header->config.weight_type;
-    Matrix m = {.type = type, .rows = rows, .cols = cols, .group_size = size};
-    const BlockSize block = block_size(type);
-    if (block.values && cols % block.values) c->cut = type;
-    if (type == WEIGHT_Q4) scales = rows * groups_of(cols);  // pairs of float16, one for each pack
-    if (type == WEIGHT_Q8) {
-        m.groups_cross_rows = c->header->config.version == 2 && cols % size != 0;
-        scales = m.groups_cross_rows ? rows * cols / size : rows * ((cols + size - 1) / size);
-    }
+    const Header *h = c->header;
+    Matrix m = {.type = h->config.weight_type, .rows = rows, .cols = cols, .group_size = h->group_size};
+    if (h->types) m.type = h->types[c->n_matrices++];
+    m.groups_cross_rows = h->config.version == 2 && cols % h->group_size != 0;
+    const BlockSize block = block_size(m.type);
+    if (block.values && cols % block.values) c->cut = m.type;
     m.data = take(c, rows, matrix_row_bytes(&m));
-    if (scales) m.scales = take(c, scales, sizeof(float));
+    const int64_t scales = matrix_scale_bytes(&m);
+    if (scales) m.scales = take(c, scales, 1);
     return m;
 }
 
@@ -136,7 +131,7 @@ static bool take_tensors(Model *m, const Header *header, Error *err) {
     model_visit(m, take_tensor, &c);
     take(&c, 0, 0);  // what fills up the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
-    if (c.offset >= MOST_BYTES) return fail(err, "impossible header: the tensors' sizes overflow");
+    if (c.offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
     if (c.cut)
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights", weight_type_names[c.cut],
                     block_size(c.cut).values);
@@ -150,8 +145,8 @@ static bool read_model(Model *m, Error *err) {
     if (!header_read(m->file.data, m->file.size, &header, err)) return false;
     m->config = header.config;
     m->rope = header.rope;
-    if (!take_tensors(m, &header, err))
-        return false;  // before the layers get memory: a header alone may claim anything
+    // Before the layers get memory the size of the file has to justify it.
+    if (!take_tensors(m, &header, err)) return false;
     m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
     for (int l = 0; m->layers && header.layers && l < m->config.n_layers; l++) {
         m->layers[l].sees_all = header.layers[l] & LAYER_SEES_ALL;
