@@ -11,6 +11,7 @@
 #include "src/forward/transformer.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
+#include "src/model/foreign.h"
 #include "src/options.h"
 #include "src/rope_config.h"
 #include "src/text/chat.h"
@@ -32,7 +33,8 @@ typedef struct {
     int context;           // -n, resolved
     int32_t *ids;          // of a text to measure
     size_t n_ids;
-    RopeFile rope_file;  // --rope-config, in the model's place
+    RopeFile rope_file;    // --rope-config, in the model's place
+    RopeConfig file_rope;  // what the model's file says
     // Text.
     Session *session;
     Sampler sampler;
@@ -96,7 +98,9 @@ static bool read_rope_config(Program *p, Error *err) {
     file->max_positions = o->model_path ? p->model.config.seq_len : 0;
     if (!rope_config_open(file, o->rope_config, err)) return false;
     if (file->unused[0])
-        fprintf(stderr, "run: %s: not used, since they mean nothing to the rope_type: %s\n", o->rope_config,
+        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
+                file->has_type ? "they mean nothing to the rope_type"
+                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
                 file->unused);
     p->model.rope = file->rope;
     p->model.config.head_dim = file->head_dim;
@@ -104,17 +108,23 @@ static bool read_rope_config(Program *p, Error *err) {
     return true;
 }
 
-// The model, or what the options say in its place, and what goes with the job: its tokenizer, a prompt, a text.
+// The model, or what the options say in its place.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    const char *text = o->text_path ? o->text_path : o->check_path;
-    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
-    if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
-    if (!options_fit_encoding(o, encoding_names[p->model.config.encoding], err)) return false;
-    if (o->rope_config && !read_rope_config(p, err)) return false;
+    if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
+    p->file_rope = p->model.rope;
+    return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
+           (!o->rope_config || read_rope_config(p, err));
+}
+
+// What goes with the job: the model's tokenizer, a prompt, a text.
+static bool load_text(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const char *text = o->text_path ? o->text_path : o->check_path;
+    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->tokenizer) return false;
@@ -332,15 +342,21 @@ static bool run_text(Program *p, Error *err) {
 // Does what was asked for. *passed becomes false when it was done and found wanting.
 static bool run_job(Program *p, bool *passed, Error *err) {
     const Options *o = &p->options;
+    Error other;
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
+    bool has_text = load_text(p, err);
+    bool settings_alone = o->job == JOB_CHECK && !p->tokenizer;  // what a check says of them needs no text
+    if (!has_text && !settings_alone) return false;
     p->context = context_of(p);
-    if (!make_plans(p, err)) return false;
+    if (!make_plans(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_methods, p->context, p->ids, p->n_ids};
+    const Measurement m = {o,          &p->model,     p->tokenizer, p->plans, p->n_methods,
+                           p->context, &p->file_rope, p->ids,       p->n_ids};
     if (o->job != JOB_TEXT) print_advice(p);
+    if (settings_alone) return check_settings(&m, &other) && false;
     switch (o->job) {
     case JOB_PPL: return measure_perplexity(&m, err);
     case JOB_TASKS: return measure_tasks(&m, passed, err);

@@ -39,7 +39,9 @@ static const Option table[] = {
     {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", COUNT, IN(top_k), 0, MOST},
     {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]", NUMBER, IN(min_p), 0, 1},
     {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED, IN(seed)},
-    {"-n", "N", "positions, prompt included; 0: the model's context [256; measurements 4 times the trained context]",
+    {"-n", "N",
+     "positions, prompt included; 0: the model's context; k is 1,024 and m 1,024k, as in any whole number here (8k) "
+     "[256; measurements 4 times the trained context]",
      COUNT, IN(steps), 0, MOST},
     {"-i", "TEXT", "prompt", TEXT, IN(prompt)},
     {"-f", "FILE", "prompt from a file, - for standard input", TEXT, IN(prompt_file)},
@@ -186,15 +188,15 @@ static bool read_pair(const Option *option, int *place, const char *name, const 
     if (value[length] != '.' || length >= sizeof first)
         return fail(err, "%s: '%.60s' is not %s (two whole numbers from 0, as 3.5)", name, value, option->argument);
     snprintf(first, sizeof first, "%.*s", (int)length, value);
-    return parse_int(name, first, 0, (long)option->high, place, err) &&
-           parse_int(name, value + length + 1, 0, (long)option->high, place + 1, err);
+    return parse_int(name, first, 0, (int)option->high, place, err) &&
+           parse_int(name, value + length + 1, 0, (int)option->high, place + 1, err);
 }
 
 // Reads a value and puts it in its place. `name` is what the reason calls the option.
 static bool set(const Option *option, void *place, const char *name, const char *value, Error *err) {
     switch (option->type) {
     case TEXT: *(const char **)place = value; return true;
-    case COUNT: return parse_int(name, value, (long)option->low, (long)option->high, place, err);
+    case COUNT: return parse_int(name, value, (int)option->low, (int)option->high, place, err);
     case NUMBER: return parse_double(name, value, option->low, option->high, place, err);
     case SEED: return read_seed(name, value, place, err);
     case WORD:
@@ -226,6 +228,15 @@ bool options_set_rope(RopeSettings *settings, const char *key, const char *value
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
 
+// Whether an option has no meaning for a model that knows positions otherwise. Windows and sinks do without RoPE.
+static bool is_about_rope(const Option *option) {
+    size_t at = option->place;
+    bool is_setting = at >= PLACE(rope) && at < PLACE(rope) + sizeof(RopeSettings);
+    return (is_setting && at != PLACE(rope.window) && at != PLACE(rope.sinks)) || at == PLACE(methods) ||
+           at == PLACE(rope_config) || at == PLACE(stale_keys) || option->asks_for == JOB_SEARCH ||
+           option->asks_for == JOB_ROPE_JSON;
+}
+
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     char name[32];
@@ -243,6 +254,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (option->asks_for) o->job = option->asks_for;
     o->jobs |= 1u << option->asks_for;
     o->company |= 1u << option->goes_with;
+    if (is_about_rope(option)) o->about_rope = option->name;
     if (option->asks_for == JOB_QUANTIZE) {
         if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
@@ -295,28 +307,11 @@ bool options_check(const Options *o, Error *err) {
     if (!check_company(o, err)) return false;
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
-    if (r->beta_fast != 0 && r->beta_slow != 0 && r->beta_fast < r->beta_slow)
-        return fail(err, "--beta-fast must not be below --beta-slow");
-    if (r->low_freq_factor != 0 && r->high_freq_factor != 0 && r->low_freq_factor >= r->high_freq_factor)
-        return fail(err, "--high-freq-factor must be above --low-freq-factor");
     return true;
 }
 
 bool options_fit_encoding(const Options *o, const char *encoding, Error *err) {
-    const uint8_t *said = (const uint8_t *)&o->rope, *unsaid = (const uint8_t *)&settings_nothing_said;
-    const char *name = o->methods                ? "--rope"
-                       : o->rope_config          ? "--rope-config"
-                       : o->stale_keys           ? "--stale-keys"
-                       : o->job == JOB_SEARCH    ? "--search"
-                       : o->job == JOB_ROPE_JSON ? "--rope-json"
-                                                 : NULL;
-    for (int i = 0; !name && i < N_OPTIONS; i++) {
-        const size_t at = table[i].place - PLACE(rope), size = table[i].type == NUMBER ? sizeof(double) : sizeof(int);
-        const bool of_any = at == offsetof(RopeSettings, window) || at == offsetof(RopeSettings, sinks);
-        if (table[i].place < PLACE(rope) || at >= sizeof o->rope || of_any) continue;
-        if (memcmp(said + at, unsaid + at, size) != 0) name = table[i].name;
-    }
-    return strcmp(encoding, "rope") == 0 || !name ||
-           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", name, o->model_path,
-                encoding);
+    return !o->about_rope || strcmp(encoding, "rope") == 0 ||
+           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
+                o->model_path, encoding);
 }

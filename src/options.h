@@ -47,6 +47,7 @@ typedef struct {
     RopeSettings rope;        // the other rope options
     int head_dim;             // 0: not said
     const char *rope_config;  // a file that stands in the model's place, NULL: none
+    const char *about_rope;   // the last option that only a model with RoPE has a use for, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up

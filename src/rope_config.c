@@ -1,7 +1,6 @@
 // What a rope_scaling block means, key by key, as in export/config.py; tests/rope_cases.py holds both to the same.
 #include "rope_config.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 enum { MOST_BYTES = 1 << 20, MOST = 1 << 30, NO_FAMILY = -1, PHI3 = 4, N_FAMILIES = 6 };
 static const double NUMBER_LIMIT = 1e12;
+static const char SPACE[] = " \t\r\n";
 
 // What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
 static const struct {
@@ -45,8 +45,14 @@ typedef struct {
     Error *err;
 } Keys;
 
+static int line_of(const char *text, const char *place) {
+    int line = 1;
+    for (const char *p = text; p < place; p++) line += *p == '\n';
+    return line;
+}
+
 __attribute__((format(printf, 3, 4))) static void refuse(const Keys *k, const char *key, const char *format, ...) {
-    int times, line = 1;
+    int times;
     const char *v = json_member(k->object, key, &times), *where = v ? v : k->object ? k->object : k->text;
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
@@ -55,10 +61,9 @@ __attribute__((format(printf, 3, 4))) static void refuse(const Keys *k, const ch
     va_start(args, format);
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
-    for (const char *p = k->text; p < where; p++) line += *p == '\n';
     if (*k->good)
-        *k->good = fail(k->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", line, k->inside, key,
-                        length < 40 ? (int)length : 40, found, expected);
+        *k->good = fail(k->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", line_of(k->text, where),
+                        k->inside, key, length < 40 ? (int)length : 40, found, expected);
 }
 
 // True when a list of keys, each with a space behind it, has this one.
@@ -123,8 +128,12 @@ static int read_head_dim(const Keys *config, int family, int of_model) {
     int head_dim = integer(config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, own ? OPTIONAL : OPTIONAL | NULL_TOO);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
         refuse(config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
-    if (of_model && head_dim != of_model)
-        refuse(config, "head_dim", "%d, as in the model, and not %d", of_model, head_dim);
+    if (of_model && head_dim != of_model && *config->good)
+        *config->good =
+            fail(config->err,
+                 "line %d: another model's config: head_dim is %d, and the model's is %d (give it with its own "
+                 "model, or with none: --explain or --rope-json, and --rope-config)",
+                 line_of(config->text, said ? said : config->object), head_dim, of_model);
     return head_dim;
 }
 
@@ -216,6 +225,8 @@ static void read_rope(const Keys *config, const Keys *block, int family, int typ
     r->theta = number(block, "rope_theta", number(config, "rope_theta", theta, 1, may_be), 1, OPTIONAL);
     double ratio = (double)file->max_positions / fmax(trained, 1);
     if (type != DEFAULT) r->factor = number(block, "factor", ratio, 0, type >= YARN ? OPTIONAL | NULL_TOO : 0);
+    if (r->factor > 0 && r->factor < 1 && r->factor != ratio)
+        refuse(block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
     if (type >= YARN) r->attention_factor = number(block, "attention_factor", 0, 0, OPTIONAL | NULL_TOO);
     if (type == YARN) read_yarn(block, r);
     if (type == LONGROPE) read_longrope(block, file);
@@ -244,13 +255,49 @@ static bool is_something(const char *v) {
     return v && (*v == 't' || (*v == '"' && v[1] != '"') || ((*v == '[' || *v == '{') && json_first(v, NULL)));
 }
 
-bool rope_config_parse(RopeFile *file, char *text, size_t length, Error *err) {
+// Behind dots at p that stand for members of an object, and behind their comma where there is one before them already;
+// NULL: there are none. `before` is what stands in front.
+static char *behind_dots(const char *before, char *p) {
+    if (strncmp(p, "...", 3) != 0 && strncmp(p, "\xE2\x80\xA6", 3) != 0) return NULL;
+    char *behind = p + 3, *next = behind + strspn(behind, SPACE);
+    if (*next == ',' && strchr(" {,", *before)) behind = next + 1;
+    next += *next == ',';
+    next += strspn(next, SPACE);
+    return !strchr(":[", *before) && (*next == '"' || !*next || (*next == '}' && *before != '{')) ? behind : NULL;
+}
+
+// Makes JSON of what model cards show and --rope-json prints. Blank become lines in front that begin with #, dots for
+// what is left out, and a comma behind the last member. Members that stand alone get braces: for the first one there is
+// a space at `text`, for the last one at `end`. All else stays, and no line moves.
+static void complete(char *text, const char *end) {
+    char *p = text + 1, *first = NULL, *before = text, *comma = NULL;
+    for (; *p == '#'; p += *p == '\n')
+        for (; *p && *p != '\n'; p++) *p = ' ';
+    for (char *behind; p < end; p++) {
+        if (strchr(SPACE, *p)) continue;
+        if ((behind = behind_dots(before, p))) {
+            for (; p < behind; p++) *p = *p == '\n' ? '\n' : ' ';
+            p--;
+            continue;
+        }
+        if (*p == '}' && comma) *comma = ' ';
+        comma = *p == ',' && !strchr(" {[,:", *before) ? p : NULL;
+        if (!first) first = p;
+        if (*p == '"')
+            for (p++; p < end && *p != '"'; p++) p += *p == '\\' && p + 1 < end;
+        before = p;  // `end` where a string has none
+    }
+    if (comma) *comma = ' ';
+    if (!first || *first != '"') return;
+    *text = '{';
+    if (before < end) *(comma ? comma : before + 1) = '}';
+}
+
+static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
     static const char *const of_configs[] = {"rope_scaling",  "rope_parameters",         "model_type",
                                              "architectures", "max_position_embeddings", "hidden_size"};
-    for (char *at = text; *at == '#'; at += *at == '\n')
-        for (; *at && *at != '\n'; at++) *at = ' ';
     if (!json_check(text, length, err)) return false;
-    const char *root = text + strspn(text, " \t\r\n"), *name = "rope_parameters", *key;
+    const char *root = text + strspn(text, SPACE), *name = "rope_parameters", *key;
     if (*root != '{') return fail(err, "line 1: not a JSON object");
     bool good = true, is_config = false;
     int times;
@@ -274,21 +321,27 @@ bool rope_config_parse(RopeFile *file, char *text, size_t length, Error *err) {
     read_dims(&config, &block, family, file);
     int type = read_type(&block, family);
     if (good) read_rope(&config, &block, family, type, file);
+    file->has_type = get(&block, "rope_type") || get(&block, "type");
     if (good) check_keys(&block, file->unused, sizeof file->unused);
     return good;
 }
 
+bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
+    char *copy = alloc_array(length + 3, 1, "a config", err);
+    if (!copy) return false;
+    memcpy(copy + 1, text, length);
+    copy[0] = copy[length + 1] = ' ';
+    complete(copy, copy + 1 + length);
+    bool good = parse(file, copy, length + 2, err);
+    free(copy);
+    return good;
+}
+
 bool rope_config_open(RopeFile *file, const char *path, Error *err) {
-    bool is_stdin = strcmp(path, "-") == 0;
-    FILE *in = is_stdin ? stdin : fopen(path, "rb");
-    if (!in) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
-    Error reason = {"no memory for its text"};
-    char *text = calloc(1, MOST_BYTES + 2);
-    size_t n = text ? fread(text, 1, MOST_BYTES + 1, in) : 0;
-    bool good = text && (!ferror(in) || fail(&reason, "cannot read (%s)", strerror(errno))) &&
-                (n <= MOST_BYTES || fail(&reason, "more than %d bytes", MOST_BYTES)) &&
-                rope_config_parse(file, text, n, &reason);
-    if (!is_stdin) fclose(in);
+    Error reason;
+    size_t length;
+    char *text = read_file(path, MOST_BYTES, &length, err);
+    bool good = text && (rope_config_parse(file, text, length, &reason) || fail(err, "%s: %s", path, reason.text));
     free(text);
-    return good || fail(err, "%s: %s", path, reason.text);
+    return good;
 }

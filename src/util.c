@@ -133,12 +133,14 @@ bool parse_double(const char *name, const char *text, double low, double high, d
     return true;
 }
 
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err) {
+bool parse_int(const char *name, const char *text, int low, int high, int *out, Error *err) {
     char *end;
     long x = strtol(text, &end, 10);
-    if (!is_decimal(text) || *end || x < low || x > high)
-        return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
-    *out = (int)x;
+    long unit = tolower((unsigned char)*end) == 'k' ? 1 << 10 : tolower((unsigned char)*end) == 'm' ? 1 << 20 : 1;
+    end += unit > 1;
+    if (!isdigit((unsigned char)*text) || *end || x > high / unit || x * unit < low)
+        return fail(err, "%s: '%.60s' is not a whole number from %d to %d", name, text, low, high);
+    *out = (int)(x * unit);
     return true;
 }
 
@@ -201,7 +203,7 @@ bool is_same_file(const char *a, const char *b) {
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-char *read_file(const char *path, size_t *length, Error *err) {
+char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "standard input" : path;
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
@@ -209,7 +211,7 @@ char *read_file(const char *path, size_t *length, Error *err) {
     char *text = in ? malloc(capacity) : NULL;
     while (text) {
         used += fread(text + used, 1, capacity - used - 1, in);
-        if (used < capacity - 1) break;
+        if (used < capacity - 1 || used > most) break;
         char *grown = capacity <= SIZE_MAX / 2 ? realloc(text, capacity * 2) : NULL;
         if (!grown) free(text);
         text = grown;
@@ -217,7 +219,8 @@ char *read_file(const char *path, size_t *length, Error *err) {
     }
     bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
                 (text || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
-                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno)));
+                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno))) &&
+                (used <= most || fail(err, "%s: more than %zu bytes", name, most));
     if (in && !is_stdin) fclose(in);
     *length = used;
     if (good) text[used] = '\0';

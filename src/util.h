@@ -57,9 +57,10 @@ void unmap_file(MappedFile *file);
 // True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
-// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it.
+// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it. A whole
+// number has no sign, and may end in k (times 1,024) or m (times 1,048,576).
 bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
+bool parse_int(const char *name, const char *text, int low, int high, int *out, Error *err);
 
 // The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
 // than a third of the word's letters is none.
@@ -68,8 +69,9 @@ const char *nearer_name(const char *word, const char *known, const char *best);
 // Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
 
-// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
-char *read_file(const char *path, size_t *length, Error *err);
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
+// reason, one of which is more than `most` bytes. Free with free().
+char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
 // Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
 // seed at first, and never 0.

@@ -73,6 +73,32 @@ def test_wrong_base():
     fails('another base than the file\'s', judge(MODEL, '--theta', 500000), 'theta')
 
 
+def test_rope_config():
+    """What the file says stays the reference for a block: another L, theta or method is another model's."""
+    def with_block(model, text, *options):
+        return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
+    yarn = '"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
+    passes('a block for this model', 1024, with_block(MODEL, yarn % 512, '-n', 1024))
+    found = with_block(MODEL, yarn % 32768, '-n', 1024)
+    fails('a block for another model', found, 'train_ctx')
+    check({('perplexity', 512), ('base', 512)} <= set(found[2]), 'short windows are of the file\'s context', found)
+    fails('a base that the file does not have', with_block(MODEL, '{"rope_theta": 500000.0}'), 'theta')
+    fails('a method that the file does not have', with_block(SIBLING, '{"type": "linear", "factor": 16.0}', '-n', 1024),
+          'method')
+
+
+def test_without_a_tokenizer():
+    """The settings are judged; then it is said what was looked for, and what to do."""
+    alone = changed(MODEL, 'alone.bin')
+    result = run(alone, '--check', '-n', '1k')
+    rows = {r['check']: (r['value'], r['verdict']) for r in table(result.out)[2]}
+    check(result.status == 1 and rows == {'reach': ('512', 'fail')}, 'settings without a tokenizer', result.out)
+    check(result.err.count('\n') == 1 and all(word in result.err for word in (
+        in_work('alone.tokenizer.bin'), in_work('tokenizer.bin'), '-z FILE', 'model_export.py --tokenizer ')),
+        'where a tokenizer was looked for', result.err)
+    one_line(run(alone, '-i', 'x'), 1, 'a text without a tokenizer', in_work('alone.tokenizer.bin'), '-z FILE')
+
+
 def test_factors():
     fails('a factor too small', judge(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048), 'reach')
     fails('a factor too small in the file', judge(changed(SIBLING, 'small.bin', factor=2.0), '-n', 2048), 'reach',

@@ -4,6 +4,9 @@ models whose next token is known."""
 
 import array
 import os
+import pickle
+import struct
+import zipfile
 
 from common import (METHODS, check, config, good, in_work, main, one_line, random_ids, random_weights, run, skip, table, tiny_model, write,
                     write_model, write_tokenizer)
@@ -11,6 +14,7 @@ from common import (METHODS, check, config, good, in_work, main, one_line, rando
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
 BOS, EOS = 1, 2
+GGUF = b'GGUF' + struct.pack('<IQQ', 3, 0, 0)
 
 
 def token(text):
@@ -107,6 +111,68 @@ def test_usage_errors():
         result = run(m, '--explain', *options)
         check(result.status in (1, 2) and result.err.count('\n') == 1 and not result.raw,
               'settings that contradict each other: %s' % (options,), result)
+
+
+def test_lengths():
+    """Lengths in 1,024s, wherever one is meant."""
+    m = tiny_model('tiny.bin', train_ctx=4096, seq_len=4096)
+
+    def explained(*options):
+        return dict(line[2:].split('\t') for line in good(m, '--explain', *options).out.splitlines() if line[0] == '#')
+    for length, n in (('8k', 8192), ('8K', 8192), ('128k', 131072), ('1m', 1 << 20), ('1024M', 1 << 30), ('0k', 4096)):
+        check(explained('-n', length)['length'] == str(n), '-n ' + length, explained('-n', length))
+    for option, key in (('--train-ctx', 'train_ctx'), ('--window', 'window'), ('--near', 'near'), ('--chunk', 'chunk')):
+        rope = {'--near': 'rerope', '--chunk': 'dca'}.get(option, 'none')
+        for said in ([option, '2k', '--rope', rope], ['--rope', '%s:%s=2K' % (rope, option[2:])]):
+            check(explained(*said, '-n', '4k').get(key) == '2048', ' '.join(said), explained(*said, '-n', '4k'))
+    for option in ('-n', '--train-ctx', '--window', '--near', '--chunk'):
+        for value in ('k', 'm', '8kk', '8km', '8k8', '8 k', '8kb', '-8k', '1.5k', '1e3k', '8g', '1025m', '1048577k',
+                      '9007199254740993k', '99999999999999999999m', 'k8'):
+            one_line(run(m, option, value), 2, '%s %s' % (option, value), option)
+    shown = [line for line in good('--help').out.splitlines() if '1,024' in line]
+    check(len(shown) == 1 and shown[0].startswith('  -n N'), '--help says it in one place', shown)
+
+
+def test_foreign_files():
+    """What other programs keep models in is called by its name, with the command that brings it in."""
+    def folder(name, *files):
+        os.makedirs(in_work(name), exist_ok=True)
+        for file in files:
+            write(os.path.join(in_work(name), file), GGUF if file.endswith('.gguf') else b'{}')
+        return in_work(name)
+
+    def refused(path, what, source=None, made=None, cwd=in_work('')):
+        command = 'python3 model_export.py %s %s)\n' % (source or path, made)
+        result = run(path, '--explain', cwd=cwd)
+        one_line(result, 1, what, path + ': ', what, command if made else '')
+        return result
+    safetensors = struct.pack('<Q', 96) + b'{"__metadata__":{}}'
+    with zipfile.ZipFile(in_work('weights.pth'), 'w') as archive:
+        archive.writestr('archive/data.pkl', b'x' * 30)
+    refused(write(in_work('Qwen3-Q4_K_M.gguf'), GGUF), 'a GGUF file', made='Qwen3-Q4_K_M.bin')
+    path = write(in_work('two words.gguf'), GGUF)
+    refused(path, 'a GGUF file', '\'%s\'' % path, "'two words.bin'")
+    refused('two words.gguf', 'a GGUF file', "'two words.gguf'", "'two words.bin'")
+    refused(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
+    refused(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
+    refused(folder('meta', 'params.json', 'consolidated.00.pth', 'a.gguf'), "a checkpoint's folder", made='meta.bin')
+    for name, files in (('ggufs', ('b-2.gguf', 'b-1.gguf', 'c.gguf')), ('ggufs+', ('config.json', 'b-1.gguf'))):
+        place = folder(name, *files)
+        refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    refused(folder('nothing', 'README.md'), 'a folder without a checkpoint')
+    refused('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
+    refused(write(os.path.join(folder('hub'), 'model.safetensors'), safetensors), 'as safetensors', folder('hub'),
+            'hub.bin')
+    refused('weights.pth', "PyTorch's zip", '.', 'model.bin')
+    refused(write(in_work('old.bin'), pickle.dumps({'weight': 1.5}, protocol=2)), "PyTorch's pickle",
+            os.path.dirname(in_work('x')), os.path.basename(os.path.dirname(in_work('x'))) + '.bin')
+    pointer = write(in_work('pointer.bin'), 'version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n')
+    check('lfs pull)' in refused(pointer, 'a Git LFS pointer').err, 'how to fetch what a pointer points to')
+    for start in (b'GGU', b'GGUF', b'PK\3\4', b'\x80\2', safetensors[:9]):
+        one_line(run(write(in_work('cut.bin'), start)), 1, 'a file of %r' % start, 'cut.bin')
+    # Version 0 of llama2.c has no magic: its first number may be 640, which begins as a pickle does.
+    head = struct.pack('<7i', 640, 4, 1, 1, 1, 2, 4)
+    one_line(run(write(in_work('v0.bin'), head), '--explain'), 1, 'a cut file of 640 dimensions', 'truncated')
 
 
 def test_files_that_cannot_be_read():

@@ -106,28 +106,32 @@ static double reach_of(const RopePlan *plan, int seq_len) {
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
-// What the file says of itself, what was asked for against the length, and against what the model was made with:
-// another method is another model.
+// What the file (or --rope-config) says of itself, what was asked for against the length, and against what the model
+// was made with: another method, base or trained context is another model.
 static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
-    const RopeConfig *file = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
-    const RopeMethod *method = &rope_methods[file->method];
+    const RopeConfig *said = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
+    RopePlan given = {.rope = *said};
+    RopeConfig *filled = &given.rope;
+    const RopeMethod *method = &rope_methods[said->method];
     const int n = c->m->length, seq_len = c->m->model->config.seq_len;
+    settings_fill_defaults(filled, n);
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
-        int said = (file->factor > 0) + (file->low_freq_factor > 0) + (file->high_freq_factor > 0);
-        judge(c, "llama3-factors", n, said, 3, said == 3, 0);
+        int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
+        judge(c, "llama3-factors", n, found, 3, found == 3, 0);
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double s = fmax(file->factor, (double)seq_len / own->train_ctx), expected = method->attention(own, s);
-        double found = file->attention_factor != 0 ? file->attention_factor : method->attention(own, own->factor);
+        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(filled, s);
+        double usual = method->attention(filled, filled->factor);
+        double found = said->attention_factor != 0 ? said->attention_factor : usual;
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
     int seen = asked->window + asked->sinks;
     if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
     if (c->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
-    double reach = reach_of(plan, seq_len);
-    if (method->flags & ROPE_USES_FACTOR && !file->dynamic && file->factor > 0)
+    double reach = reach_of(&given, seq_len);
+    if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
     reach = reach_of(asked, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
@@ -329,28 +333,36 @@ static bool find_text(Check *c, Error *err) {
 }
 
 static bool resolve_references(Check *c, Error *err) {
-    const Model *model = c->m->model;
+    const RopeConfig *file = c->m->file ? c->m->file : &c->m->model->rope;
     for (int i = 0; i < N_REFERENCES; i++) {
         RopeSettings s = settings_nothing_said;
         if (i != FILES_OWN) s.method = ROPE_NONE;
-        if (i == SMALLER_BASE) s.theta = fmax(model->rope.theta / BASE_STEP, 1.5);
-        if (i == LARGER_BASE) s.theta = model->rope.theta * BASE_STEP;
-        int window = model->config.sliding_window;
-        if (!settings_resolve(&s, &model->rope, window, c->m->length, &c->references[i], err)) return false;
+        if (i == SMALLER_BASE) s.theta = fmax(file->theta / BASE_STEP, 1.5);
+        if (i == LARGER_BASE) s.theta = file->theta * BASE_STEP;
+        int window = c->m->model->config.sliding_window;
+        if (!settings_resolve(&s, file, window, c->m->length, &c->references[i], err)) return false;
     }
     return true;
 }
 
+// Begins the table with what settings alone tell. Without options there are bare rows, for the page.
+static void print_settings(Check *c) {
+    const Measurement *m = c->m;
+    const Options *o = m->options;
+    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, !o || o->tsv);
+    if (o) {
+        print_heading(m, &c->table, "check");
+        table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
+        table_note(&c->table, "text", "%.200s", o->check_path ? o->check_path : "made up");
+        table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
+    }
+    judge_settings(c);
+}
+
 // All checks, one after the other.
 static bool run_checks(Check *c, Session *s, Error *err) {
-    const Measurement *m = c->m;
-    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
-    print_heading(m, &c->table, "check");
-    table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&c->table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
-    table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
+    print_settings(c);
     choose_blocks(c);
-    judge_settings(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
     bool good = c->judged && c->holds == m->length;
@@ -361,9 +373,10 @@ static bool run_checks(Check *c, Session *s, Error *err) {
 }
 
 bool check_settings(const Measurement *m, Error *err) {
-    Check c = {.m = m, .holds = m->length, .table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, true)};
+    Check c = {.m = m, .holds = m->length};
     if (!resolve_references(&c, err)) return false;
-    judge_settings(&c);
+    print_settings(&c);
+    table_end(&c.table);
     return true;
 }
 

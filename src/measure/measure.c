@@ -18,7 +18,7 @@ int measured_length(const Model *model, size_t most) {
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
     size_t size;
     int vocab_size = model->config.vocab_size;
-    char *text = read_file(path, &size, err);
+    char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
     int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
     free(text);

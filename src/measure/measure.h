@@ -15,8 +15,9 @@ typedef struct {
     const Tokenizer *tokenizer;  // NULL where a text is ids
     const RopePlan *plans;       // the methods to compare, at least one
     int n_plans;
-    int length;          // -n: positions of a window, the longest haystack, or how deep a bench goes
-    const int32_t *ids;  // (n_ids) of the text, without BOS; NULL: none
+    int length;              // -n: positions of a window, the longest haystack, or how deep a bench goes
+    const RopeConfig *file;  // what the model's file says, where --rope-config has taken its place; NULL: model->rope
+    const int32_t *ids;      // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
 
@@ -43,7 +44,7 @@ bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
 // One verdict for the first method as it stands: check length value limit verdict, then `# holds to LENGTH`. See
 // check.c. *passed: it holds to m->length.
 bool check_model(const Measurement *m, bool *passed, Error *err);
-// Its rows about settings alone, for tools: the model may be a configuration without weights.
+// Its rows about settings alone, which need neither weights nor a tokenizer; without options as bare rows.
 bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt (ids, of which there are n_ids), by key: position

@@ -259,7 +259,8 @@ static bool run_trial(Cell *c, int number, bool *right, Error *err) {
 // Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of so many sentences of filler.
 static bool make_haystack(Haystack *h, const char *path, int length, Error *err) {
     size_t size = 0;
-    h->text = path ? read_file(path, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "a haystack", err);
+    h->text =
+        path ? read_file(path, SIZE_MAX, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "a haystack", err);
     size_t most = path ? size / UNIT_BYTES + 1 : (size_t)length;
     h->starts = h->text ? alloc_array(most + 1, sizeof *h->starts, "a haystack", err) : NULL;
     for (size_t at = 0; h->starts && (path ? at < size : h->n < length); h->starts[++h->n] = at) {

@@ -55,17 +55,22 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
 
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
     if (path) return tokenizer_open(path, vocab_size, err);
-    char found[4096];
+    char own[4096], common[4096];
     const char *slash = strrchr(model_path, '/'), *name = slash ? slash + 1 : model_path, *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - model_path) : strlen(model_path);
-    if (stem + 32 > sizeof found) {
+    if (stem + 32 > sizeof own) {
         fail(err, "%.100s...: the path is too long", model_path);
         return NULL;
     }
-    snprintf(found, sizeof found, "%.*s.tokenizer.bin", (int)stem, model_path);
-    if (access(found, R_OK) != 0)
-        snprintf(found, sizeof found, "%.*stokenizer.bin", (int)(name - model_path), model_path);
-    return tokenizer_open(found, vocab_size, err);
+    snprintf(own, sizeof own, "%.*s.tokenizer.bin", (int)stem, model_path);
+    snprintf(common, sizeof common, "%.*stokenizer.bin", (int)(name - model_path), model_path);
+    if (access(own, F_OK) == 0) return tokenizer_open(own, vocab_size, err);
+    if (access(common, F_OK) == 0) return tokenizer_open(common, vocab_size, err);
+    fail(err,
+         "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a checkpoint's: python3 "
+         "model_export.py --tokenizer FOLDER/tokenizer.json %s)",
+         own, common, own);
+    return NULL;
 }
 
 void tokenizer_free(Tokenizer *t) {

@@ -418,7 +418,7 @@ static int open_files(void) {
     while (fgets(path, sizeof path, stdin)) {
         Error err;
         path[strcspn(path, "\n")] = '\0';
-        char *bytes = read_file(path, &input_size, &err);
+        char *bytes = read_file(path, SIZE_MAX, &input_size, &err);
         input = (const uint8_t *)bytes;
         printf("%s\t%s\n", path, bytes && try_model(path, &err) ? "ok" : err.text);
         fflush(stdout);
@@ -439,7 +439,7 @@ int main(int argc, char **argv) {
     uint32_t n_files = (uint32_t)argc - 4;
     for (uint32_t i = 0; i < n_files; i++) {
         Error err;
-        if (!(files[i] = read_file(argv[i + 4], &sizes[i], &err))) return fprintf(stderr, "fuzz: %s\n", err.text), 2;
+        if (!(files[i] = read_file(argv[i + 4], SIZE_MAX, &sizes[i], &err))) return fprintf(stderr, "fuzz: %s\n", err.text), 2;
         try_input((const uint8_t *)files[i], sizes[i]);
     }
     static uint8_t bytes[MOST_BYTES];
