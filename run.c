@@ -184,13 +184,13 @@ static bool make_plans(Program *p, Error *err) {
     return p->plans != NULL;
 }
 
-// What is worth a warning: settings without effect (but not for each of `all`), how far a method reaches, unless that is
-// what is measured, and methods that the model was not tuned with, for which --check has a row.
+// What is worth a warning: settings without effect (but not for each of `all`), a reach too short, unless that is what
+// is measured, and methods that the model was not tuned with, for which --check has a row.
 static void print_advice(const Program *p) {
     const Options *o = &p->options;
     const RopeConfig *own = &p->model.rope;
     const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
-    char advice[300], tuned[64], others[200] = "";
+    char advice[300], tuned[64], others[300] = "";
     for (int i = 0; i < p->n_methods && !p->model.config.encoding; i++) {
         const RopePlan *plan = &p->plans[i];
         settings_advice(&p->methods[i], plan, measures ? 0 : p->context, advice, sizeof advice);

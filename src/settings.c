@@ -170,13 +170,6 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
     return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
-// Below which distance a map changes none.
-static int kept_by_map(const RopeConfig *c) {
-    const int left = c->train_ctx - c->chunk;
-    if (c->map && c->map->flags & ROPE_MAP_CHUNK) return left < c->chunk ? left : c->chunk;
-    return c->map && c->map->flags & ROPE_MAP_NEAR ? c->near : 0;
-}
-
 // The option that was said and that neither the method nor the map looks at, or NULL.
 static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
     if (s->factor != 0 && !(flags & ROPE_USES_FACTOR)) return "--factor";
@@ -193,20 +186,18 @@ static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned
 
 void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
     const RopeConfig *r = &plan->rope;
-    unsigned flags = rope_methods[r->method].flags;
-    const char *unused = unused_option(s, flags, r->map ? r->map->flags : 0);
-    const int kept = s->window > 0 ? kept_by_map(r) : 0;
+    const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
+    const char *unused = unused_option(s, flags, map);
+    const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
+    const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
-    else if (kept >= s->window && kept > 0)
-        snprintf(
-            out, capacity,
-            "a window of %d leaves rope %s nothing to do: its distances below %d are plain (--near and --chunk are "
-            "a map's own settings)",
-            s->window, plan->name, kept);
+    else if (s->window > 0 && s->window <= kept)
+        snprintf(out, capacity, "--window %d hides all that rope %s changes: its distances below %d are plain",
+                 s->window, plan->name, kept);
     else if (!reaches && !(flags & ROPE_USES_FACTOR))
         snprintf(out, capacity,
                  "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "

@@ -87,8 +87,8 @@ extern volatile sig_atomic_t interrupted;
 // From here on Ctrl-C is taken note of; a second one ends the program. With flags 0 instead of SA_RESTART it also ends
 // a read that waits for the user.
 void catch_interrupt(int flags);
-// Ctrl-C, SIGTERM and a terminal that goes away (unless nohup says otherwise) are taken note of, however often they come:
-// for work that must clean up.
+// Ctrl-C, SIGTERM and, without nohup, the end of the terminal are taken note of, however often they come: for work that
+// must clean up.
 void catch_termination(void);
 // A mapped file that has become shorter ends the program with a line; one that may not grow is an error of writing.
 void catch_file_errors(void);

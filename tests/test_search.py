@@ -97,9 +97,8 @@ def test_one_sum():
         text = write(in_work('one.txt'), spelled)
         nll = said(good(model, '--search', text, '-n', n, '--search-windows', 1, '--reads', 4, '--population', 4).out)
         listed = write(in_work('ids.txt'), '1 ' + ' '.join(str(259 + LETTERS.index(c)) for c in (' ' + spelled)[:n]))
-        rows = table(good(model, '--ppl', listed, '--ids', '--per-token', '-n', n, '--rope', 'yarn,ntk,linear,none').out)
-        means = {}
-        for row in rows[2]:
+        means, what = {}, ('--ids', '--per-token', '-n', n, '--rope', 'yarn,ntk,linear,none')
+        for row in table(good(model, '--ppl', listed, *what).out)[2]:
             if int(row['position']) >= L:
                 means[row['method']] = means.get(row['method'], 0) + float(row['nll']) / (n - L)
         close([nll['searched found']], [min(means.values())], 2e-6, 'the best of four methods')

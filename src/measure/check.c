@@ -365,9 +365,8 @@ static bool run_checks(Check *c, Session *s, Error *err) {
     choose_blocks(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
-    bool good = c->judged && c->holds == m->length;
-    if (ok && c->judged) table_verdict(&c->table, good, "holds to", "%d", c->holds);
-    else if (ok) table_verdict(&c->table, good, "holds to", "unknown: the model fails in a short text, too");
+    if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
+    else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
     table_end(&c->table);
     return ok;
 }

@@ -14,7 +14,7 @@ typedef struct {
     const char *code, *sign;
 } Style;
 static const Style PLAIN = {"", ""}, BOLD = {"\033[1m", ""}, DIM = {"\033[2m", ""}, RED = {"\033[31m", "!"};
-static const Style YELLOW = {"\033[33m", ""}, BRIGHT_RED = {"\033[1;91m", ""}, BRIGHT_GREEN = {"\033[1;92m", ""};
+static const Style YELLOW = {"\033[33m", ""}, INVERSE = {"\033[1;7m", ""};
 static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"}, ON_GREEN = {"\033[30;42m", " #"};
 
 enum { MAX_ROW = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
@@ -175,27 +175,15 @@ static void draw_cell(Table *t, const TableCell *cell) {
 
 // ---- what tools see -------------------------------------------------------------------------------------------------
 
-static void note(Table *t, Style style, const char *key, const char *format, va_list args) {
-    char text[MAX_ROW], both[MAX_ROW];
-    vsnprintf(text, sizeof text, format, args);
-    snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, text);
-    if (t->eyes) put_cell(t, both, 1, style);
-    else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
-}
-
 void table_note(Table *t, const char *key, const char *format, ...) {
+    char text[MAX_ROW], both[MAX_ROW];
     va_list args;
     va_start(args, format);
-    note(t, DIM, key, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-}
-
-void table_verdict(Table *t, bool good, const char *key, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    table_end(t);
-    note(t, good ? BRIGHT_GREEN : BRIGHT_RED, key, format, args);
-    va_end(args);
+    snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, text);
+    if (t->eyes) put_cell(t, both, 1, t->headed ? INVERSE : DIM);
+    else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
 }
 
 void table_columns(Table *t, const char *columns) {

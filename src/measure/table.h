@@ -37,12 +37,8 @@ typedef struct {
 Table table_open(TableShape shape, int train_ctx, bool tsv);
 
 // A line `# key<TAB>value` above the table or below it, of a key of several words `# key value`; eyes see all of these
-// in a row.
+// in a row: dim above, and below, where the verdict stands, the brightest of all.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-// The same for the line that matters most, which eyes find at once, in a colour that tells good from bad.
-void table_verdict(Table *table, bool good, const char *key, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 // The names of the columns, between tabs, which must outlive the table.
 void table_columns(Table *table, const char *columns);

@@ -229,16 +229,13 @@ static bool copy_page(Cell *c, int number, bool *right, Error *err) {
     const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(c) + 0.5), behind = first + page;
     const size_t pages = (c->hay->n_ids - (size_t)hay) / (size_t)page;
     const int32_t *text = c->hay->ids, *copied = text + hay + (size_t)number % pages * (size_t)page;
-    int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
-    double *nll = alloc_array((size_t)n, sizeof *nll, "their scores", err), gain = 0;
-    bool ok = ids && nll;
-    if (!ok) free(ids);
-    else {
+    double *nll = alloc_array((size_t)n, sizeof *nll, "scores of a page", err), gain = 0;
+    int32_t *ids = nll ? alloc_array((size_t)n, sizeof *ids, "two copies of a page", err) : NULL;
+    bool ok = ids;
+    if (ok) {
         ids[0] = tokenizer_bos(c->m->tokenizer);  // or the text's first id
-        memcpy(ids + bos, text, (size_t)(first - bos) * sizeof *ids);
-        memcpy(ids + first, copied, (size_t)page * sizeof *ids);
-        memcpy(ids + behind, text + first - bos, (size_t)(n - page - behind) * sizeof *ids);
-        memcpy(ids + n - page, copied, (size_t)page * sizeof *ids);
+        for (int p = bos; p < n - page; p++) ids[p] = text[p < first ? p - bos : p - bos - page];
+        for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
         const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
         const int shared = rewind_to_shared(c, ids, n, scored - 1);
         ok = session_read(c->session, ids + shared, scored - 1 - shared, n, 0, err) &&
@@ -250,10 +247,6 @@ static bool copy_page(Cell *c, int number, bool *right, Error *err) {
     *right = gain / page >= log(2);
     free(nll);
     return ok;
-}
-
-static bool run_trial(Cell *c, int number, bool *right, Error *err) {
-    return c->task->n_hidden ? hide_and_ask(c, number, right, err) : copy_page(c, number, right, err);
 }
 
 // Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of so many sentences of filler.
@@ -309,9 +302,9 @@ static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
     const char *task = c->m->options->tasks ? c->task->name : "", *name = method->plan->name;
     char block[MAX_BLOCK], line[16], label[16];
     bool right = false;
-    c->n_last = *correct = 0;
-    for (int number = 0; number < trials; number++) {
-        if (!run_trial(c, number, &right, err)) return false;
+    c->n_last = 0;
+    for (int number = *correct = 0; number < trials; number++) {
+        if (!(c->task->n_hidden ? hide_and_ask : copy_page)(c, number, &right, err)) return false;
         *correct += right;
     }
     const double accuracy = (double)*correct / trials;
@@ -325,13 +318,12 @@ static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
     return true;
 }
 
-// All lengths up to the longest, and all depths, of one method and task.
+// All lengths up to the longest, and all depths, of one method and task, added to *score.
 static bool run_lengths(const Tasks *job, Method *method, const Task *task, int longest, Score *score, Error *err) {
     const int train_ctx = method->plan->rope.train_ctx, half = train_ctx / 2;
     int found = 0;
     bool ok = true;
-    *score = (Score){0};
-    for (int length = half > 0 && half < longest ? half : longest, last = 0; ok && last < longest;) {
+    for (int length = half > 0 && half < longest ? half : longest, next; ok && length > 0; length = next) {
         Cell c = {.m = method->m, .hay = &job->hay, .session = method->session, .task = task, .length = length};
         ok = find_pieces(&c, err);
         for (c.depth = 0; ok && c.pieces >= 0 && c.depth < N_DEPTHS; c.depth++) {
@@ -342,26 +334,26 @@ static bool run_lengths(const Tasks *job, Method *method, const Task *task, int 
             if (method->table) show_progress(method, method->plan->name, (job->n_done + share) / job->n_asked);
         }
         free(c.last);
-        last = length;
-        length = length > longest / 2 ? longest : 2 * length;
+        next = length == longest ? 0 : length > longest / 2 ? longest : 2 * length;
     }
     return ok;
 }
 
-// What the model can do within its trained context: by its own settings or by plain ones, whichever are better. A
-// method that does worse says nothing of the model.
+// What the model can do within its trained context at its own settings or plain ones, whichever are better. Nothing is
+// asked when there is no memory for it.
 static bool ask_the_model(const Measurement *m, Tasks *job, int k, Error *err) {
     const RopeConfig *own = &m->model->rope;
     const int longest = own->train_ctx < m->length ? own->train_ctx : m->length;
     for (int i = job->by_own[k].asked[1] ? 2 : own->method == ROPE_NONE; i < 2; i++) {
         RopeSettings s = settings_nothing_said;
         RopePlan plan;
-        Score score;
+        Score score = {0};
         if (i == 1) s.method = ROPE_NONE;
         if (!settings_resolve(&s, own, m->model->config.sliding_window, m->length, &plan, err)) return false;
         Method method = {.m = m, .plan = &plan};
         method.session = open_session(m->options, m->model, &plan, longest, false, err);
-        bool ok = method.session && run_lengths(job, &method, &tasks[k], longest, &score, err);
+        if (!method.session) return true;
+        bool ok = run_lengths(job, &method, &tasks[k], longest, &score, err);
         session_free(method.session);
         if (!ok) return false;
         if (score.correct[1] >= job->by_own[k].correct[1]) job->by_own[k] = score;
@@ -371,20 +363,20 @@ static bool ask_the_model(const Measurement *m, Tasks *job, int k, Error *err) {
 
 // All rows of one method and task, and a remark when it fails where it is easy.
 static bool run_task(Tasks *job, Method *method, int k, Error *err) {
-    const char *name = method->plan->name;
-    Score score;
+    Score score = {0};
     if (!run_lengths(job, method, &tasks[k], method->m->length, &score, err)) return false;
     const int right = score.correct[1], of = score.asked[1], all = of + score.asked[0];
     if (all) job->worst = fmin(job->worst, (double)(right + score.correct[0]) / all);
     if (2 * right >= of) return true;
     if (!ask_the_model(method->m, job, k, err)) return false;
     const Score *best = &job->by_own[k];
-    bool able = 2 * best->correct[1] >= best->asked[1];
+    const char *why = "the model cannot do this task, and longer rows tell nothing about the method";
+    if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
+    if (!best->asked[1]) why = "no memory to try these";
     table_remark(method->table,
-                 "%s, %s: %d of %d within the trained context of %d, and %d of %d without the method: the model can%s "
-                 "do this task, and %s",
-                 tasks[k].name, name, right, of, method->plan->rope.train_ctx, best->correct[1], best->asked[1],
-                 able ? "" : "not", able ? "the method harms short texts" : "longer rows say nothing of the method");
+                 "%s, %s: %d of %d within the trained context of %d, %d of %d at the model's own or plain settings: %s",
+                 tasks[k].name, method->plan->name, right, of, method->plan->rope.train_ctx, best->correct[1],
+                 best->asked[1], why);
     return true;
 }
 
@@ -407,8 +399,7 @@ static bool read_list(const char *list, bool *asked, Error *err) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         for (int k = 0; k < N_TASKS; k++) {
             bool same = strcasecmp(name, tasks[k].name) == 0 || strcasecmp(name, "all") == 0;
-            asked[k] |= same;
-            found |= same;
+            if (same) asked[k] = found = true;
             nearest = nearer_name(name, tasks[k].name, nearest);
         }
         if (!found)
@@ -425,8 +416,7 @@ static bool find_pages(const Measurement *m, Haystack *h, Error *err) {
     const size_t bytes = (size_t)m->length * 6 + (size_t)PAGE * 60, least = (size_t)m->length;
     if (m->options->prompt_file) h->ids = tokenizer_encode(m->tokenizer, h->text, h->starts[h->n], &h->n_ids, err);
     else h->ids = plain_english(m->tokenizer, bytes, least, m->options->seed, &h->n_ids, err);
-    if (!h->ids || h->n_ids >= least) return h->ids;
-    return fail(err, "copy: the text has %zu tokens, and at least %zu are needed", h->n_ids, least);
+    return h->ids && (h->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", h->n_ids, least));
 }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
@@ -439,11 +429,9 @@ static bool prepare(const Measurement *m, Tasks *job, Error *err) {
         Cell c = {.m = m, .hay = &job->hay, .task = &tasks[k], .length = m->length};
         if (!job->asked[k]) continue;
         job->n_asked++;
-        if (tasks[k].n_hidden == 0 && !find_pages(m, &job->hay, err)) return false;
-        if (!find_pieces(&c, err)) return false;
+        if ((tasks[k].n_hidden == 0 && !find_pages(m, &job->hay, err)) || !find_pieces(&c, err)) return false;
         if (c.pieces < 0)
-            return fail(err, "%d positions are too few for a haystack: the own text of %s does not fit", m->length,
-                        tasks[k].name);
+            return fail(err, "%d positions are too few: the own text of %s does not fit", m->length, tasks[k].name);
     }
     return true;
 }
