@@ -20,7 +20,7 @@ ARROWS = {
     'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache'],
     'src/methods': GROUND + ['src/options'],
-    'src/measure': HIGH,
+    'src/measure': HIGH + ['src/rope_config'],
     'run': HIGH + ['src/methods', 'src/rope_config'],
 }
 
