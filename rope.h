@@ -1,6 +1,5 @@
 // The RoPE stage: what every scaling method makes of the inverse frequencies, what every distance map makes of the
-// distances, and the rotation itself.
-// Knows no file format, no model, no command line and no threads.
+// distances, and the rotation itself. Knows no file format, no model, no command line and no threads.
 #pragma once
 
 #include <stdbool.h>

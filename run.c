@@ -75,6 +75,7 @@ int main(int argc, char **argv) {
     }
     if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
         finish(false, &err);
+        close_program(&p);
         return EXIT_USAGE;
     }
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
@@ -223,9 +224,8 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
 // ---- answer ---------------------------------------------------------------------------------------------------------
 
 static bool is_end(const Program *p, int token) {
-    for (int i = 0; i < p->model.config.n_eos; i++)
-        if (token == p->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer) || token == p->end_of_turn;
+    const ModelConfig *c = &p->model.config;
+    return token == p->end_of_turn || tokenizer_ends_text(p->tokenizer, token, c->eos_ids, c->n_eos);
 }
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
@@ -318,6 +318,6 @@ static bool run_job(Program *p, bool *passed, Error *err) {
                     p->context);
     if (o->job == JOB_TEXT) return run_text(p, err);
     const Measurement m = measurement_of(p);
-    print_advice(&m, p->methods);
+    if (has_text) print_advice(&m, p->methods);
     return measure(&m, passed, err);
 }

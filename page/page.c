@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/kernels/kernels.h"
 #include "../src/forward/transformer.h"
+#include "../src/kernels/kernels.h"
 #include "../src/measure/measure.h"
 #include "../src/methods.h"
 #include "../src/rope_config.h"
@@ -41,7 +41,7 @@ typedef struct {
     RopePlan plan;                // the page may plan another one meanwhile
     double divisors[MOST_PAIRS];  // and its own of what the plan points to
     Sampler sampler;
-    double nll;     // of the last token that was sampled
+    double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
 } Reader;
@@ -266,9 +266,7 @@ FOR_PAGE const char *page_text(const Page *page) { return page->text; }
 
 // Does this token end a text?
 FOR_PAGE bool page_is_end(const Page *page, int token) {
-    for (int i = 0; i < page->model.config.n_eos; i++)
-        if (token == page->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(page->tokenizer, token) || token == tokenizer_bos(page->tokenizer);
+    return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids, page->model.config.n_eos);
 }
 
 // ---- readers --------------------------------------------------------------------------------------------------------
@@ -313,11 +311,9 @@ FOR_PAGE bool reader_read(Reader *r, const int32_t *ids, int n, int length, int 
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
-// nll[i] = -ln p(ids[i + 1]) of a text of n ids that follows what was read, read up to its last but one at a current
-// length; ids[0] is the first that is read. See score_tokens.
+// See score_next.
 FOR_PAGE bool reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
-    int from = session_position(r->session);
-    return score_tokens(r->session, ids - from, from + 1, from + n, length, nll - from - 1, &r->page->err);
+    return score_next(r->session, ids, n, length, nll, &r->page->err);
 }
 
 // From now on the scores of a head for the last position of each read are at reader_scores, one per position.

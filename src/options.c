@@ -7,8 +7,7 @@
 #include <strings.h>
 
 // What a value is, and so the type of its place: nothing (bool), const char *, int and double within the limits,
-// uint64_t, which of the words (int or an enum, within the limits), and two whole numbers with a point between
-// (int[2]).
+// uint64_t, one of the words (int or an enum, within the limits), two whole numbers with a point between (int[2]).
 typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD, PAIR } ValueType;
 
 typedef struct {
@@ -53,6 +52,8 @@ static const Option table[] = {
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names, "known (expected f16, f32, q8)"},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", COUNT, IN(threads), 1, 1024},
+    {"--plain", NULL, "the forward pass as its definition (src/forward/plain.c): slow, one thread, nothing rounded",
+     FLAG, IN(plain)},
     {.help = "Rope settings; what is not said comes from the model"},
     {"--rope", "NAME",
      "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all",
@@ -273,6 +274,7 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
         else if (!o->model_path) o->model_path = argv[i];
         else ok = fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
     }
+    if (o->plain) o->kv = KV_F32;  // what the definition remembers
     return ok;
 }
 
@@ -293,10 +295,8 @@ bool options_check(const Options *o, Error *err) {
     const RopeSettings *r = &o->rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(
-            err,
-            "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --rope-json and --quantize "
-            "exclude one another");
+        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize and "
+                         "--rope-json exclude one another");
     if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
         return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");

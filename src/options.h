@@ -29,13 +29,13 @@ typedef struct {
     unsigned jobs, company;  // bits (1 << job): all that were asked for, all that what was said goes with
     // Text.
     double temperature, top_p, min_p;
-    int top_k;                                                          // 0: all
-    uint64_t seed;                                                      // 0: from the clock
-    int steps;                                                          // -1: not said; 0: the model's context
-    int threads;                                                        // 0: not said
+    int top_k;      // 0: all
+    uint64_t seed;  // 0: from the clock
+    int steps;      // -1: not said; 0: the model's context
+    int threads;    // 0: not said
+    int mode;       // MODE_...
+    bool ignore_eos, plain;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
-    int mode;                                                           // MODE_...
-    bool ignore_eos;
     KvType kv;
     // RoPE.
     const char *methods;      // --rope as it was written, NULL: the model's own

@@ -24,7 +24,7 @@ extern const RopeSettings settings_nothing_said;
 // What runs.
 typedef struct {
     RopeConfig rope;             // complete, and checked
-    int head_dim;                // of the model, of which rope.head_dim turn
+    int head_dim;                // of the model, of which rope.rotary_dim turn
     int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
     bool all_slide;              // in every layer, not only in those that the model says
     bool stale_keys;             // see SessionConfig

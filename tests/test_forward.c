@@ -1,5 +1,6 @@
 // Sessions against sessions: the same text read in other pieces, on other threads, or afresh, must give the same logits.
 // Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE LABEL [ROPE]
+// KV is that of the cache, or `plain` for sessions that run by the definition.
 #include "tests/test_units.h"
 
 #include "src/forward/transformer.h"
@@ -8,6 +9,7 @@
 static Model model;
 static RopePlan plan;
 static KvType kv;
+static bool plain;
 static int n;  // positions of the text
 static int32_t *ids;
 static double tolerance;
@@ -17,6 +19,7 @@ static Session *open_session(int chunk, int context) {
     Error err;
     SessionConfig config = {
         .rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
+    config.plain = plain;
     Session *s = session_new(&model, &config, &err);
     if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
     return s;
@@ -167,7 +170,8 @@ int main(int argc, char **argv) {
     label = argv[8];
     n = atoi(argv[6]);
     tolerance = atof(argv[7]);
-    while (kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
+    plain = strcmp(argv[3], "plain") == 0;
+    while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
     settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);

@@ -194,6 +194,8 @@ def test_stepwise_and_stale_keys():
     close(scores(), reference.nll(c, weights, ids), 1e-4, 'one prompt')
     close(scores('--stepwise'), steps, 1e-4, '--stepwise of one layer is a fresh pass at each length')
     close(scores('--stepwise', '--stale-keys'), stale, 1e-4, '--stale-keys')
+    close(scores('--stepwise', '--plain'), steps, 1e-4, '--stepwise --plain')
+    close(scores('--stepwise', '--stale-keys', '--plain'), stale, 1e-4, '--stale-keys --plain')
     check(max(abs(a - b) for a, b in zip(steps, stale)) > 0.01, 'they differ')
     for options in (('--stale-keys',), ('--stale-keys', '--rope', 'none')):
         one_line(run(*what, *options), 2, '--stale-keys without --stepwise', '--stepwise')

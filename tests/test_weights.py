@@ -179,7 +179,7 @@ def test_onto_the_source():
     for path in model, hard, soft, os.path.join(folder, 'below', '..', 'm.bin'), os.path.relpath(model):
         one_line(run(model, '--quantize', 'q8', path), 1, '--quantize onto its own source',
                  path + ' is the model that is read')
-        check(read(model) == read(hard) == original and os.path.islink(soft), 'the source after --quantize onto it', path)
+        check(read(model) == read(hard) == original and os.path.islink(soft), 'its source is as it was', path)
     one_line(run(soft, '--quantize', 'q8', model), 1, '--quantize of a link onto its target', 'the model that is read')
     write(other, 'an older file')
     good(model, '--quantize', 'q8', other)

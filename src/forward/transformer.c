@@ -19,6 +19,7 @@
 #include "../kernels/kernels.h"
 #include "matmul.h"
 #include "pace.h"
+#include "plain.h"
 #include "positions.h"
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
@@ -42,6 +43,7 @@ struct Session {
     float *logits;  // (LOGIT_ROWS, vocab_size)
 
     Positions positions;  // what turns queries and keys
+    Plain plain;          // what stands in for all of the above but x and logits, when the configuration says plain
 
     int watched_layer, watched_head;  // whose scores somebody wants
     float *watched;                   // NULL: nobody
@@ -106,9 +108,8 @@ static void run_layers_by_team(const Team *team, Session *s, int from, int to, i
     }
 }
 
-// One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left
-// float32's range, end the run where they first show.
-static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
+// The rows of one chunk go through all layers, or until one is not finite.
+static void run_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept) {
     const ModelConfig *m = &s->model->config;
     const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (s->position + n) * dim / 2);  // of a layer, about
     const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
@@ -133,6 +134,27 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
         if (is_worth_it && is_whole)
             pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
     }
+}
+
+// The same by the definition. Of rows that are not finite the first of the lowest layer is told, as run_chunk does.
+static void run_plainly(Session *s, const int32_t *tokens, int n, int length, int n_kept) {
+    const int n_layers = s->model->config.n_layers;
+    s->bad_row = n;
+    s->layer = n_layers;
+    for (int t = 0; t < n; t++) {
+        int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * s->model->config.dim);
+        if (layer >= s->layer || (layer == n_layers - 1 && t < n - n_kept)) continue;
+        s->bad_row = t;
+        s->layer = layer;
+    }
+}
+
+// One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left
+// float32's range, end the run where they first show.
+static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
+    const int64_t dim = s->model->config.dim;
+    if (s->config.plain) run_plainly(s, tokens, n, length, n_kept);
+    else run_chunk(s, tokens, n, length, n_kept);
     if (s->bad_row < n && s->layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
     if (s->bad_row < n)
@@ -160,7 +182,8 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
     return true;
 }
 
-float *session_logits(Session *s, int row, int n_rows, Error *err) {
+// s->logits (n_rows, vocab_size) of the rows from `row` on.
+static void make_logits(Session *s, int row, int n_rows) {
     const ModelConfig *m = &s->model->config;
     const Product product = {.matrix = &s->model->classifier, .out = s->logits, .stride = m->vocab_size};
     const Input input = {s->x + row * m->dim, n_rows, s->model->final_norm, (float)m->norm_eps};
@@ -172,11 +195,16 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
         Team team = team_join(&s->team);
         matmul_by_team(&team, &product, 1, &input, s->workspace);
     }
+}
+
+float *session_logits(Session *s, int row, int n_rows, Error *err) {
+    const ModelConfig *m = &s->model->config;
+    for (int i = 0; s->config.plain && i < n_rows; i++)
+        plain_logits(&s->plain, s->x + (row + i) * m->dim, s->logits + (int64_t)i * m->vocab_size);
+    if (!s->config.plain) make_logits(s, row, n_rows);
     for (int i = 0; i < n_rows; i++) {
         if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
-        fail(err,
-             "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to "
-             "it",
+        fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
              s->position - s->n_kept + row + i);
         return NULL;
     }
@@ -256,9 +284,9 @@ static void watch_by_team(const Team *team, Session *s, int n) {
 }
 
 void session_watch(Session *s, int layer, int head, float *scores) {
-    s->watched_layer = layer;
-    s->watched_head = head;
-    s->watched = scores;
+    s->watched_layer = s->plain.watched_layer = layer;
+    s->watched_head = s->plain.watched_head = head;
+    s->watched = s->plain.watched = scores;
 }
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
@@ -270,16 +298,25 @@ static void lay_out(Session *s, Arena *arena) {
     int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
     int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
     int threads = thread_count();
-    s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
-    kv_cache_lay_out(&s->cache, arena);
-    s->cache_bytes = arena->used;
+    if (c->plain) {
+        s->plain = (Plain){.model = s->model, .rope = &c->rope, .context = c->context, .window = c->window};
+        s->plain.sinks = c->sinks;
+        s->plain.all_slide = c->all_slide;
+        s->plain.stale_keys = c->stale_keys;
+        s->cache_bytes = plain_lay_out(&s->plain, arena);
+    } else {
+        s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
+        kv_cache_lay_out(&s->cache, arena);
+        s->cache_bytes = arena->used;
+    }
     s->x = arena_take(arena, chunk * m->dim, sizeof(float));
+    s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
+    if (c->plain) return;
     s->q = arena_take(arena, chunk * heads, sizeof(float));
     s->k = arena_take(arena, chunk * kv, sizeof(float));
     s->v = arena_take(arena, chunk * kv, sizeof(float));
     s->mixed = arena_take(arena, chunk * heads, sizeof(float));
     s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
-    s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
     bool follows_length = rope_follows_length(&c->rope, c->context) && !c->stale_keys;
     positions_lay_out(&s->positions, arena, s->model, &c->rope, follows_length, c->chunk, s->cache.n_blocks);
     s->positions.view.n_heads = m->n_heads;
@@ -310,9 +347,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     double needed = (double)s->arena.used / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
     if (s->arena.used > available) {
-        fail(err,
-             "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are "
-             "available",
+        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
              config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
     } else if (arena_open(&s->arena, "a session", &reason)) {
         lay_out(s, &s->arena);

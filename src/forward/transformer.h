@@ -20,6 +20,7 @@ typedef struct {
     // Keys are cached turned at the scale of the step that wrote them, though later steps turn queries at another: the
     // flaw of Hugging Face's generate with dynamic scaling, on purpose.
     bool stale_keys;
+    bool plain;  // by the definition, see plain.h: one thread, and a float32 cache whatever `kv` is
 } SessionConfig;
 
 typedef struct Session Session;

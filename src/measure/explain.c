@@ -51,8 +51,8 @@ static bool sees(const RopePlan *plan, int i, int j) {
 }
 
 // The share of all pairs j <= i below `length` that see each other over a distance of L or more, which training never
-// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of very long
-// texts, every so manieth query is asked.
+// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of a very long
+// text, one query in `step` is asked.
 static double unseen_share(const RopePlan *plan, int length) {
     double unseen = 0, all = 0;
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
@@ -214,6 +214,8 @@ bool explain_json(const RopePlan *plan, Error *err) {
     if (is_base && d > 2) theta *= pow(c->factor, d / (d - 2));
     print_llama_cpp(c, theta, f.attention_factor);
     if (plan->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", plan->window);
+    if (flags & ROPE_USES_LISTS)
+        printf("# Hugging Face 4 wants original_max_position_embeddings %d beside the block, too\n", c->train_ctx);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : m->hugging_face);
     json_number(true, "rope_theta", theta);

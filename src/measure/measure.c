@@ -110,6 +110,7 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
         .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
     config.context = context;
     config.threads = o->threads;
+    config.plain = o->plain;
     config.stale_keys = plan->stale_keys;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;

@@ -133,8 +133,11 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
 // text, which is long enough.
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
-// nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, behind what the session has read, ids[0] to ids[from - 2]:
-// reads on to ids[to - 2] in one go at a current length of `length`, or (0) token by token.
+// nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
+// one go at a current length of `length`, or (0) token by token.
+bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err);
+
+// The same by positions: nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, when ids[0] to ids[from - 2] are read.
 bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
 // The passkey task for a check: of `trials` prompts that fill `length` positions, with the key at as many depths, the

@@ -22,23 +22,27 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
     return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
 }
 
-bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err) {
+bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err) {
     int vocab_size = session_vocab_size(s), step = length ? PREFILL_CHUNK : 1;
-    for (int start = from - 1; start < to - 1; start += step) {
-        int count = to - 1 - start < step ? to - 1 - start : step;
-        if (!session_read(s, ids + start, count, length ? length : start + 1, count, err)) return false;
+    for (int start = 0; start < n - 1; start += step) {
+        int count = n - 1 - start < step ? n - 1 - start : step;
+        if (!session_read(s, ids + start, count, length ? length : session_position(s) + 1, count, err)) return false;
         for (int row = 0; row < count; row += LOGIT_ROWS) {
             int rows = count - row < LOGIT_ROWS ? count - row : LOGIT_ROWS;
             float *logits = session_logits(s, row, rows, err);
             if (!logits) return false;
 #pragma omp parallel for schedule(static) if (rows > 1)
             for (int64_t i = 0; i < rows; i++) {
-                int64_t p = start + row + i + 1;
-                nll[p] = negative_log_likelihood(logits + i * vocab_size, vocab_size, ids[p]);
+                int64_t p = start + row + i;
+                nll[p] = negative_log_likelihood(logits + i * vocab_size, vocab_size, ids[p + 1]);
             }
         }
     }
     return true;
+}
+
+bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err) {
+    return score_next(s, ids + from - 1, to - from + 1, length, nll + from, err);
 }
 
 // Scores the window at hand, all of it as one prompt or step by step.

@@ -2,7 +2,7 @@
 // byte-level one.
 //
 // The text is put in order (normalize), cut at user-defined tokens and then into words. A word starts as a row of
-// characters, or of bytes, and of all neighbours that may be joined the two with the highest score are, the leftmost of
+// characters, or of bytes. Of all neighbours that may be joined, the two with the highest score are, the leftmost of
 // equals first, until no two may be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may
 // be joined when a token is spelled like both together; with byte-level BPE when a list of merges has the two, the
 // first of the list first. Characters that then have no token are spelled in byte tokens.
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "tokenizer_private.h"
-#include "unicode.h"
 
 static const char SPACE_SYMBOL[] = "\xE2\x96\x81";  // U+2581, how sentencepiece writes a space
 static const char REPLACEMENT[] = "\xEF\xBF\xBD";   // U+FFFD, what it reads in place of a byte that is not UTF-8
@@ -82,10 +81,8 @@ static void consider_pair(Encoder *e, uint32_t at) {
     const Symbol *left = &e->symbols[at], *right = &e->symbols[left->next];
     if (at == e->end || left->next == e->end) return;
     uint32_t length = left->length + right->length;
-    const int32_t ids[] = {left->id, right->id};
-    const Piece *both = t->head.kind == SENTENCEPIECE
-                            ? find_piece(t, e->word + at, length)
-                            : index_find(&t->merges, hash_ids(ids[0], ids[1]), (const char *)ids, sizeof ids);
+    const Piece *both = t->head.kind == SENTENCEPIECE ? find_piece(t, e->word + at, length)
+                                                      : index_find_pair(&t->merges, left->id, right->id);
     if (!both) return;
     if (both->type == UNUSED) e->left_lengths[both->id] = left->length;
     push_pair(e, (Pair){both->score, at, length, both->id});
@@ -192,24 +189,27 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 // ---- Texts ----
 
 // The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
-// symbol for both), U+FFFD for every byte that is not UTF-8. Free with free(); NULL with the reason.
-// A byte-level tokenizer has U+2581 as it is, and always a byte in front.
-static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n_normal, Error *err) {
+// symbol for both), U+FFFD for every byte that is not UTF-8. A byte-level tokenizer keeps U+2581, and may ask for
+// Normalization Form C. The *n bytes stand behind a first one that is free. Free with free(); NULL with the reason.
+static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
+    const bool bytelevel = t->head.kind == BYTELEVEL, prefix = !bytelevel && t->head.flags & DUMMY_PREFIX;
+    const bool spaced = length > 0 && (text[0] == ' ' || (length >= 3 && memcmp(text, SPACE_SYMBOL, 3) == 0));
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
+    size_t end = 0;
     if (!normal) return NULL;
-    size_t n = 0;
-    bool bytelevel = t->head.kind == BYTELEVEL, prefix = bytelevel || t->head.flags & DUMMY_PREFIX;
-    bool has_one = text[0] == ' ' || (length >= 3 && memcmp(text, SPACE_SYMBOL, 3) == 0);
-    if (prefix && !(has_one && t->head.flags & PREFIX_UNLESS_SPACE)) normal[n++] = ' ';
+    normal[end++] = ' ';
+    if (prefix && length > 0 && !(spaced && t->head.flags & PREFIX_UNLESS_SPACE)) normal[end++] = ' ';
     for (size_t i = 0, n_bytes; i < length; i += n_bytes) {
         uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
         bool is_space = code == 0x2581 && !bytelevel, is_bad = code == 0xFFFD;
         const char *from = is_space ? " " : is_bad ? REPLACEMENT : text + i;
         size_t n_copied = is_space ? 1 : is_bad ? 3 : n_bytes;
-        for (size_t k = 0; k < n_copied; k++) normal[n++] = from[k];
+        for (size_t k = 0; k < n_copied; k++) normal[end++] = from[k];
     }
-    *n_normal = n;
-    return normal;
+    char *composed = t->head.flags & NFC ? nfc(t, normal, &end, err) : normal;
+    if (composed != normal) free(normal);
+    *n = end - 1;
+    return composed;
 }
 
 // The longest user-defined or control token that the text begins with, or NULL.
@@ -249,67 +249,51 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-// Adds the ids of text[at ... end-1]. What stands before a word is done with, and may be written over.
-static bool encode_text(Encoder *e, char *text, size_t at, size_t end, Error *err) {
-    const Tokenizer *t = e->tokenizer;
-    while (at < end) {
-        const Piece *added = NULL;
-        size_t part_end = t->head.flags & BY_PARTS ? end : find_user_defined(t, text, at, end, &added);
-        bool prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;  // one for each part, here
-        if (prefix && at < part_end && text[at] != ' ') text[--at] = ' ';
-        for (size_t n; at < part_end; at += n) {
-            n = word_length(t, text + at, part_end - at);
-            if (!encode_word(e, text + at, n, err)) return false;
-        }
-        if (!added) break;
-        e->ids[e->n_ids++] = added->id;
-        at += added->length;
-    }
-    return true;
-}
-
 static bool make_room(Encoder *e, size_t more, Error *err) {
     int32_t *ids = grow(e->ids, &e->ids_capacity, e->n_ids + more, sizeof *ids, "token ids", err);
     if (ids) e->ids = ids;
     return ids;
 }
 
-// Adds the ids of a stretch of text that is put in order as a whole.
-static bool encode_stretch(Encoder *e, const char *text, size_t length, Error *err) {
+// Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.
+static bool encode_part(Encoder *e, char *free_byte, size_t n, Error *err) {
     const Tokenizer *t = e->tokenizer;
-    bool bytelevel = t->head.kind == BYTELEVEL;
-    size_t n;
-    char *normal = normalize(t, text, length, &n, err);
-    if (normal && t->head.flags & NFC) {
-        char *composed = nfc(t, normal, &n, err);
-        free(normal);
-        normal = composed;
+    const bool bytelevel = t->head.kind == BYTELEVEL;
+    char *at = free_byte + 1, *end = at + n;
+    // A token covers a byte or more, but a space that has none is written with three. Besides, there is room for a
+    // space in front, for a user-defined token behind, and for the BOS of tokenizer_encode_prompt.
+    const size_t per_byte = bytelevel || find_id(t, " ", 1) >= 0 ? 1 : 3;
+    if (!make_room(e, per_byte * (n + 1) + 2, err)) return false;
+    if (bytelevel && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
+    for (size_t length; at < end; at += length) {
+        length = word_length(t, at, (size_t)(end - at));
+        if (!encode_word(e, at, length, err)) return false;
     }
-    // A token covers a byte or more, but a space that has none is written with three, and a byte-level tokenizer may
-    // add one to every part. There is room for one more, which tokenizer_encode_prompt takes.
-    size_t per_byte = bytelevel ? (t->head.flags & DUMMY_PREFIX ? 2 : 1) : find_id(t, " ", 1) < 0 ? 3 : 1;
-    bool ok = normal && make_room(e, per_byte * (n + 1), err) && encode_text(e, normal, bytelevel ? 1 : 0, n, err);
-    free(normal);
-    return ok;
+    return true;
 }
 
+// A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by parts.
 int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
     Encoder e = {.tokenizer = t};
-    e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
-    bool ok = e.left_lengths && make_room(&e, 1, err);
-    for (size_t at = 0, n; ok && at < length;) {
-        const Piece *added = NULL;
-        size_t end = t->head.flags & BY_PARTS ? find_user_defined(t, text, at, length, &added) : length;
-        if (end > at) ok = encode_stretch(&e, text + at, end - at, err);
+    const bool by_parts = t->head.flags & BY_PARTS;
+    char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
+    bool ok = (by_parts || whole) && make_room(&e, 1, err);
+    if (ok && whole) text = whole + 1;
+    e.left_lengths = ok ? alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err) : NULL;
+    ok = e.left_lengths;
+    for (size_t at = 0; ok && at < length;) {
+        const Piece *added;
+        size_t end = find_user_defined(t, text, at, length, &added), n = end - at;
+        char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
+        ok = part && encode_part(&e, part, n, err);
+        if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
-        ok = make_room(&e, 2, err);
-        if (ok) e.ids[e.n_ids++] = added->id;
+        e.ids[e.n_ids++] = added->id;
         at += added->length;
-        while (added->takes_spaces && at < length &&
-               unicode_class(utf8_decode(text + at, length - at, &n)) == CLASS_SPACE)
-            at += n;
+        if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
+    free(whole);
     free(e.left_lengths);
     free(e.symbols);
     *n_ids = e.n_ids;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "tokenizer_private.h"
-#include "unicode.h"
 
 // Korean syllables: 19 leading consonants, 21 vowels, 27 trailing consonants or none.
 enum { SYLLABLES = 0xAC00, LEADS = 0x1100, VOWELS = 0x1161, TRAILS = 0x11A7 };
@@ -70,13 +69,6 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     return kept;
 }
 
-static size_t put_utf8(char *out, uint32_t code) {
-    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
-    out[0] = (char)(n == 1 ? code : (0xF00 >> n & 0xFF) | code);
-    return n;
-}
-
 char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
     static const char what[] = "text to encode";
     size_t n = *length, n_out = 0, capacity = 0, item_capacity = 0, n_bytes;
@@ -95,7 +87,7 @@ char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
         for (; at < end; at += n_bytes)
             n_items = take_apart(t, utf8_decode(text + at, end - at, &n_bytes), items, n_items);
         n_items = put_together(t, items, n_items);
-        for (size_t i = 0; i < n_items; i++) n_out += put_utf8(out + n_out, code_of(items[i]));
+        for (size_t i = 0; i < n_items; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
     }
     free(items);
     *length = n_out;

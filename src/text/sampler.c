@@ -12,7 +12,8 @@ typedef struct Candidate {
 } Candidate;
 
 bool sampler_init(Sampler *s, int vocab_size, double temperature, double top_p, uint64_t seed, Error *err) {
-    *s = (Sampler){.vocab_size = vocab_size, .temperature = (float)temperature, .top_p = (float)top_p, .state = seed};
+    *s = (Sampler){.vocab_size = vocab_size, .temperature = (float)temperature, .state = seed};
+    s->top_p = top_p > 0 ? (float)top_p : 1;
     s->candidates = alloc_array(vocab_size, sizeof *s->candidates, "sampling", err);
     return s->candidates != NULL;
 }
@@ -26,56 +27,67 @@ int likeliest(const float *x, int n) {
     return best;
 }
 
-static int by_probability(const void *a, const void *b) {
-    const Candidate *x = a, *y = b;
-    if (x->probability != y->probability) return x->probability > y->probability ? -1 : 1;
-    return x->token - y->token;  // any fixed order, so that every machine sorts alike
+// Equals go by their ids, so that every machine chooses alike.
+static bool is_likelier(Candidate a, Candidate b) {
+    return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
 }
 
-// Puts the likeliest of the probabilities x in their place, in order: at most top_k, of these the fewest whose share
-// exceeds top_p, of these what is min_p times as likely as the first. What is below the cutoff cannot be among them and
-// is not sorted. Returns how many are kept, and their sum.
-static int keep_likeliest(const Sampler *s, float *x, float *sum) {
-    Candidate *c = s->candidates;
-    const bool by_share = s->top_p > 0 && s->top_p<1, by_number = s->top_k> 0 && s->top_k < s->vocab_size;
-    const float greatest = max_of(x, s->vocab_size), least = s->min_p * greatest;
-    float cutoff = by_number ? greatest : by_share ? (1 - s->top_p) / (float)(s->vocab_size - 1) : 0, total = 1;
+// Puts candidate i in its place in the heap, where each is likelier than its two children, 2 i + 1 and 2 i + 2.
+static void sink(Candidate *heap, int n, int i) {
+    const Candidate sinking = heap[i];
+    for (int child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && is_likelier(heap[child + 1], heap[child])) child++;
+        if (is_likelier(sinking, heap[child])) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = sinking;
+}
+
+// Takes the likeliest of n candidates off the heap and puts it behind those that are left.
+static float take_likeliest(Candidate *heap, int n) {
+    const Candidate first = heap[0];
+    heap[0] = heap[n - 1];
+    sink(heap, n - 1, 0);
+    heap[n - 1] = first;
+    return first.probability;
+}
+
+// The first of n probabilities with which their sum exceeds `point`, else the last.
+static int draw(const float *x, int n, float point) {
+    int i = 0;
+    for (float sum = x[0]; i < n - 1 && point >= sum; sum += x[i]) i++;
+    return i;
+}
+
+// Draws from the likeliest. Few are kept of many, so they are not sorted but taken off a heap, one after the other. All
+// tokens below (1 - top_p) / (n - 1) together have less than 1 - top_p, so the heap can do without them (llama2.c).
+static int draw_from_few(const Sampler *s, float *x, float share) {
+    Candidate *heap = s->candidates;
+    const bool by_number = s->top_k > 0 && s->top_k < s->vocab_size;
+    const float least = s->min_p * max_of(x, s->vocab_size), rare = (1 - s->top_p) / (float)(s->vocab_size - 1);
     int n = 0, kept = 0;
-    while (by_number && n < s->top_k && cutoff > 0) {
-        cutoff /= 8;
-        n = 0;
-        for (int i = 0; i < s->vocab_size; i++) n += x[i] >= cutoff;
-    }
-    if (!by_number) cutoff = fmaxf(cutoff, least);
-    n = 0;
     for (int i = 0; i < s->vocab_size; i++)
-        if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
-    qsort(c, n, sizeof *c, by_probability);
-    if (by_number) {
-        n = n < s->top_k ? n : s->top_k;
-        total = 0;
-        for (int i = 0; i < n; i++) total += c[i].probability;
+        if (by_number || (x[i] >= rare && x[i] >= least)) heap[n++] = (Candidate){x[i], i};
+    if (n == 0) return likeliest(x, s->vocab_size);
+    for (int i = n / 2 - 1; i >= 0; i--) sink(heap, n, i);
+    const int most = by_number ? s->top_k : n;
+    float total = by_number ? 0 : 1, sum = 0;
+    for (int i = 0; by_number && i < most; i++) total += x[i] = take_likeliest(heap, n - i);
+    for (; kept < most && (s->top_p == 1 || sum <= s->top_p * total); sum += x[kept++]) {
+        if (!by_number) x[kept] = take_likeliest(heap, n - kept);
+        if (x[kept] < least) break;
     }
-    *sum = 0;
-    while (kept < n && c[kept].probability >= least && (!by_share || *sum <= s->top_p * total)) {
-        x[kept] = c[kept].probability;
-        *sum += x[kept++];
-    }
-    return kept;
+    return heap[n - 1 - draw(x, kept, share * sum)].token;
 }
 
 int sampler_next(Sampler *s, float *x) {
-    int n = s->vocab_size, i = 0;
-    float sharpness = 1 / s->temperature, sum = 1;
+    const int n = s->vocab_size;
+    const float sharpness = 1 / s->temperature;
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it is the limit of both.
     if (!isfinite(sharpness * max_of(x, n))) return likeliest(x, n);
     scale_by(x, sharpness, n);
-    float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
+    const float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
     scale_by(x, 1 / total, n);
-    bool from_few = n > 1 && ((s->top_p > 0 && s->top_p < 1) || s->min_p > 0 || (s->top_k > 0 && s->top_k < n));
-    int kept = from_few ? keep_likeliest(s, x, &sum) : n;
-    if (kept == 0) return likeliest(x, n);
-    float reach = x[0];
-    while (i < kept - 1 && share * sum >= reach) reach += x[++i];
-    return from_few ? s->candidates[i].token : i;
+    const bool from_few = s->top_p < 1 || s->min_p > 0 || (s->top_k > 0 && s->top_k < n);
+    return from_few && n > 1 ? draw_from_few(s, x, share) : draw(x, n, share);
 }
