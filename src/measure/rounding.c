@@ -14,8 +14,11 @@ bool quantize_model(const Model *model, const Options *o, Error *err) {
     Table table = table_open(SHAPE_LIST, 0, o->tsv);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
-    for (int i = 0; i < N_MATRIX_KINDS; i++)
-        if (errors[i].mean > 0) table_row(&table, NULL, "%s\t%.6f\t%.6f", kinds[i], errors[i].worst, errors[i].mean);
+    for (int i = 0; i < N_MATRIX_KINDS; i++) {
+        const QuantizeError *e = &errors[i];
+        double worst = e->worst * (e->count / e->weights), mean = e->sum / e->weights;
+        if (e->sum > 0) table_row(&table, NULL, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
+    }
     table_end(&table);
     return true;
 }

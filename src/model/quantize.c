@@ -85,13 +85,13 @@ static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scale
         *scales++ = f32_to_i8(values + col, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
 }
 
-// Of one row: sums, of which shares are made when all are added up.
+// Of one row.
 static QuantizeError compare(const float *before, const float *after, int64_t n) {
     QuantizeError e = {0};
     for (int64_t i = 0; i < n; i++) {
         double difference = fabs((double)before[i] - (double)after[i]);
         e.worst = fmax(e.worst, difference);
-        e.mean += difference;
+        e.sum += difference;
         e.weights += fabs((double)before[i]);
     }
     return e;
@@ -141,7 +141,7 @@ static void put_matrix(Writer *w, const Matrix *m, TensorKind kind) {
         quantize_rows(m, row, &to, floats, errors);
         for (const QuantizeError *e = errors; e < errors + n; e++) {
             sum->worst = fmax(sum->worst, e->worst);
-            sum->mean += e->mean;
+            sum->sum += e->sum;
             sum->weights += e->weights;
         }
         sum->count += (double)(n * m->cols);
@@ -197,10 +197,5 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, Quant
     if (fclose(w.file) != 0) give_up(&w, "write");
     if (!w.failed && rename(temporary, out_path) != 0) give_up(&w, "rename to it");
     if (w.failed) remove(temporary);
-    for (QuantizeError *e = errors; e < errors + N_MATRIX_KINDS; e++) {
-        double weights = e->weights > 0 ? e->weights : 1;
-        e->worst *= e->count / weights;
-        e->mean /= weights;
-    }
     return !w.failed;
 }

@@ -5,7 +5,7 @@
 
 // What rounding did to the matrices of one kind. Differences are between weights before and after.
 typedef struct {
-    double worst, mean;     // |difference|, as shares of the mean |weight|
+    double worst, sum;      // of |difference|
     double weights, count;  // the sum of |weight|; how many there are
 } QuantizeError;
 
