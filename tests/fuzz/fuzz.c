@@ -251,7 +251,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
     p.context = ok ? context_of(&p) : 0;
     if (ok && make_plans(&p, &err)) {
-        for (int i = 0; i < p.n_plans; i++)
+        for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
                 rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
