@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "src/forward/team.h"
-#include "src/forward/transformer.h"
+#include "src/forward/session.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
 #include "src/model/foreign.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/forward/transformer.h"
+#include "../src/forward/session.h"
 #include "../src/kernels/kernels.h"
 #include "../src/measure/measure.h"
 #include "../src/methods.h"
@@ -164,25 +164,21 @@ FOR_PAGE const char *page_maps(Page *page) {
 
 // The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does not see it.
 FOR_PAGE double page_distance(const Page *page, int i, int j) {
-    const RopePlan *plan = &page->plan;
-    bool seen = plan->window == 0 || i - j < plan->window || j < plan->sinks;
-    return seen ? rope_distance(&plan->rope, i, j) : -1;
+    const RopeConfig *c = &page->plan.rope;
+    return rope_sees(c, i, j) ? rope_distance(c, i, j) : -1;
 }
 
 // What the plan makes of a text of `length` positions: the number of pairs, the scale, the attention factor, then the
 // pairs' frequencies, then plain RoPE's.
 FOR_PAGE const double *page_frequencies(Page *page, int length) {
     RopeFreqs freqs;
-    RopeConfig plain = page->plan.rope;
-    plain.method = ROPE_NONE;
     rope_frequencies(&page->plan.rope, length, &freqs);
     double *out = page->numbers;
     out[0] = freqs.n_pairs;
     out[1] = freqs.scale;
     out[2] = freqs.attention_factor;
     memcpy(out + HEAD, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
-    rope_frequencies(&plain, length, &freqs);
-    memcpy(out + HEAD + freqs.n_pairs, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
+    for (int i = 0; i < freqs.n_pairs; i++) out[HEAD + freqs.n_pairs + i] = rope_plain(&page->plan.rope, i);
     return out;
 }
 
@@ -282,13 +278,8 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    const SessionConfig config = {.rope = r->plan.rope,
-                                  .window = r->plan.window,
-                                  .sinks = r->plan.sinks,
-                                  .all_slide = r->plan.all_slide,
-                                  .stale_keys = stale_keys,
-                                  .kv = KV_F32,
-                                  .context = context};
+    const SessionConfig config = {
+        .rope = r->plan.rope, .stale_keys = stale_keys, .kv = KV_F32, .context = context};
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);

@@ -199,7 +199,7 @@ static void read_longrope(const Keys *block, RopeFile *file) {
     r->short_factors = file->short_factors;
     r->long_factors = file->long_factors;
     r->unscaled_positions = integer(block, "unscaled_positions", 0, 0, MOST, OPTIONAL);
-    if (*block->good && r->unscaled_positions && !rope_has_one_list(r))
+    if (*block->good && r->unscaled_positions && !settings_has_one_list(r))
         refuse(block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 

@@ -60,6 +60,10 @@ void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->group == 0) c->group = (int)ceil(stretch);
 }
 
+bool settings_has_one_list(const RopeConfig *c) {
+    return memcmp(c->short_factors, c->long_factors, (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
+}
+
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
 static const char *check_lists(const RopeConfig *c) {
@@ -71,7 +75,7 @@ static const char *check_lists(const RopeConfig *c) {
             return "longrope's factors must be numbers above 0";
     if (c->unscaled_positions && c->map) return "unscaled_positions and a distance map exclude one another";
     if (c->unscaled_positions < 0) return "unscaled_positions must be 0 or more";
-    if (c->unscaled_positions && !rope_has_one_list(c))
+    if (c->unscaled_positions && !settings_has_one_list(c))
         return "unscaled_positions need one list of factors for all lengths, short and long the same";
     return NULL;
 }
@@ -107,32 +111,29 @@ static bool check_map(const RopePlan *plan, Error *err) {
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
         return fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name,
                     has_chunk ? "chunk" : "near", found, most, c->train_ctx);
-    if (flags & ROPE_MAP_WINDOW && plan->window < 1)
+    if (flags & ROPE_MAP_WINDOW && c->window < 1)
         return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
-                    plan->window, plan->sinks, c->train_ctx);
-    if (plan->sinks > 0 && plan->window == 0)
+                    c->window, c->sinks, c->train_ctx);
+    if (c->sinks > 0 && c->window == 0)
         return fail(err, "rope %s: %d sinks without a window (--window says how many of the last positions are seen)",
-                    plan->name, plan->sinks);
+                    plan->name, c->sinks);
     if (c->logn && c->train_ctx < 2) return fail(err, "rope %s: logn needs a train_ctx of at least 2", plan->name);
     return true;
 }
 
 // Window and sinks, which streaming and lm-infinite choose themselves when they are not said; but a model that was
 // trained with a window never sees more.
-static void resolve_window(const RopeSettings *s, int window, RopePlan *plan) {
-    const RopeMap *map = plan->rope.map;
-    int trained = plan->rope.train_ctx;
-    if (s->is_window) window = trained;
-    plan->sinks = s->sinks > 0 ? s->sinks : 0;
-    if (map && map->flags & ROPE_MAP_WINDOW) {
-        if (s->sinks < 0) plan->sinks = map->sinks;
-        int own = map->flags & ROPE_MAP_SINKS_INSIDE ? trained - plan->sinks : trained;
+static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
+    const unsigned map = c->map ? c->map->flags : 0;
+    if (s->is_window) window = c->train_ctx;
+    c->sinks = s->sinks > 0 ? s->sinks : 0;
+    if (map & ROPE_MAP_WINDOW) {
+        if (s->sinks < 0) c->sinks = c->map->sinks;
+        int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
         if (window == 0 || window > own) window = own;
     }
-    plan->window = s->window >= 0 ? s->window : window;
-    plan->all_slide = s->is_window || s->window >= 0 || (map && map->flags & ROPE_MAP_WINDOW);
-    plan->rope.window = plan->window;
-    plan->rope.sinks = plan->sinks;
+    c->window = s->window >= 0 ? s->window : window;
+    c->all_slide = s->is_window || s->window >= 0 || map & ROPE_MAP_WINDOW;
 }
 
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
@@ -158,8 +159,8 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     r.k = s->k;
     if (s->logn >= 0) r.logn = s->logn;
     settings_fill_defaults(&r, context);
+    resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    resolve_window(s, window, plan);
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
     const char *reason = settings_check(&r, context);
@@ -191,7 +192,7 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
     const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;
-    bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
+    bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);

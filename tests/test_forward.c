@@ -3,7 +3,7 @@
 // KV is that of the cache, or `plain` for sessions that run by the definition.
 #include "tests/test_units.h"
 
-#include "src/forward/transformer.h"
+#include "src/forward/session.h"
 #include "src/methods.h"
 
 static Model model;
@@ -17,9 +17,7 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {
-        .rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
-    config.plain = plain;
+    SessionConfig config = {.rope = plan.rope, .kv = kv, .context = context, .chunk = chunk, .plain = plain};
     Session *s = session_new(&model, &config, &err);
     if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
     return s;

@@ -3,13 +3,11 @@
 
 #include "../model/model.h"
 
-// What the definition keeps. The first eight fields are filled in before plain_lay_out.
+// What the definition keeps. The first seven fields are filled in before plain_lay_out.
 typedef struct {
     const Model *model;
     const RopeConfig *rope;  // complete, and checked
     int context;             // most positions of a text
-    int window, sinks;       // a query sees the last `window` positions (0: all) and the first `sinks`
-    bool all_slide;          // in every layer, not only in those that the model says
     bool stale_keys;         // see SessionConfig
     float *watched;          // (context) gets the scores of one head for each token, NULL: nobody wants them
     int watched_layer, watched_head;

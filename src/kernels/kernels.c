@@ -63,7 +63,18 @@ float f32_to_i8(int8_t *out, const float *x, int64_t n) {
     return scale + sum_lanes(strange);
 }
 
-ALWAYS_INLINE int bytes_of(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1; }
+void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
+    if (type == NUMBER_F32) memcpy(out, x, n * sizeof *out);
+    else if (type == NUMBER_F16) f16_to_f32(out, x, n);
+    else i8_to_f32(out, x, n);
+}
+
+float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
+    if (type == NUMBER_I8) return f32_to_i8(out, x, n);
+    if (type == NUMBER_F16) f32_to_f16(out, x, n);
+    else memcpy(out, x, n * sizeof *x);
+    return 1;
+}
 
 ALWAYS_INLINE vf load_number(Number type, const char *at) {
     return type == NUMBER_F32 ? load(at) : type == NUMBER_F16 ? load_f16(at) : load_i8(at);
@@ -72,7 +83,7 @@ ALWAYS_INLINE vf load_number(Number type, const char *at) {
 // Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs and type, so that
 // `sum` is registers.
 ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row, int64_t column) {
-    const int size = bytes_of(type);
+    const int size = number_bytes(type);
     const int64_t a_stride = g->a_stride, b_step = g->b_stride * size, c_stride = g->c_stride;
     const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;
@@ -125,7 +136,7 @@ void gemm_accumulate(const Gemm *g) {
 ALWAYS_INLINE void rotated_tile(int m, Number type, const Gemm *g, int64_t row, const float *cosines,
                                 const float *sines) {
     enum { N = 64 };  // columns
-    const int size = bytes_of(type);
+    const int size = number_bytes(type);
     const int64_t a_stride = g->a_stride, c_stride = g->c_stride;
     const float *a = g->a + row * a_stride;
     for (int column = 0; column < N; column += TILE_VECS * LANES) {

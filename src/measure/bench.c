@@ -94,7 +94,8 @@ static double weight_bytes(const Model *m) {
 // Of the cache of as many positions, or of those that a window shows.
 static double cache_bytes(const Measurement *m, double positions) {
     const ModelConfig *c = &m->model->config;
-    double seen = m->plans->window > 0 ? (double)m->plans->window + m->plans->sinks : positions;
+    const RopeConfig *rope = &m->plans->rope;
+    double seen = rope->window > 0 ? (double)rope->window + rope->sinks : positions;
     KvCache block = {m->options->kv, c->n_layers, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
     Arena count = {0};
     kv_cache_lay_out(&block, &count);

@@ -81,9 +81,9 @@ static double pass_seconds(const Check *c, double n) {
 // ---- settings -------------------------------------------------------------------------------------------------------
 
 // How far away, as a map counts, the last of n positions sees a key. A map never has a later key further away.
-static double farthest(const RopePlan *p, int n) {
-    bool sees_first = !p->all_slide || p->window == 0 || p->window >= n || p->sinks > 0;
-    return rope_distance(&p->rope, n - 1, sees_first ? 0 : n - p->window);
+static double farthest(const RopeConfig *c, int n) {
+    bool sees_first = !c->all_slide || rope_sees(c, n - 1, 0);
+    return rope_distance(c, n - 1, sees_first ? 0 : n - c->window);
 }
 
 // How many positions settings are made for.
@@ -94,14 +94,14 @@ static double reach_of(const RopePlan *plan, int seq_len) {
     if (r->dynamic) return INFINITY;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
-    if (!r->map && !(plan->all_slide && plan->window > 0)) return reach;
+    if (!r->map && !(r->all_slide && r->window > 0)) return reach;
     // Map and window decide how long a text is whose distances stay below that; lm-infinite's first keys stand at it.
     const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
-    double limit = map == ROPE_MAP_WINDOW && plan->window <= reach ? reach + 1 : reach;
+    double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
-        *(farthest(plan, middle) < limit ? &low : &high) = middle;
+        *(farthest(r, middle) < limit ? &low : &high) = middle;
     }
     return high == MOST_LENGTH ? INFINITY : low;
 }
@@ -126,8 +126,8 @@ static void judge_settings(Check *c) {
         double found = said->attention_factor != 0 ? said->attention_factor : usual;
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
-    int seen = asked->window + asked->sinks;
-    if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
+    int seen = a->window + a->sinks;
+    if (a->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
     if (c->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
     double reach = reach_of(&given, seq_len);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../forward/positions.h"
+#include "../forward/encodings.h"
 #include "measure.h"
 
 typedef struct {
@@ -34,7 +34,7 @@ static double dot(const float *a, const float *b, int64_t n) {
 // The product of the vectors added at two positions, the mean over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     const int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
-    PositionsAdd *add = positions_added(m->config.encoding);
+    EncodingAdd *add = encoding_added(m->config.encoding);
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         for (int64_t i = 0; i < dim; i++) x[i] = y[i] = 0;
@@ -50,7 +50,7 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     const ModelConfig *c = &m->config;
     const int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);
     double sum = 0;
-    positions_sinusoids(m, distance, x);
+    encoding_sinusoids(m, distance, x);
     for (int64_t i = 0; i < d; i++) {
         matrix_row(l->v ? &l->wr : &l->wk, kv_head * d + i, 0, c->dim, y);
         const double r = dot(x, y, c->dim);
@@ -65,7 +65,7 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
     const int64_t row = distance < c->encoding_rows ? distance : c->encoding_rows - 1;
     switch (c->encoding) {
     case ENCODING_NONE: return 0;
-    case ENCODING_ALIBI: return -(double)positions_slope(head, c->n_heads) * distance;
+    case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
     case ENCODING_SHAW: return dot(l->a_keys, l->a_keys + row * c->head_dim, c->head_dim);
     case ENCODING_LEARNED:
     case ENCODING_SINUSOIDAL: return product_of_added(m, distance, x, x + c->dim);

@@ -1,4 +1,4 @@
-// What measurements share: their length and text, the lines above their tables, and going through the methods.
+// The jobs that measure, and what they share: models, lengths and texts, warnings, the lines above tables, methods in turn.
 #include "measure.h"
 
 #include <limits.h>
@@ -41,7 +41,7 @@ int measured_length(const Measurement *m) {
 
 void print_advice(const Measurement *m, const RopeSettings *methods) {
     const Job job = m->options->job;
-    const RopeConfig *own = &m->model->rope;
+    const RopeConfig *own = m->file ? m->file : &m->model->rope;
     const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
     char advice[300], tuned[64], others[300] = "";
     for (int i = 0; i < m->n_plans && !m->model->config.encoding; i++) {
@@ -106,12 +106,9 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
-    SessionConfig config = {
-        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
-    config.context = context;
-    config.threads = o->threads;
-    config.plain = o->plain;
+    SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.stale_keys = plan->stale_keys;
+    config.plain = o->plain;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)

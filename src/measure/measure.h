@@ -2,7 +2,7 @@
 // lines, the columns' names and rows, between tabs. All functions return false or NULL with the reason.
 #pragma once
 
-#include "../forward/transformer.h"
+#include "../forward/session.h"
 #include "../options.h"
 #include "../rope_config.h"
 #include "../text/tokenizer.h"

@@ -193,7 +193,8 @@ static bool begin(Search *s, int hills, Error *err) {
         bool better;
         rope_frequencies(&config, s->n, &f);
         if (i < N_NAMES) c = (Candidate){.attention = f.attention_factor};
-        for (int k = 0; i < N_NAMES && k < s->pairs; k++) c.log_divisors[k] = log(f.plain[k] / f.inv_freq[k]);
+        for (int k = 0; i < N_NAMES && k < s->pairs; k++)
+            c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
         for (int move = 0; i >= N_NAMES && move < hills + 2; move++) apply(s, &c, move, hills, 2 * draw(s) - 1);
         if (!try_candidate(s, &c, &better, err)) return false;
         if (better && i < N_NAMES) s->began = s->mean;

@@ -51,12 +51,9 @@ static bool try_model(const char *path, Error *err) {
     RopeSettings said = settings_nothing_said;
     if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
     bool ok = settings_resolve(&said, &model.rope, model.config.sliding_window, 40, &plan, &why);
-    SessionConfig config = {.rope = plan.rope,
-                            .window = plan.rope.map ? plan.window : last / 4 % 8,
-                            .sinks = plan.rope.map ? plan.sinks : last / 32,
-                            .kv = (KvType)(last % 4 % N_KV_TYPES),
-                            .context = 40,
-                            .chunk = 13};
+    if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
+    SessionConfig config = {
+        .rope = plan.rope, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
     Session *s = ok ? session_new(&model, &config, &why) : NULL;
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % model.config.vocab_size;
@@ -260,7 +257,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
                 for (int64_t at = 1; at < p.context; at *= 3) {
                     int last = p.context - 1, key = last - (int)at;
                     double d = rope_distance(&p.plans[i].rope, last, key),
-                           own = rope_meet(&p.plans[i].rope, last, 0).near;
+                           own = rope_parts(&p.plans[i].rope, last).near;
                     promise(isfinite(d) && (at >= own || d == (double)at), "near distances are kept");
                 }
                 promise(isfinite(rope_logn(&p.plans[i].rope, p.context - 1)), "logn is a number");
