@@ -17,8 +17,8 @@ typedef struct {
 // Control characters in it (a hostile file's names) become '?', so that an error stays one line.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. Whether count * size does, and what the
-// machine can address, with 32 bits less, is checked where memory is taken or a file is mapped.
+// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What is longer, or more than the
+// machine can address, is found out where memory is taken or a file is mapped.
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 

@@ -1,4 +1,4 @@
-// The jobs that measure, and what they share: models, lengths and texts, warnings, the lines above tables, methods in turn.
+// The jobs that measure, and what they share: models, lengths, texts, warnings, lines above tables, methods in turn.
 #include "measure.h"
 
 #include <limits.h>

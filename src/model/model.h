@@ -5,10 +5,9 @@
 #include "../util.h"
 #include "matrix.h"
 
-// How a model knows positions, not at all among them: the second and third line add them to embeddings, or to scores.
-// src/forward/positions.c has their formulas.
+// How a model knows positions, if at all; src/forward/encodings.c has the formulas.
 enum { ENCODING_ROPE, ENCODING_NONE };
-enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };
+enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the others are in attention
 enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
 extern const char *const encoding_names[N_ENCODINGS];
 
@@ -56,7 +55,7 @@ typedef struct {
 typedef struct {
     MappedFile file;
     ModelConfig config;
-    RopeConfig rope;       // as the file has it, without defaults filled in; its head_dim is what turns of a head
+    RopeConfig rope;       // as the file has it, without defaults filled in
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
@@ -68,7 +67,7 @@ typedef struct {
 // What a tensor is for. Those that are not matrices are FLOATS.
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, FLOATS = N_MATRIX_KINDS } TensorKind;
 
-// One row of the table of all tensors.
+// A row of the table of all tensors, which model.c opens with.
 typedef struct {
     const char *name;  // of the member that has it: a Matrix, or a const float * to FLOATS
     bool of_layer;     // a member of each Layer; else of the Model
