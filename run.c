@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/forward/team.h"
 #include "src/forward/session.h"
+#include "src/forward/team.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
 #include "src/model/foreign.h"
