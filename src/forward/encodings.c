@@ -152,8 +152,7 @@ void encoding_prepare_by_team(const Team *team, EncodingTerms *e) {
     for (int64_t i = begin; e->sinusoids && i < end; i++) {
         const double step = speed(e->model, i);
         float *out = e->sinusoids + i * e->layers->columns;
-        for (int64_t d = e->layers->reach - 1; d >= -KV_BLOCK; d--)
-            *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
+        for (int64_t d = e->layers->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
     }
     team_wait(team);
     team_share(team, m->n_layers * n_rows, &begin, &end);
