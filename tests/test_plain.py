@@ -264,14 +264,14 @@ def test_not_finite():
 PLANTS = [
     ('a sign in the rotation', 'x[2 * i] = a * cosines[i] - b * sines[i];', 'x[2 * i] = a * cosines[i] + b * sines[i];',
      'llama', 'none'),
-    ("a map's border off by one", 'i + 1 - rope_meet(p->rope, i, i).near', 'i - rope_meet(p->rope, i, i).near',
-     'llama', 'self-extend:group=5'),
+    ("a map's border off by one", 'first + t + 1 - rope_parts(a->rope, first + t).near',
+     'first + t - rope_parts(a->rope, first + t).near', 'llama', 'self-extend:group=5'),
     ('head norms dropped', 'if (norm) rmsnorm(x, x, norm,', 'if (!norm) rmsnorm(x, x, norm,', 'qwen3', 'none'),
     ("ALiBi's slope of the head before", 'exp2(-8.0 * (head + 1) / n_heads)', 'exp2(-8.0 * head / n_heads)',
      'alibi', None),
     ('a window one short', 'position - view->window + 1 : 0', 'position - view->window + 2 : 0', 'mistral', 'none'),
-    ('the short list of longrope past L', 'rope_frequencies(p->rope, length, &freqs);',
-     'rope_frequencies(p->rope, 1, &freqs);', 'phi3', 'longrope:factor=8')]
+    ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &freqs);',
+     'rope_frequencies(a->rope, 1, &freqs);', 'phi3', 'longrope:factor=8')]
 
 
 def engine():

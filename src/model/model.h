@@ -7,7 +7,7 @@
 
 enum { MAX_EOS = 8 };
 
-// How a model knows positions; src/forward/positions.c has their formulas.
+// How a model knows positions; src/forward/encodings.c has their formulas.
 enum {
     ENCODING_ROPE,
     ENCODING_NONE,
