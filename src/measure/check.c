@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../forward/angles.h"
 #include "measure.h"
 
 enum {
@@ -249,7 +250,7 @@ static bool check_perplexity(Check *c, Session *s, Error *err) {
 static bool check_steps(Check *c, Session *s, Error *err) {
     int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
     double *nll = c->baseline, change = 0;  // which nobody needs any more
-    bool grows = rope_follows_length(&c->m->plans[0].rope, n);
+    bool grows = angles_follow_length(&c->m->plans[0].rope, n);
     if (c->n_tried < c->n_lengths) return true;
     if (grows && pass_seconds(c, n) * 1.5 > seconds_left(c)) {
         judge(c, "step-by-step", n, NAN, NAN, UNTRIED, n);
