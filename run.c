@@ -13,7 +13,6 @@
 #include "src/methods.h"
 #include "src/model/foreign.h"
 #include "src/options.h"
-#include "src/rope_config.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
 #include "src/text/text_io.h"
@@ -21,28 +20,26 @@
 
 #define VERSION "1.0"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT, MAX_CONTEXT = 1 << 30 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 
 typedef struct {
     Options options;
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
-    Model model;           // closed when --head-dim takes its place
+    Model model;           // without weights where options stand in its place
     Tokenizer *tokenizer;  // NULL where none is needed
-    RopePlan *plans;       // (n_methods) how they run, for `context` positions
-    int context;           // -n, resolved
-    int32_t *ids;          // of a text to measure
+    RopePlan *plans;       // (n_plans) how they run, or what engines read, for `context` positions
+    int n_plans;
+    int context;   // -n, resolved
+    int32_t *ids;  // of a text to measure
     size_t n_ids;
-    int n_plans;           // as many as methods, or as --reading has engines
     RopeFile rope_file;    // --rope-config, in the model's place
-    char *config;          // that file, or the model's settings, as a whole config.json for engines; NULL: not needed
     RopeConfig file_rope;  // what the model's file says
     // Text.
     Session *session;
     Sampler sampler;
     TextOut out;
     int end_of_turn;                     // the token that ends a turn of a chat, -1: none
-    char *system_line, *line;            // typed in a chat, NULL: none
     long prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
@@ -61,12 +58,10 @@ static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
     tokenizer_free(p->tokenizer);
-    free(p->system_line);
-    free(p->line);
     free(p->ids);
     free(p->plans);
-    free(p->config);
     free(p->methods);
+    free(p->rope_file.whole);
     model_close(&p->model);
 }
 
@@ -96,42 +91,20 @@ int main(int argc, char **argv) {
 
 // ---- load -----------------------------------------------------------------------------------------------------------
 
-// Whether the job asks other engines what they make of the settings.
-static bool uses_engines(const Options *o) { return o->job == JOB_ENGINES || o->job == JOB_CHECK || o->reading; }
-
-// --rope-config. A block alone is about the model, or about --head-dim, --theta and --train-ctx.
-static bool read_rope_config(Program *p, Error *err) {
-    const Options *o = &p->options;
-    RopeFile *file = &p->rope_file;
-    file->rope = p->model.rope;
-    file->head_dim = o->model_path ? (int)p->model.config.head_dim : o->head_dim;
-    file->max_positions = o->model_path ? p->model.config.seq_len : 0;
-    if (uses_engines(o) && !(p->config = rope_config_whole(o->rope_config, file, err))) return false;
-    if (!rope_config_open(file, o->rope_config, err)) {
-        if (o->job == JOB_ENGINES) p->model.config.seq_len = file->max_positions;
-        return o->job == JOB_ENGINES || o->reading;  // it is theirs to refuse
-    }
-    if (file->unused[0])
-        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
-                file->has_type ? "they mean nothing to the rope_type"
-                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
-                file->unused);
-    p->model.rope = file->rope;
-    p->model.config.head_dim = file->head_dim;
-    p->model.config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
-    return true;
-}
-
 // The model, or what the options say in its place.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
-    if (o->model_path && !(check_native(o->model_path, err) && model_open(o->model_path, &p->model, err))) return false;
+    if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
     p->file_rope = p->model.rope;
     return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
-           (!o->rope_config || read_rope_config(p, err));
+           (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
+}
+
+static bool needs_tokenizer(const Options *o) {
+    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON && o->job != JOB_ENGINES;
 }
 
 // What goes with the job: the model's tokenizer, a prompt, a text.
@@ -139,7 +112,7 @@ static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
+    if (needs_tokenizer(o)) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->tokenizer) return false;
     }
@@ -149,21 +122,6 @@ static bool load_text(Program *p, Error *err) {
 }
 
 // ---- plan -----------------------------------------------------------------------------------------------------------
-
-// What the measurements see of all this.
-static Measurement measurement(const Program *p) {
-    return (Measurement){.options = &p->options,
-                         .model = &p->model,
-                         .tokenizer = p->tokenizer,
-                         .plans = p->plans,
-                         .n_plans = p->n_plans,
-                         .length = p->context,
-                         .file = &p->file_rope,
-                         .model_type = p->rope_file.model_type,
-                         .config = p->config,
-                         .ids = p->ids,
-                         .n_ids = p->n_ids};
-}
 
 // The method or methods of --rope.
 static bool read_methods(Program *p, Error *err) {
@@ -176,21 +134,21 @@ static bool read_methods(Program *p, Error *err) {
                 o->methods, p->n_methods);
 }
 
+// What a job has to work with.
+static Measurement measurement_of(const Program *p) {
+    return (Measurement){&p->options, &p->model,     p->tokenizer,  p->plans, p->n_plans,
+                         p->context,  &p->file_rope, &p->rope_file, p->ids,   p->n_ids};
+}
+
 // How many positions the job is about: -n, or what suits it.
 static int context_of(const Program *p) {
     const Options *o = &p->options;
-    int seq_len = p->model.config.seq_len, most = p->model.learned ? p->model.config.encoding_rows : MAX_CONTEXT;
-    bool has_bos = p->tokenizer && tokenizer_bos(p->tokenizer) >= 0;
-    if (o->steps >= 0) return o->steps ? o->steps : seq_len;
-    switch (o->job) {
-    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : most < 256 ? most : 256;
-    case JOB_ATTN: return (int)p->n_ids;
-    case JOB_BENCH: return most / 2 < BENCH_DEPTH ? most / 2 : BENCH_DEPTH;
-    case JOB_PPL:
-    case JOB_SEARCH: return measured_length(&p->model, p->n_ids + has_bos);
-    case JOB_TASKS: return measured_length(&p->model, SIZE_MAX);
-    default: return seq_len;
-    }
+    const ModelConfig *c = &p->model.config;
+    const Measurement m = measurement_of(p);
+    if (o->steps > 0) return o->steps;
+    if (o->steps == 0 || (o->job == JOB_TEXT && o->mode == MODE_CHAT)) return c->seq_len;
+    if (o->job != JOB_TEXT) return measured_length(&m);
+    return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
 }
 
 // Each method put together with what the model says, for p->context positions, in place of what there was.
@@ -213,44 +171,16 @@ static bool make_plans(Program *p, Error *err) {
     return p->plans != NULL;
 }
 
-// What runs: the methods' plans, or what the engines of --reading make of a config, the file's or what the model's
-// settings would be published as.
+// What runs: the methods, or what the engines of --reading make of them, or of a config that may be for engines alone.
 static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
-    const bool is_read = o->job == JOB_ENGINES || o->reading, has_rope = !p->model.config.encoding;
-    if (!(is_read && p->config) && !make_plans(p, err)) return false;
-    Measurement m = measurement(p);
-    if (uses_engines(o) && has_rope && !p->config && !(m.config = p->config = publish_config(&m, p->plans, err)) &&
-        is_read)
-        return false;
-    if (!o->reading) return true;
-    free(p->plans);
-    p->plans = plans_as_read(&m, &o->rope, &p->n_plans, err);
-    return p->plans && (p->n_plans == 1 || o->job == JOB_PPL || o->job == JOB_TASKS ||
-                        fail(err,
-                             "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and "
-                             "--tasks)",
-                             o->reading, p->n_plans));
-}
-
-// What is worth a warning: settings without effect (but not for each of `all`), a reach too short, unless that is what
-// is measured, and methods that the model was not tuned with, for which --check has a row.
-static void print_advice(const Program *p) {
-    const Options *o = &p->options;
-    const RopeConfig *own = &p->file_rope;
-    const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
-    char advice[300], tuned[64], others[300] = "";
-    for (int i = 0; i < p->n_methods && !p->model.config.encoding && !o->reading; i++) {
-        const RopePlan *plan = &p->plans[i];
-        settings_advice(&p->methods[i], plan, measures ? 0 : p->context, advice, sizeof advice);
-        if (advice[0] && !p->methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
-        size_t used = strlen(others);
-        if (!settings_same_method(own, &plan->rope))
-            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
-    }
-    settings_method_name(own->method, own->dynamic, tuned, sizeof tuned);
-    if (others[0] && (!measures || o->job == JOB_PPL || o->job == JOB_TASKS))
-        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
+    const bool is_read = o->reading || o->job == JOB_ENGINES;
+    if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
+    const Measurement m = measurement_of(p);
+    RopePlan *read = o->reading ? plans_as_read(&m, &p->n_plans, err) : p->plans;
+    if (read != p->plans) free(p->plans);
+    p->plans = read;
+    return read || !o->reading;
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
@@ -279,7 +209,8 @@ static bool open_text(Program *p, Error *err) {
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
             plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
-    print_advice(p);
+    const Measurement m = measurement_of(p);
+    print_advice(&m, p->methods);
     p->out = text_out(p->tokenizer);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;
@@ -351,20 +282,16 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    if (!o->system_prompt) p->system_line = read_line("Enter system prompt (optional): ");
-    const char *system_prompt = o->system_prompt ? o->system_prompt : p->system_line ? p->system_line : "";
-    const char *message = o->prompt;
+    char *system_prompt = o->system_prompt ? strdup(o->system_prompt) : read_line("Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        if (turn > 0 || !message) {
-            free(p->line);
-            message = p->line = read_line("User: ");
-        }
-        if (!message) break;
+        char *line = turn == 0 && o->prompt ? strdup(o->prompt) : read_line("User: ");
+        if (!line) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, message, last, &n, err);
+        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
+        free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -373,6 +300,7 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
+    free(system_prompt);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }
@@ -395,26 +323,15 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
     bool has_text = load_text(p, err);
-    bool settings_alone = o->job == JOB_CHECK && !p->tokenizer;  // what a check says of them needs no text
-    if (!has_text && !settings_alone) return false;
+    // What a check says of settings needs no text.
+    if (!has_text && (o->job != JOB_CHECK || p->tokenizer)) return false;
     p->context = context_of(p);
     if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = measurement(p);
-    if (settings_alone) return check_settings(&m, &other) && false;
-    if (o->job == JOB_ENGINES) return show_engines(&m, passed, err);
-    if (o->job != JOB_TEXT) print_advice(p);
-    switch (o->job) {
-    case JOB_PPL: return measure_perplexity(&m, err);
-    case JOB_TASKS: return measure_tasks(&m, passed, err);
-    case JOB_CHECK: return check_model(&m, passed, err);
-    case JOB_ATTN: return show_attention(&m, err);
-    case JOB_BENCH: return bench(&m, err);
-    case JOB_SEARCH: return search(&m, NULL, NULL, err);
-    case JOB_EXPLAIN: return explain(&m, err);
-    case JOB_ROPE_JSON: return explain_json(&m, p->plans, err);
-    default: return run_text(p, err);
-    }
+    if (o->job == JOB_TEXT) return run_text(p, err);
+    const Measurement m = measurement_of(p);
+    if (has_text) print_advice(&m, p->methods);
+    return measure(&m, passed, err);
 }

@@ -319,18 +319,21 @@ static bool check_company(const Options *o, Error *err) {
     return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", jobs);
 }
 
+bool options_say_block(const Options *o) {
+    bool said = o->methods;
+    for (int i = 0; i < rope_n_fields; i++) said = said || (rope_fields[i].key && o->rope.said >> i & 1);
+    return said && (o->methods || o->model_path);
+}
+
 // Engines that are known, and that read a file as it stands.
 static bool check_engines(const Options *o, Error *err) {
     char names[MOST_READINGS][40];
     Error reason;
     const char *lists[] = {o->engines, o->reading};
-    bool has_settings = o->methods;
-    for (int i = 0; i < rope_n_fields; i++)
-        has_settings = has_settings || (rope_fields[i].key && o->rope.said >> i & 1 && o->model_path);
     for (int i = 0; i < 2; i++)
         if (lists[i] && !engines_list(lists[i], names, &reason))
             return fail(err, "%s: %s", i ? "--reading" : "--engines", reason.text);
-    return !(o->rope_config && has_settings && (o->reading || o->job == JOB_ENGINES)) ||
+    return !(o->rope_config && options_say_block(o) && (o->reading || o->job == JOB_ENGINES)) ||
            fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
 }
 

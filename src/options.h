@@ -21,11 +21,6 @@ typedef enum {
     N_JOBS
 } Job;
 
-// Those that need a tokenizer.
-enum {
-    JOBS_OF_TEXT = 1 << JOB_TEXT | 1 << JOB_PPL | 1 << JOB_TASKS | 1 << JOB_CHECK | 1 << JOB_ATTN | 1 << JOB_SEARCH
-};
-
 enum { MODE_GENERATE, MODE_CHAT };
 enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 
@@ -72,6 +67,8 @@ bool options_parse(int argc, char **argv, Options *options, Error *err);
 bool options_check(const Options *options, Error *err);
 // Refuses, by name, what is about RoPE with a model that knows positions by another `encoding` than "rope".
 bool options_fit_encoding(const Options *options, const char *encoding, Error *err);
+// Whether something is said that a block of JSON says; without a model some of that may stand beside a block.
+bool options_say_block(const Options *options);
 // Prints the table to standard output.
 void options_help(void);
 

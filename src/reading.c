@@ -268,7 +268,7 @@ void reading_end(Config *c, const Reading *reference) {
     if (r->factor == 0 && c->method >= YARN) r->factor = (double)c->trained / fmax(r->train_ctx, 1);
     refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
-    const char *reason = out->refused ? NULL : settings_check(r);
+    const char *reason = out->refused ? NULL : settings_check(r, c->trained);
     refuse(c, reason, reason ? reason : "");
     if (out->refused) return;
     if (reference && !reference->refused) compare_all(c, reference);

@@ -6,13 +6,14 @@
 
 // A model's RoPE before, the file's afterwards. The lists are in here: rope points to them, so it must not move.
 typedef struct {
-    RopeConfig rope;         // without defaults filled in; theta and lengths of 0 are not known
-    int head_dim;            // of which rope.rotary_dim turn; 0: not known
-    int max_positions;       // the context that the model is meant for; 0: not known
-    const char *model_type;  // of the file, NULL: it has none
-    bool has_type;           // its block has a rope_type
-    char unused[200];        // keys that mean nothing to the file's rope_type, between commas
+    RopeConfig rope;    // without defaults filled in; theta and lengths of 0 are not known
+    int head_dim;       // of which rope.rotary_dim turn; 0: not known
+    int max_positions;  // the context that the model is meant for; 0: not known
+    bool has_type;      // its block has a rope_type
+    char unused[200];   // keys that mean nothing to the file's rope_type, between commas
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
+    const char *model_type;  // the file's, NULL: it has none
+    char *whole;             // the file as a whole config.json, for engines to read; NULL: nobody asked for it
 } RopeFile;
 
 // What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.

@@ -156,7 +156,9 @@ static const char *check_lists(const RopeConfig *c) {
     return NULL;
 }
 
-const char *settings_check(const RopeConfig *c) {
+const char *settings_check(const RopeConfig *config, int context) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
     if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
@@ -227,7 +229,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    const char *reason = settings_check(&r);
+    const char *reason = settings_check(&r, context);
     return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
 }
 

@@ -65,8 +65,8 @@ void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached before
 // they are turned get their angles block by block, and all by one speed.
 bool settings_has_one_list(const RopeConfig *config);
-// NULL when a complete configuration makes sense, else the reason why not.
-const char *settings_check(const RopeConfig *config);
+// NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
+const char *settings_check(const RopeConfig *config, int context);
 
 // The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
 // `context` positions. False with the reason when the result makes no sense.

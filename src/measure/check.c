@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../forward/angles.h"
 #include "measure.h"
 
 enum {
@@ -249,7 +250,7 @@ static bool check_perplexity(Check *c, Session *s, Error *err) {
 static bool check_steps(Check *c, Session *s, Error *err) {
     int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
     double *nll = c->baseline, change = 0;  // which nobody needs any more
-    bool grows = rope_follows_length(&c->m->plans[0].rope, n);
+    bool grows = angles_follow_length(&c->m->plans[0].rope, n);
     if (c->n_tried < c->n_lengths) return true;
     if (grows && pass_seconds(c, n) * 1.5 > seconds_left(c)) {
         judge(c, "step-by-step", n, NAN, NAN, UNTRIED, n);
@@ -365,7 +366,7 @@ static bool run_checks(Check *c, Session *s, Error *err) {
     choose_blocks(c);
     bool ok =
         check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
-    int n, alike = engines_alike(c->m->config, c->m->length, &n);
+    int n, alike = engines_alike(c->m, &n);
     if (ok && alike < n) table_note(&c->table, "read alike by", "%d of %d engines: --engines", alike, n);
     table_end(&c->table);  // the verdict has a line of its own
     if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);

@@ -15,14 +15,15 @@ typedef struct {
     int n, length;
 } Readings;
 
-// All readings of a config, which the caller frees; NULL with the reason.
-static Readings *read_all(const char *config, const char *list, int length, Error *err) {
-    char names[MOST_READINGS][40];
-    const int n = engines_list(list, names, err);
-    Readings *r = n ? alloc_array(1, sizeof *r, "readings", err) : NULL;
+// The readings, which the caller frees; NULL with the reason.
+static Readings *read_all(const Measurement *m, const char *list, Error *err) {
+    char names[MOST_READINGS][40], *config = config_for_engines(m, err);
+    const int n = engines_list(list, names, err), length = m->length;
+    Readings *r = config && n ? alloc_array(1, sizeof *r, "readings", err) : NULL;
     bool ok = r && engine_read("hf5", config, length, &r->readings[0], err) &&
               engine_read("hf4", config, length, &r->readings[1], err);
     for (int i = 0; ok && i < n; i++) ok = engine_read(names[i], config, length, &r->readings[2 + i], err);
+    free(config);
     if (!ok) {
         free(r);
         return NULL;
@@ -57,7 +58,7 @@ static void print_reading(Table *t, const Readings *r, int i) {
 }
 
 bool show_engines(const Measurement *m, bool *same, Error *err) {
-    Readings *r = read_all(m->config, m->options->engines, m->length, err);
+    Readings *r = read_all(m, m->options->engines, err);
     if (!r) return false;
     Table t = table_open(SHAPE_LIST, 0, m->options->tsv);
     table_note(&t, "length", "%d", m->length);
@@ -77,9 +78,9 @@ bool show_engines(const Measurement *m, bool *same, Error *err) {
     return true;
 }
 
-int engines_alike(const char *config, int length, int *n) {
+int engines_alike(const Measurement *m, int *n) {
     Error unused;
-    Readings *r = config ? read_all(config, NULL, length, &unused) : NULL;
+    Readings *r = m->model->config.encoding ? NULL : read_all(m, NULL, &unused);
     int alike = 0, pair;
     double ratio;
     *n = r ? r->n : 0;
@@ -99,19 +100,23 @@ static RopeSettings beside_block(const RopeSettings *said) {
     return s;
 }
 
-RopePlan *plans_as_read(const Measurement *m, const RopeSettings *said, int *n, Error *err) {
-    char names[MOST_READINGS][40], method[64];
-    const RopeSettings s = beside_block(said);
+RopePlan *plans_as_read(const Measurement *m, int *n, Error *err) {
+    char names[MOST_READINGS][40], method[64], *config = config_for_engines(m, err);
+    const RopeSettings s = beside_block(&m->options->rope);
+    const bool takes_a_list = m->options->job == JOB_PPL || m->options->job == JOB_TASKS;
     const int own = m->model->rope.rotary_dim;
     *n = engines_list(m->options->reading, names, err);
     // The lists of the plans lie behind them.
-    RopePlan *plans = *n ? alloc_array((uint64_t)*n, sizeof *plans + sizeof(Reading), "plans", err) : NULL;
+    RopePlan *plans = *n && config ? alloc_array((uint64_t)*n, sizeof *plans + sizeof(Reading), "plans", err) : NULL;
     Reading *readings = plans ? (Reading *)(void *)(plans + *n) : NULL;
-    bool ok = plans;
+    bool ok = plans &&
+              (*n == 1 || takes_a_list ||
+               fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+                    m->options->reading, *n));
     for (int i = 0; ok && i < *n; i++) {
         Reading *r = &readings[i];
         RopePlan *plan = &plans[i];
-        ok = engine_read(names[i], m->config, m->length, r, err);
+        ok = engine_read(names[i], config, m->length, r, err);
         if (ok && r->refused) ok = fail(err, "--reading: %s refuses this config: %s", names[i], r->note);
         if (ok && own && r->rope.rotary_dim != own)
             ok = fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
@@ -122,6 +127,7 @@ RopePlan *plans_as_read(const Measurement *m, const RopeSettings *said, int *n, 
         settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
         snprintf(plan->name, sizeof plan->name, "%s:%s", names[i], method);
     }
+    free(config);
     if (ok) return plans;
     free(plans);
     return NULL;

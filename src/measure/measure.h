@@ -5,6 +5,7 @@
 #include "../engines.h"
 #include "../forward/session.h"
 #include "../options.h"
+#include "../rope_config.h"
 #include "../text/tokenizer.h"
 #include "table.h"
 
@@ -18,14 +19,22 @@ typedef struct {
     int n_plans;
     int length;              // -n: positions of a window, the longest haystack, or how deep a bench goes
     const RopeConfig *file;  // what the model's file says, where --rope-config has taken its place; NULL: model->rope
-    const char *model_type;  // of --rope-config, NULL: as the model's features tell
-    const char *config;      // a whole config.json, as the engines would read it; NULL: other programs have none
-    const int32_t *ids;      // (n_ids) of the text, without BOS; NULL: none
+    const RopeFile *rope_file;  // --rope-config; NULL, or nothing in it: none
+    const int32_t *ids;         // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
 
-// The length without -n: enough to see what happens past the trained context, but at most `most`.
-int measured_length(const Model *model, size_t most);
+// Does the job of the options, one of those below: all but text and --quantize. *passed becomes false when it was done
+// and found wanting. Without a tokenizer a check judges the settings alone, and leaves *err, which says why there is
+// none, as it is.
+bool measure(const Measurement *m, bool *passed, Error *err);
+
+// What a job's length is without -n. For texts and tasks it is enough to see what happens past the trained context.
+int measured_length(const Measurement *m);
+
+// Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
+// and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.
+void print_advice(const Measurement *m, const RopeSettings *methods);
 
 // The ids of a file to measure, which the caller frees: the tokenizer's, without BOS, or, where that is NULL, those
 // that the file lists. All are in the model's vocabulary.
@@ -75,16 +84,16 @@ typedef void SearchListener(void *whose, const RopePlan *better, double nll, dou
 // --seconds ends the search. `listener` may be NULL.
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
 
-// How the engines of --engines read m->config for a text of m->length positions, hf5 first as what the others are
-// measured by: engine version verdict method scale train_ctx attention_factor max_len worst_pair worst_ratio note (see
-// engines.h; - where there is nothing to say). *same becomes false when one does not read it as hf5 does.
+// How the engines of --engines read config_for_engines for a text of m->length positions, hf5 first, by which the
+// others are measured: engine version verdict method scale train_ctx attention_factor max_len worst_pair worst_ratio
+// note (see engines.h; - where there is nothing to say). *same becomes false when one reads it otherwise.
 bool show_engines(const Measurement *m, bool *same, Error *err);
-// A plan for each engine of --reading, *n of them: m->config as it reads it, with the window, sinks and logn of `said`, under
-// the names ENGINE:METHOD. m->plans is what a plan is like besides. One array that the caller frees; NULL with the reason,
-// an engine that refuses the config among them.
-RopePlan *plans_as_read(const Measurement *m, const RopeSettings *said, int *n, Error *err);
-// How many of all *n engines read a config alike, 0 of 0 where there is none.
-int engines_alike(const char *config, int length, int *n);
+// How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
+int engines_alike(const Measurement *m, int *n);
+// A plan for each engine of --reading, *n of them: config_for_engines as it reads it, with the command line's window,
+// sinks and logn, by the name ENGINE:METHOD. One array that the caller frees; NULL with the reason, an engine that
+// refuses the config among them.
+RopePlan *plans_as_read(const Measurement *m, int *n, Error *err);
 
 // What the first method does to every pair of a head at m->length positions: `# key` lines and a row per pair; at a
 // terminal, or with --plot, also a picture on standard error, one bar per pair, from interpolated (left) to kept
@@ -94,12 +103,20 @@ bool explain(const Measurement *m, Error *err);
 // What an encoding other than RoPE adds, in numbers: `# key` lines and a row per distance, layer and head.
 bool explain_encoding(const Model *model, int length, bool tsv, Error *err);
 
-// A plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's options, what
-// has to stand beside the block, and the engines that read it otherwise. False with the reason when other programs have
-// no such method. Of m it takes the model's config, and model_type.
+// A plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's options,
+// what has to stand beside the block, and the engines that read it otherwise. False with the reason when other programs
+// have no such method. Of m it takes the model's config and rope_file.
 bool explain_json(const Measurement *m, const RopePlan *plan, Error *err);
-// The same as a whole config.json, cut to what RoPE needs, which the caller frees.
-char *publish_config(const Measurement *m, const RopePlan *plan, Error *err);
+// What engines read, a whole config.json that the caller frees: --rope-config's file as it stands, or what the first
+// plan would be published as. NULL with the reason when other programs have no such method.
+char *config_for_engines(const Measurement *m, Error *err);
+
+// Maps and checks a model file (model_open), and its settings of RoPE. False with the reason, and nothing to close.
+bool open_model(const char *path, Model *model, Error *err);
+
+// Puts what --rope-config says in the place of the model's settings; a block alone is about them, or, without a model,
+// about --head-dim, --theta and --train-ctx. The model needs the file from then on, which must not move.
+bool take_rope_config(const Options *options, Model *model, RopeFile *file, Error *err);
 
 // A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
 // error, once it has been got.

@@ -131,7 +131,7 @@ static void print_block(FILE *out, const RopePlan *plan, int form) {
 // The family of a model that has these features, as the exporter writes it.
 static const char *family_of(const Measurement *m, const RopePlan *plan) {
     const ModelConfig *c = &m->model->config;
-    if (m->model_type) return m->model_type;
+    if (m->rope_file && m->rope_file->model_type) return m->rope_file->model_type;
     if (plan->rope.rotary_dim < plan->head_dim) return "phi3";
     return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
 }
@@ -209,9 +209,13 @@ static char *best_config(const Measurement *m, const RopePlan *plan, int n_forms
     return best;
 }
 
-char *publish_config(const Measurement *m, const RopePlan *plan, Error *err) {
+char *config_for_engines(const Measurement *m, Error *err) {
+    const char *whole = m->rope_file ? m->rope_file->whole : NULL;
+    const bool has_lists = !whole && rope_methods[m->plans->rope.method].flags & ROPE_USES_LISTS;
+    char *copy = whole ? alloc_array(strlen(whole) + 1, 1, "a config", err) : NULL;
     int form;
-    return best_config(m, plan, rope_methods[plan->rope.method].flags & ROPE_USES_LISTS ? N_FORMS : BARE, &form, err);
+    if (!whole) return best_config(m, m->plans, has_lists ? N_FORMS : BARE, &form, err);
+    return copy ? strcpy(copy, whole) : NULL;
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.
