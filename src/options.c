@@ -325,14 +325,17 @@ bool options_say_block(const Options *o) {
     return said && (o->methods || o->model_path);
 }
 
-// Engines that are known, and that read a file as it stands.
+// Engines are known, as many as the job takes, and read a file as it stands.
 static bool check_engines(const Options *o, Error *err) {
     char names[MOST_READINGS][40];
     Error reason;
-    const char *lists[] = {o->engines, o->reading};
-    for (int i = 0; i < 2; i++)
-        if (lists[i] && !engines_list(lists[i], names, &reason))
-            return fail(err, "%s: %s", i ? "--reading" : "--engines", reason.text);
+    if (o->engines && !engines_list(o->engines, names, &reason)) return fail(err, "--engines: %s", reason.text);
+    const int n = o->reading ? engines_list(o->reading, names, &reason) : 1;
+    if (n == 0) return fail(err, "--reading: %s", reason.text);
+    if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
+    if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)
+        return fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+                    o->reading, n);
     return !(o->rope_config && options_say_block(o) && (o->reading || o->job == JOB_ENGINES)) ||
            fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
 }

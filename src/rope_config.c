@@ -381,7 +381,8 @@ char *rope_config_whole(const char *path, const RopeFile *model, Error *err) {
     bool is_config = is_config_of(root), is_whole = false;
     for (int i = 0; i < 2; i++) is_whole = is_whole || json_member(root, i ? "architectures" : "model_type", &times);
     // What the file says stands behind this, and wins.
-    int most = json_member(root, original, &times) ? model->max_positions : model->rope.train_ctx;
+    bool has_original = json_member(root, original, &times);
+    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
     if (whole && !is_whole) n = sprintf(whole, "{\"model_type\": \"llama\"");
     if (n && model->head_dim) n += sprintf(whole + n, ", \"head_dim\": %d", model->head_dim);
     if (n && model->rope.theta > 0) n += sprintf(whole + n, ", \"rope_theta\": %.17g", model->rope.theta);

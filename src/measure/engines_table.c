@@ -103,16 +103,12 @@ static RopeSettings beside_block(const RopeSettings *said) {
 RopePlan *plans_as_read(const Measurement *m, int *n, Error *err) {
     char names[MOST_READINGS][40], method[64], *config = config_for_engines(m, err);
     const RopeSettings s = beside_block(&m->options->rope);
-    const bool takes_a_list = m->options->job == JOB_PPL || m->options->job == JOB_TASKS;
     const int own = m->model->rope.rotary_dim;
     *n = engines_list(m->options->reading, names, err);
     // The lists of the plans lie behind them.
     RopePlan *plans = *n && config ? alloc_array((uint64_t)*n, sizeof *plans + sizeof(Reading), "plans", err) : NULL;
     Reading *readings = plans ? (Reading *)(void *)(plans + *n) : NULL;
-    bool ok = plans &&
-              (*n == 1 || takes_a_list ||
-               fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
-                    m->options->reading, *n));
+    bool ok = plans;
     for (int i = 0; ok && i < *n; i++) {
         Reading *r = &readings[i];
         RopePlan *plan = &plans[i];

@@ -100,7 +100,7 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
         return is_read;  // it is theirs to refuse
     }
-    if (file->unused[0])
+    if (file->unused[0] && !is_read)
         fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
                 file->has_type ? "they mean nothing to the rope_type"
                                : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",

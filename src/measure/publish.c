@@ -69,9 +69,11 @@ static void json_list(FILE *out, bool wanted, const char *key, const double *x, 
 // How the same settings can be written. Engines differ in what they look for, so each form is tried on all of them.
 enum {
     TYPE_KEY = 1,  // `type`, the older name of rope_type
-    RAISED = 2,    // max_position_embeddings is what L times the factor gives
-    BARE = 4,      // longrope's block is its lists and nothing else, as Phi-3's was released
-    N_FORMS = 8,
+    REACH = 2,     // max_position_embeddings is what L times the factor gives
+    TWINS = 4,     // attention_factor is said again as vLLM, SGLang (attn_factor) and MLX-LM (mscale) know it
+    BLOCKS = 8,    // of all these
+    BARE = 8,  // longrope's block is its lists and nothing else, as Phi-3's was released: it needs the rest beside it
+    N_FORMS = 16,
 };
 
 // The longest text that the settings are for.
@@ -98,6 +100,13 @@ static double base_of(const RopeConfig *c) {
     return elsewhere(c)->is_base && !c->dynamic && d > 2 ? c->theta * pow(c->factor, d / (d - 2)) : c->theta;
 }
 
+// attention_factor for those who do not read it. They multiply 0.1 ln s + 1 by attn_factor, or put mscale into it.
+static void print_twins(FILE *out, double attention, double s) {
+    double grows = s > 1 ? 0.1 * log(s) : 0;
+    json_number(out, true, "attn_factor", attention / (grows + 1));
+    json_number(out, grows > 0 && attention >= 1, "mscale", (attention - 1) / grows);
+}
+
 // The block in a form.
 static void print_block(FILE *out, const RopePlan *plan, int form) {
     const RopeConfig *c = &plan->rope;
@@ -122,6 +131,7 @@ static void print_block(FILE *out, const RopePlan *plan, int form) {
         json_number(out, d < plan->head_dim, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
         json_fields(out, &told, flags & ~(ROPE_USES_LISTS | (is_base ? ROPE_USES_FACTOR : 0)));
     }
+    if (form & TWINS && is_yarn && told.attention_factor != 0) print_twins(out, told.attention_factor, c->factor);
     json_list(out, flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->rotary_dim / 2);
     json_list(out, flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->rotary_dim / 2);
     if (c->unscaled_positions) fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours
@@ -148,8 +158,8 @@ static char *config_in(const Measurement *m, const RopePlan *plan, int form, Err
         fail(err, "no memory for a config");
         return NULL;
     }
-    if (form & RAISED && most < reach(c)) most = reach(c);
-    if (!has_original) most = c->train_ctx;
+    if (form & REACH) most = reach(c);
+    if (!has_original) most = c->train_ctx;  // which these methods count from
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m, plan),
             plan->head_dim, most);
     json_number(out, true, "rope_theta", base_of(c));
@@ -214,7 +224,7 @@ char *config_for_engines(const Measurement *m, Error *err) {
     const bool has_lists = !whole && rope_methods[m->plans->rope.method].flags & ROPE_USES_LISTS;
     char *copy = whole ? alloc_array(strlen(whole) + 1, 1, "a config", err) : NULL;
     int form;
-    if (!whole) return best_config(m, m->plans, has_lists ? N_FORMS : BARE, &form, err);
+    if (!whole) return best_config(m, m->plans, has_lists ? N_FORMS : BLOCKS, &form, err);
     return copy ? strcpy(copy, whole) : NULL;
 }
 
@@ -251,7 +261,7 @@ static void print_engines(const RopePlan *plan, const char *config, int form) {
     printf("# beside the block: rope_theta");
     if (rope_methods[plan->rope.method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC))
         printf(", original_max_position_embeddings %d", plan->rope.train_ctx);
-    if (form & RAISED) printf(", max_position_embeddings %d", reach(&plan->rope));
+    if (form & REACH) printf(", max_position_embeddings %d", reach(&plan->rope));
     printf("; so %d of %d engines read it alike\n", __builtin_popcount(alike), n);
     for (int i = 0; i < n; i++) {
         if (alike >> i & 1 || !engine_read(names[i], config, length, &reading, &unused)) continue;
@@ -264,7 +274,7 @@ bool explain_json(const Measurement *m, const RopePlan *plan, Error *err) {
     const RopeConfig *c = &plan->rope;
     RopeFreqs f;
     int form = 0;
-    char *config = best_config(m, plan, BARE, &form, err);  // whose block says all by itself
+    char *config = best_config(m, plan, BLOCKS, &form, err);  // whose block says all by itself
     if (!config) return false;
     rope_frequencies(c, c->train_ctx, &f);
     print_llama_cpp(c, base_of(c), f.attention_factor);
