@@ -77,7 +77,7 @@ def test_rope_config():
     """What the file says stays the reference for a block: another L, theta or method is another model's."""
     def with_block(model, text, *options):
         return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
-    yarn = '"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
+    yarn = '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
     passes('a block for this model', 1024, with_block(MODEL, yarn % 512, '-n', 1024))
     found = with_block(MODEL, yarn % 32768, '-n', 1024)
     fails('a block for another model', found, 'train_ctx')

@@ -384,15 +384,16 @@ def test_warnings_of_another_method():
     ids = write(in_work('tuned.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
     for own, dynamic in (('yarn', 0), ('yarn', 1), ('linear', 0), ('none', 0)):
         m = alphabet(train_ctx=32, seq_len=32, method=own, rope_dynamic=dynamic, factor=float(own != 'none'))
-        for rope in (None, 'none', 'linear', 'yarn', 'dynamic-yarn', 'yarn+dca', 'dca'):
-            options = ('--rope', rope) if rope else ()
+        block = write(in_work('block.json'), '{"rope_type": "linear", "factor": 2.0}')
+        for rope in (None, 'none', 'linear', 'yarn', 'dynamic-yarn', 'yarn+dca', 'dca', block):
+            options = ('--rope-config', block) if rope == block else ('--rope', rope) if rope else ()
             rows = [r for r in table(run(m, '--check', '-n', 32, *options).out)[2] if r['check'] == 'method']
             bad = [r['verdict'] for r in rows] == ['fail']
             for job in (('-t', 0, '-i', 'x', '-n', 9), ('--ppl', ids, '--ids', '-n', 32),
                         ('--passkey', '-n', 400, '--trials', 1)):
                 err = good(m, *job, *options).err
                 said = 'run: warning: the model was tuned with rope %s%s: with %s it is another model' % (
-                    'dynamic-' * dynamic, own, rope)
+                    'dynamic-' * dynamic, own, 'linear' if rope == block else rope)
                 check((said in err.splitlines()) == bad and ('tuned' in err) == bad,
                       '%s of a model with %s%s, %s' % (job[0], 'dynamic-' * dynamic, own, rope), err)
     m = alphabet(train_ctx=32, seq_len=32, method='yarn', factor=2.0)

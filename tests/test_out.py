@@ -398,7 +398,7 @@ def test_hostile():
         check(done.returncode == 1 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
     os.rename(tiny_model('x.bin'), in_work('own.gguf'))
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
-    refused('no such model', 'no model.bin', in_work('none.bin'), out)
+    refused('no such model', 'no such file', in_work('none.bin'), out)
     refused('a folder as source', 'no model.bin', in_work('full'), out)
     refused('--context', 'wrong usage', model, out, '--context', '9', status=2)
     refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', status=2)

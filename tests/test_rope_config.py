@@ -221,6 +221,8 @@ def test_there_and_back():
                 check(first == again, 'the same numbers: ' + what, max(abs(x - y) for x, y in zip(first, again)))
     tuned = with_header(in_work('tuned.bin'), plain, dict(c, n_longrope=0, short_factors=(), long_factors=(),
                         rope_method=METHODS.index('yarn'), factor=40.0, mscale=0.707, mscale_all_dim=1.0, truncate=0))
+    result = good(tuned, '--explain', '--rope-config', saved({'type': 'linear', 'factor': 4.0}, 'block'))
+    check('warning: the model was tuned with rope yarn' in result.err, 'a block of another method', result)
     path = saved(good(tuned, '--rope-json').out, 'block')
     same = [float(good(m, '--explain', *a, '-n', 256).out.split('# attention_factor\t')[1].split('\n')[0])
             for m, a in ((tuned, ()), (plain, ('--rope-config', path)))]

@@ -61,10 +61,9 @@ def main():
     letters, numbers = ({code for code in range(END) if found[code] == letter} for letter in 'LN')
     assert max(letters | numbers) < N_CLASSED
     with open(HEADER, 'w') as file:
-        file.write('// Made by tools/unicode_tables.py from Unicode %s, not by hand: how many code points lie outside a\n'
-                   '// class, then in it, and so on. A number is digits of 5 bits, the lowest first, from \'?\' on; 32 more\n'
-                   '// mean that another digit follows.\n'
-                   % version)
+        file.write("// Made by tools/unicode_tables.py from Unicode %s, not by hand: how many code points lie\n"
+                   "// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
+                   "// from '?' on; 32 more mean that another digit follows.\n" % version)
         for name, members in ('letter', letters), ('number', numbers), ('space', SPACES):
             file.write(array(name, members))
 

@@ -57,8 +57,8 @@ static double speed(const RopeConfig *c, const RopeFreqs *freqs, int position, i
     return position < unscaled ? rope_plain(c, pair) : freqs->inv_freq[pair];
 }
 
-// RoPE: a query at i that meets a key at j turns by D(i, j) times the frequency f of each pair. Unscaled positions, and
-// stale keys, which keep the f of the step that read them, turn by themselves times the difference besides.
+// RoPE: a query at i that meets a key at j turns by D(i, j) times the frequency f of each pair. Unscaled positions have
+// another f, and stale keys keep that of the step that read them: their part of D turns by the difference besides.
 static void fill_turns(Plain *p, int i, int length) {
     const RopeConfig *c = p->rope;
     const int n_pairs = c->rotary_dim / 2;
@@ -160,18 +160,16 @@ static void attend(Plain *p, int layer, int h, int i) {
     const int n = m->n_kv_heads, kv = h / (m->n_heads / n);
     const bool slides = !w->sees_all || p->rope->all_slide;
     float *mixed = p->mixed + h * m->head_dim;
-    for (int j = 0; j <= i; j++) {
-        const bool seen = !slides || rope_sees(p->rope, i, j);
-        p->scores[j] = seen ? score(p, layer, h, i, j) : -INFINITY;
-    }
+    for (int j = 0; j <= i; j++)
+        p->scores[j] = !slides || rope_sees(p->rope, i, j) ? score(p, layer, h, i, j) : -INFINITY;
     if (p->watched && layer == p->watched_layer && h == p->watched_head)
         memcpy(p->watched, p->scores, (size_t)(i + 1) * sizeof *p->scores);
     softmax(p->scores, i + 1);
     memset(mixed, 0, (size_t)m->head_dim * sizeof *mixed);
     for (int j = 0; j <= i; j++) {
         const float *v = head_of(p, p->values, layer, j, n, kv);
-        const float *a =
-            w->a_values ? w->a_values + clipped(m, i - j) * m->head_dim : NULL;  // shaw adds to values, too
+        // Shaw adds to values, too
+        const float *a = w->a_values ? w->a_values + clipped(m, i - j) * m->head_dim : NULL;
         for (int64_t e = 0; e < m->head_dim; e++) mixed[e] += p->scores[j] * (a ? v[e] + a[e] : v[e]);
     }
 }

@@ -7,7 +7,7 @@
 //     here                        there
 //     rmsnorm_of                  rmsnorm; the products take it on their way in
 //     matmul, add_matmul          matmul; those of one input are computed together
-//     rotate_and_store_by_team    norm_heads, and fill_turns: keys are rotated once, when they are stored
+//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: keys are rotated once, when they are stored
 //     attention_by_team           attend, for all heads: scores, softmax, mix
 //     matmul_swiglu               the two matmuls of the feed-forward layer, and silu
 //     transformer_logits          plain_logits

@@ -337,9 +337,9 @@ static bool resolve_references(Check *c, Error *err) {
     const RopeConfig *file = c->m->file ? c->m->file : &c->m->model->rope;
     for (int i = 0; i < N_REFERENCES; i++) {
         RopeSettings s = settings_nothing_said;
-        if (i != FILES_OWN) s.method = ROPE_NONE;
-        if (i == SMALLER_BASE) s.theta = fmax(file->theta / BASE_STEP, 1.5);
-        if (i == LARGER_BASE) s.theta = file->theta * BASE_STEP;
+        if (i != FILES_OWN) settings_read_method(&s, "none");
+        if (i == SMALLER_BASE) settings_say(&s, "--theta", fmax(file->theta / BASE_STEP, 1.5));
+        if (i == LARGER_BASE) settings_say(&s, "--theta", file->theta * BASE_STEP);
         int window = c->m->model->config.sliding_window;
         if (!settings_resolve(&s, file, window, c->m->length, &c->references[i], err)) return false;
     }

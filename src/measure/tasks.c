@@ -234,7 +234,7 @@ static bool copy_page(Cell *c, int number, bool *right, Error *err) {
     bool ok = ids;
     if (ok) {
         ids[0] = tokenizer_bos(c->m->tokenizer);  // or the text's first id
-        for (int p = bos; p < n - page; p++) ids[p] = text[p < first ? p - bos : p - bos - page];
+        for (int i = 0; i < hay; i++) ids[bos + i + (bos + i < first ? 0 : page)] = text[i];
         for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
         const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
         const int shared = rewind_to_shared(c, ids, n, scored - 1);
@@ -252,8 +252,7 @@ static bool copy_page(Cell *c, int number, bool *right, Error *err) {
 // Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of so many sentences of filler.
 static bool make_haystack(Haystack *h, const char *path, int length, Error *err) {
     size_t size = 0;
-    h->text =
-        path ? read_file(path, SIZE_MAX, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "a haystack", err);
+    h->text = path ? read_file(path, SIZE_MAX, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "filler", err);
     size_t most = path ? size / UNIT_BYTES + 1 : (size_t)length;
     h->starts = h->text ? alloc_array(most + 1, sizeof *h->starts, "a haystack", err) : NULL;
     for (size_t at = 0; h->starts && (path ? at < size : h->n < length); h->starts[++h->n] = at) {
@@ -342,19 +341,19 @@ static bool run_lengths(const Tasks *job, Method *method, const Task *task, int 
 // What the model can do within its trained context at its own settings or plain ones, whichever are better. Nothing is
 // asked when there is no memory for it.
 static bool ask_the_model(const Measurement *m, Tasks *job, int k, Error *err) {
-    const RopeConfig *own = &m->model->rope;
+    const RopeConfig *own = m->file ? m->file : &m->model->rope;
     const int longest = own->train_ctx < m->length ? own->train_ctx : m->length;
     for (int i = job->by_own[k].asked[1] ? 2 : own->method == ROPE_NONE; i < 2; i++) {
         RopeSettings s = settings_nothing_said;
         RopePlan plan;
         Score score = {0};
-        if (i == 1) s.method = ROPE_NONE;
+        if (i == 1) settings_read_method(&s, "none");
         if (!settings_resolve(&s, own, m->model->config.sliding_window, m->length, &plan, err)) return false;
-        Method method = {.m = m, .plan = &plan};
-        method.session = open_session(m->options, m->model, &plan, longest, false, err);
-        if (!method.session) return true;
+        Session *session = open_session(m->options, m->model, &plan, longest, false, err);
+        Method method = {.m = m, .plan = &plan, .session = session};
+        if (!session) return true;
         bool ok = run_lengths(job, &method, &tasks[k], longest, &score, err);
-        session_free(method.session);
+        session_free(session);
         if (!ok) return false;
         if (score.correct[1] >= job->by_own[k].correct[1]) job->by_own[k] = score;
     }
@@ -438,14 +437,14 @@ static bool prepare(const Measurement *m, Tasks *job, Error *err) {
 
 bool measure_tasks(const Measurement *m, bool *passed, Error *err) {
     Tasks job = {.worst = 1};
-    const double least = m->options->min_accuracy;
     const char *columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
-    const bool named = m->options->tasks;
-    bool ok = prepare(m, &job, err) && measure_methods(m, named ? "tasks" : "passkey", columns + (named ? 0 : 5),
-                                                       SHAPE_ACCURACY, run_method, &job, err);
+    const char *what = m->options->tasks ? "tasks" : "passkey";
+    if (!m->options->tasks) columns += strlen("task\t");
+    bool ok = prepare(m, &job, err) && measure_methods(m, what, columns, SHAPE_ACCURACY, run_method, &job, err);
     free_haystack(&job.hay);
-    *passed = !ok || job.worst >= least;
+    *passed = !ok || job.worst >= m->options->min_accuracy;
     if (!*passed)
-        fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", job.worst, least);
+        fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", job.worst,
+                m->options->min_accuracy);
     return ok;
 }

@@ -11,8 +11,7 @@
 
 #include "tokenizer_private.h"
 
-static const char SPACE_SYMBOL[] = "\xE2\x96\x81";  // U+2581, how sentencepiece writes a space
-static const char REPLACEMENT[] = "\xEF\xBF\xBD";   // U+FFFD, what it reads in place of a byte that is not UTF-8
+enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. The symbols of a word are a ring in an array, where a symbol's index is
 // the byte of the word that it begins at; the word's end closes the ring.
@@ -106,18 +105,14 @@ static void merge_symbols(Encoder *e) {
 
 // ---- Words ----
 
-// Begins a word, without symbols.
+// Begins a word, without symbols. A merge takes one pair and brings two or fewer, so two for each symbol are enough.
 static bool begin_word(Encoder *e, const char *word, size_t length, Error *err) {
-    if (length >= e->capacity) {
-        if (length >= INT32_MAX)
-            return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
-        e->capacity = 2 * e->capacity > length ? 2 * e->capacity : length + 1024;
-        free(e->symbols);
-        // A merge takes one pair and brings two or fewer, so two for each symbol are enough.
-        e->symbols = alloc_array(e->capacity, sizeof *e->symbols + 2 * sizeof *e->pairs, "text to encode", err);
-        if (!e->symbols) return false;
-        e->pairs = (Pair *)(e->symbols + e->capacity);
-    }
+    static const size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
+    if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
+    Symbol *symbols = grow(e->symbols, &e->capacity, length + 1, size, "text to encode", err);
+    if (!symbols) return false;
+    e->symbols = symbols;
+    e->pairs = (Pair *)(symbols + e->capacity);
     e->word = word;
     e->end = (uint32_t)length;
     e->symbols[length] = (Symbol){e->end, e->end, 0, -1};
@@ -139,9 +134,12 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
         if (e->n_ids == 0 || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
         return;
     }
-    bool is_space = length == 1 && *bytes == ' ';
-    if (is_space) bytes = SPACE_SYMBOL;
-    for (size_t i = 0; i < (is_space ? 3 : length); i++) {
+    char symbol[4];
+    if (length == 1 && *bytes == ' ') {
+        length = utf8_encode(symbol, SPACE_SYMBOL);
+        bytes = symbol;
+    }
+    for (size_t i = 0; i < length; i++) {
         int32_t id = t->byte_ids[(unsigned char)bytes[i]];
         e->ids[e->n_ids++] = id >= 0 ? id : t->head.unk_id;
     }
@@ -192,19 +190,17 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 // symbol for both), U+FFFD for every byte that is not UTF-8. A byte-level tokenizer keeps U+2581, and may ask for
 // Normalization Form C. The *n bytes stand behind a first one that is free. Free with free(); NULL with the reason.
 static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
-    const bool bytelevel = t->head.kind == BYTELEVEL, prefix = !bytelevel && t->head.flags & DUMMY_PREFIX;
-    const bool spaced = length > 0 && (text[0] == ' ' || (length >= 3 && memcmp(text, SPACE_SYMBOL, 3) == 0));
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
-    size_t end = 0;
     if (!normal) return NULL;
-    normal[end++] = ' ';
-    if (prefix && length > 0 && !(spaced && t->head.flags & PREFIX_UNLESS_SPACE)) normal[end++] = ' ';
-    for (size_t i = 0, n_bytes; i < length; i += n_bytes) {
-        uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
-        bool is_space = code == 0x2581 && !bytelevel, is_bad = code == 0xFFFD;
-        const char *from = is_space ? " " : is_bad ? REPLACEMENT : text + i;
-        size_t n_copied = is_space ? 1 : is_bad ? 3 : n_bytes;
-        for (size_t k = 0; k < n_copied; k++) normal[end++] = from[k];
+    const bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
+    size_t end = utf8_encode(normal, ' '), n_bytes;
+    uint32_t code = length > 0 ? utf8_decode(text, length, &n_bytes) : ' ';
+    const bool spaced = t->head.flags & PREFIX_UNLESS_SPACE && (code == ' ' || code == SPACE_SYMBOL);
+    if (length > 0 && prefix && !spaced) normal[end++] = ' ';
+    for (size_t i = 0; i < length; i += n_bytes) {
+        code = utf8_decode(text + i, length - i, &n_bytes);
+        if (symbols && code == SPACE_SYMBOL) code = ' ';
+        end += utf8_encode(normal + end, code);
     }
     char *composed = t->head.flags & NFC ? nfc(t, normal, &end, err) : normal;
     if (composed != normal) free(normal);

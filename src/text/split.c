@@ -21,7 +21,7 @@ enum {
     WHITE = SPACE | BLANK | NEWLINE,      // \s
     OTHER = SIGN | SLASH,                 // [^\s\p{L}\p{N}]
     LEAD = SIGN | SLASH | SPACE | BLANK,  // [^\r\n\p{L}\p{N}]
-    ENDING = 1 << 10,                     // in place of a set: 's|'t|'re|'ve|'m|'ll|'d
+    ENDING = 1 << 10,                     // in place of a set: 's|'t|'re|'ve|'m|'ll|'d; beside SIGN: their '
     MANY = 1 << 30,
 };
 
@@ -62,21 +62,24 @@ typedef struct {
     const char *bytes;
     size_t length;
     const Tokenizer *tokenizer;
+    uint32_t pattern;  // its bit
 } Text;
 
 // What the character at `at` is, and where the next one begins.
 static uint32_t char_at(const Text *text, size_t at, size_t *next) {
-    const Tokenizer *t = text->tokenizer;
     if (at >= text->length) return END;
     uint32_t code = utf8_decode(text->bytes + at, text->length - at, next);
     *next += at;
-    if (code == ' ') return BLANK;
-    if (code == '\r' || code == '\n') return NEWLINE;
-    if (code == '/') return SLASH;
-    uint32_t kind = 1u << unicode_class(t->classes, code);
-    if (!(1u << t->head.split & (GPT4O | TEKKEN))) return kind;
+    if (code < '0') {
+        if (code == ' ') return BLANK;
+        if (code == '\r' || code == '\n') return NEWLINE;
+        if (code == '\'') return SIGN | ENDING;
+        if (code == '/') return SLASH;
+    }
+    uint32_t kind = 1u << unicode_class(text->tokenizer->classes, code);
+    if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
     if (code < 0x80) return kind != LETTER ? kind : kind | (code & 0x20 ? SMALL : CAPITAL);
-    uint32_t in = unicode_rule(t, code, RULE_CASE, kind == LETTER ? IN_U + IN_W : 0);
+    uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, kind == LETTER ? IN_U + IN_W : 0);
     return kind | (in & IN_U ? CAPITAL : 0) | (in & IN_W ? SMALL : 0);
 }
 
@@ -85,11 +88,10 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
 // only such letter here.
 static size_t skip_ending(const Text *text, size_t at) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
-    const uint32_t pattern = 1u << text->tokenizer->head.split;
     const char *s = text->bytes + at;
     size_t left = text->length - at;
-    int fold = pattern & (GPT2 | DIGITS) ? 0 : 'a' - 'A';  // the bit that makes A to Z small, and only them
-    if (left == 0 || s[0] != '\'' || pattern == TEKKEN) return at;
+    int fold = text->pattern & (GPT2 | DIGITS) ? 0 : 'a' - 'A';  // the bit that makes A to Z small, and only them
+    if (left == 0 || s[0] != '\'' || text->pattern == TEKKEN) return at;
     if (fold && left >= 3 && memcmp(s, "'\xC5\xBF", 3) == 0) return at + 3;
     for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
         size_t n = 0;
@@ -99,9 +101,9 @@ static size_t skip_ending(const Text *text, size_t at) {
     return at;
 }
 
-// Where the word ends that these parts match at the text's start, 0 when they do not. A part that must be there takes
-// back what the one before it took, so that one ends at the last place where the next can begin. All parts behind one
-// that must be there may be missing: so nothing ever has to go back further.
+// Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can
+// and goes back until the rest matches, too. Here a part stops at the last place where the next one can begin. Nothing
+// has to go back further: what follows a part that must be there may be missing.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {
@@ -128,9 +130,13 @@ static size_t match(const Part *part, const Text *text) {
 }
 
 size_t split_word(const Tokenizer *t, const char *bytes, size_t n) {
-    const Text text = {bytes, n, t};
-    size_t length = 0;
-    for (size_t i = 0; length == 0; i++)  // one of them matches whatever there is
-        if (alternatives[i].patterns & 1u << t->head.split) length = match(alternatives[i].parts, &text);
+    const Text text = {bytes, n, t, 1u << t->head.split};
+    size_t next, length = 0;
+    const uint32_t first = char_at(&text, 0, &next);
+    for (size_t i = 0; length == 0; i++) {  // one of them matches whatever there is
+        const Part *parts = alternatives[i].parts;
+        if (!(alternatives[i].patterns & text.pattern)) continue;
+        if (first & (parts[0].set | (parts[0].least > 0 ? 0 : parts[1].set))) length = match(parts, &text);
+    }
     return length;
 }

@@ -15,17 +15,10 @@ static int32_t read_i32(const void *at) {
     return value;
 }
 
-// Whether a field's value is possible; `field` (printf style) names it in the reason. Reasons leave out the file's path,
-// which tokenizer_read puts before them.
-__attribute__((format(printf, 5, 6))) static bool in_range(Error *err, long found, long low, long high,
-                                                           const char *field, ...) {
-    char name[40];
-    va_list values;
+// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_read puts before them.
+static bool in_range(const char *field, long found, long low, long high, Error *err) {
     if (found >= low && found <= high) return true;
-    va_start(values, field);
-    vsnprintf(name, sizeof name, field, values);
-    va_end(values);
-    return fail(err, "impossible %s (found %ld, expected %ld to %ld)", name, found, low, high);
+    return fail(err, "impossible %s (found %ld, expected %ld to %ld)", field, found, low, high);
 }
 
 // Reads token `id` and moves *at behind it.
@@ -35,7 +28,8 @@ static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece 
     memcpy(&piece->score, *at, sizeof piece->score);
     const int32_t n = read_i32(*at + 4);
     if (!isfinite(piece->score)) return fail(err, "the score of token %zu is not a finite number", id);
-    if (!in_range(err, n, 0, MAX_PIECE, "length of token %zu", id)) return false;
+    if (n < 0 || n > MAX_PIECE)
+        return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n, MAX_PIECE);
     if (left - 8 < (size_t)n) return fail(err, "ends inside token %zu (found %zu bytes, expected %d)", id, left - 8, n);
     piece->bytes = (const char *)*at + 8;
     piece->length = (uint16_t)n;
@@ -72,26 +66,24 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
 
 // ---- The trailer ----
 
-static bool has_rules(const TrailerHead *head) {
-    return head->kind == BYTELEVEL && (head->flags & NFC || head->split >= SPLIT_GPT4O);
-}
-
 static size_t head_size(const TrailerHead *head) {
     if (head->kind != BYTELEVEL) return offsetof(TrailerHead, split);
-    return has_rules(head) ? sizeof *head : offsetof(TrailerHead, n_rules);
+    return head->flags & NFC || head->split >= SPLIT_GPT4O ? sizeof *head : offsetof(TrailerHead, n_rules);
 }
 
 static size_t trailer_size(const TrailerHead *head, size_t n_tokens) {
-    size_t n_eos = head->n_eos, n_merges = head->kind == BYTELEVEL ? head->n_merges : 0;
-    return head_size(head) + 4 * n_eos + n_tokens + 12 * (n_merges + (has_rules(head) ? head->n_rules : 0));
+    size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
+    return head_size(head) + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
 }
 
-// Whether the rest of the file is the trailer of n_tokens tokens. *head is what a trailer would begin with, zeros past
-// the end of the file.
+// Whether the rest of the file is the trailer of n_tokens tokens. *head is what a trailer would begin with: zeros past
+// the end of the file, and in the fields that its kind does not have.
 static bool is_trailer(const uint8_t *at, const uint8_t *end, size_t n_tokens, TrailerHead *head) {
-    size_t left = (size_t)(end - at);
+    size_t left = (size_t)(end - at), size;
     *head = (TrailerHead){0};
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
+    size = head_size(head);
+    memset((char *)head + size, 0, sizeof *head - size);
     return head->magic == TRAILER_MAGIC && left == trailer_size(head, n_tokens);
 }
 
@@ -99,14 +91,14 @@ static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     const bool bytelevel = head->kind == BYTELEVEL;
     const uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
     const uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
-    if (!in_range(err, head->kind, 0, BYTELEVEL, "kind of tokenizer")) return false;
+    if (!in_range("kind of tokenizer", head->kind, 0, BYTELEVEL, err)) return false;
     if (head->flags & ~known) return fail(err, "unknown flags (found %u, expected a sum of %u)", head->flags, known);
-    return in_range(err, head->bos_id, -1, last_id, "bos_id") &&
-           in_range(err, head->unk_id, -1, bytelevel ? -1 : last_id, "unk_id") &&
-           in_range(err, head->n_eos, 0, MAX_EOS, "number of end tokens") &&
-           (!bytelevel || (in_range(err, head->split, 1, N_SPLITS - 1, "split pattern") &&
-                           in_range(err, head->n_merges, 0, MAX_MERGES, "number of merges"))) &&
-           (!has_rules(head) || in_range(err, head->n_rules, 0, MAX_MERGES, "number of rules"));
+    return in_range("bos_id", head->bos_id, -1, last_id, err) &&
+           in_range("unk_id", head->unk_id, -1, bytelevel ? -1 : last_id, err) &&
+           in_range("number of end tokens", head->n_eos, 0, MAX_EOS, err) &&
+           in_range("split pattern", head->split, bytelevel, bytelevel ? N_SPLITS - 1 : 0, err) &&
+           in_range("number of merges", head->n_merges, 0, MAX_MERGES, err) &&
+           in_range("number of rules", head->n_rules, 0, MAX_MERGES, err);
 }
 
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
@@ -114,7 +106,7 @@ static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     const int bare = type & ~TAKES_SPACES;
     piece->takes_spaces = type != bare && (bare == CONTROL || bare == USER_DEFINED);
     if (piece->takes_spaces) type = bare;
-    if (!in_range(err, type, NORMAL, BYTE, "type of a token")) return false;
+    if (!in_range("type of a token", type, NORMAL, BYTE, err)) return false;
     piece->type = (uint8_t)type;
     if (type == BYTE && !make_byte(piece))
         return fail(err, "byte token %d does not spell its byte (expected <0x00> to <0xFF>)", id);
@@ -143,8 +135,8 @@ static bool is_character(int32_t code) { return code > 0 && code <= 0x10FFFF && 
 // Rule number i: a character, another one or what is asked of the first, and the answer.
 static bool read_rule(const int32_t *rule, int i, Error *err) {
     const int32_t key = rule[1], last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
-    const bool asks = key >= RULE_CASE && key <= 0;
-    return (is_character(rule[0]) && (asks || is_character(key)) && is_character(rule[2]) && rule[2] <= last) ||
+    const bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
+    return (known && is_character(rule[0]) && is_character(rule[2]) && rule[2] <= last) ||
            fail(err, "rule %d is impossible (found %d, %d, %d)", i, rule[0], key, rule[2]);
 }
 
@@ -175,13 +167,12 @@ static bool read_trailer(Tokenizer *t, const uint8_t *at, const uint8_t *end, Er
     at += head_size(head);
     for (uint32_t i = 0; i < head->n_eos; i++, at += 4) {
         t->eos_ids[i] = read_i32(at);
-        if (!in_range(err, t->eos_ids[i], 0, t->vocab_size - 1, "end token")) return false;
+        if (!in_range("end token", t->eos_ids[i], 0, t->vocab_size - 1, err)) return false;
     }
     for (int id = 0; id < t->vocab_size; id++, at++)
         if (!read_type(t, id, *at, err)) return false;
-    return head->kind != BYTELEVEL ||
-           (read_triples(t, &t->merges, at, head->n_merges, err) &&
-            (!has_rules(head) || read_triples(t, &t->rules, at + 12 * (size_t)head->n_merges, head->n_rules, err)));
+    return read_triples(t, &t->merges, at, head->n_merges, err) &&
+           read_triples(t, &t->rules, at + 12 * (size_t)head->n_merges, head->n_rules, err);
 }
 
 // The file does not say how many tokens it holds: they go on to its end, or to a trailer that fits their number. So all
@@ -197,8 +188,9 @@ static bool read_vocabulary(Tokenizer *t, Error *err) {
         if (n == expected && t->head.magic == TRAILER_MAGIC) break;  // a damaged trailer: read_trailer says how
         Piece surplus;
         if (read_token(n, &at, end, n < capacity ? &t->vocabulary.pieces[n] : &surplus, err)) continue;
-        return n >= expected && fail(err, "neither a trailer nor whole tokens follow the model's %d (found %zu bytes)",
-                                     t->vocab_size, (size_t)(end - at));
+        if (n < expected) return false;
+        return fail(err, "neither a trailer nor whole tokens follow the model's %d (found %zu bytes)", t->vocab_size,
+                    (size_t)(end - at));
     }
     if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, t->vocab_size);
     return at == end ? assume_llama2(t, err) : read_trailer(t, at, end, err);
@@ -206,22 +198,21 @@ static bool read_vocabulary(Tokenizer *t, Error *err) {
 
 // ---- What is found ----
 
-// Makes one piece findable, and notes what the encoder wants to know of all pieces together. Not found by their
-// spelling are byte and unknown tokens, and with sentencepiece control tokens.
-static bool index_piece(Tokenizer *t, int id, Error *err) {
-    const Piece *piece = &t->vocabulary.pieces[id];
-    bool bytelevel = t->head.kind == BYTELEVEL, control = piece->type == CONTROL, unused = piece->type == UNUSED;
-    bool spells_byte = piece->type == BYTE || (bytelevel && piece->length == 1 && !control && !unused);
-    if (spells_byte) {
+// Makes a token findable, and notes what the encoder wants to know of all tokens together. What no text is encoded to
+// is not found by its spelling. There are two exceptions: a byte-level tokenizer's control tokens, which user-defined
+// ones may not be sought in, and unused tokens, which merges pass through.
+static bool index_piece(Tokenizer *t, const Piece *piece, Error *err) {
+    const bool bytelevel = t->head.kind == BYTELEVEL, control = piece->type == CONTROL;
+    const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
+    const bool passed = piece->type == UNUSED && !(t->head.flags & HIDE_UNUSED);
+    if (bytelevel ? normal && piece->length == 1 : piece->type == BYTE) {
         int32_t *byte_id = &t->byte_ids[(unsigned char)(bytelevel ? *piece->bytes : piece->byte)];
-        if (*byte_id < 0) *byte_id = id;
+        if (*byte_id < 0) *byte_id = piece->id;
     }
-    if (piece->type == BYTE || piece->type == UNKNOWN || piece->length == 0) return true;
-    if (unused && (bytelevel || t->head.flags & HIDE_UNUSED)) return true;
-    if (control && !bytelevel) return true;
-    int32_t found = index_add(&t->vocabulary, hash_bytes(piece->bytes, piece->length), id);
-    if (found < 0) return fail(err, "the spelling of token %d collides with those of too many others", id);
-    if (found != id) return true;  // spelled like an earlier token, which stays the one that is found
+    if (piece->length == 0 || !(normal || (bytelevel ? control : passed))) return true;
+    int32_t found = index_add(&t->vocabulary, hash_bytes(piece->bytes, piece->length), piece->id);
+    if (found < 0) return fail(err, "the spelling of token %d collides with those of too many others", piece->id);
+    if (found != piece->id) return true;  // spelled like an earlier token, which stays the one that is found
     for (size_t i = 1; i < piece->length; i++)
         if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
     uint16_t *longest = &t->longest_added[(unsigned char)piece->bytes[0]];
@@ -233,7 +224,7 @@ static bool index_pieces(Tokenizer *t, Error *err) {
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
     for (int id = 0; id < t->vocab_size; id++)
-        if (!index_piece(t, id, err)) return false;
+        if (!index_piece(t, &t->vocabulary.pieces[id], err)) return false;
     bool every_byte = t->head.flags & BYTE_FALLBACK;
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
     return every_byte || t->head.unk_id >= 0 || t->head.kind == BYTELEVEL ||

@@ -9,8 +9,13 @@
 // that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
 int utf8_scan(const char *text, size_t n);
 
-// The code point that the n >= 1 bytes at `text` begin with, and its length; U+FFFD of length 1 where none begins.
-uint32_t utf8_decode(const char *text, size_t n, size_t *length);
+// The code point that the n >= 1 bytes at `text` begin with, and its length; U+FFFD of length 1 where none begins. Most
+// of most texts is ASCII, which needs no call.
+uint32_t utf8_decode_any(const char *text, size_t n, size_t *length);
+static inline uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
+    *length = 1;
+    return (unsigned char)*text < 0x80 ? (unsigned char)*text : utf8_decode_any(text, n, length);
+}
 
 // Writes a code point as UTF-8 to `out`, which has room for 4 bytes. Returns how many it took.
 size_t utf8_encode(char *out, uint32_t code);
