@@ -212,17 +212,6 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     }
 }
 
-bool rope_follows_length(const RopeConfig *c, int context) {
-    RopeFreqs first, last;
-    rope_frequencies(c, 1, &first);
-    rope_frequencies(c, context, &last);
-    bool same = first.scale == last.scale && first.attention_factor == last.attention_factor;
-    for (int i = 0; i < first.n_pairs; i++) same = same && first.inv_freq[i] == last.inv_freq[i];
-    return !same;
-}
-
-// ---- rotation -------------------------------------------------------------------------------------------------------
-
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
 void rope_turn(const RopeFreqs *f, int pair, double distance, double factor, float *cosine, float *sine) {
     double angle = distance * f->inv_freq[pair];

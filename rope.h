@@ -10,8 +10,6 @@ enum { ROPE_NONE = 0 };  // the row of plain RoPE
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
-typedef struct RopeMap RopeMap;
-
 // All that a method or a map can ask. Lengths are in positions, theta and factors are plain numbers. What is 0 for "not
 // said" must have been replaced before the functions below are called (settings_fill_defaults).
 typedef struct {
@@ -33,7 +31,7 @@ typedef struct {
     const double *short_factors;  // longrope's divisors, one per pair, up to L; NULL: none
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
-    const RopeMap *map;           // row of rope_maps; NULL: distances as they are
+    const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
     int near;                     // rerope, leaky-rerope, self-extend: distances below w are kept; 0: not said
     int group;                    // self-extend: positions that share an angle far off; 0: not said
     int chunk;                    // dca; 0: not said
@@ -102,14 +100,14 @@ enum {
     ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks fill the trained context together
 };
 
-struct RopeMap {
+typedef struct RopeMap {
     const char *name;  // as --rope spells it, alone or behind a method and +
     RopeMapFormula *formula;
     unsigned flags;       // of the above
     int sinks;            // K, when not said
     const char *summary;  // one line for --help
     const char *source;
-};
+} RopeMap;
 
 extern const RopeMap rope_maps[];
 extern const int rope_n_maps;
@@ -128,8 +126,6 @@ int rope_key_period(const RopeConfig *config);
 // attention over more keys than in training stays as sharp as in training. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
 
-// ---- methods and maps at work ---------------------------------------------------------------------------------------
-
 // What a method makes of a RopeConfig at one length.
 typedef struct {
     int n_pairs;
@@ -143,9 +139,6 @@ double rope_plain(const RopeConfig *config, int pair);
 
 // The frequencies and the attention factor at a current length of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
-
-// Whether they are others at `context` positions than at the first, so that keys must be cached before they are turned.
-bool rope_follows_length(const RopeConfig *config, int context);
 
 // factor * cosine and factor * sine of one pair's angle for a distance, which may be a fraction and of either sign.
 // Right to 1e-6 at 2^20 positions and beyond. Without the attention factor.

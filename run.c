@@ -7,13 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/forward/team.h"
 #include "src/forward/session.h"
+#include "src/forward/team.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
 #include "src/model/foreign.h"
 #include "src/options.h"
-#include "src/rope_config.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
 #include "src/text/text_io.h"
@@ -21,13 +20,13 @@
 
 #define VERSION "1.0"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT, MAX_CONTEXT = 1 << 30 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 
 typedef struct {
     Options options;
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
-    Model model;           // closed when --head-dim takes its place
+    Model model;           // without weights where options stand in its place
     Tokenizer *tokenizer;  // NULL where none is needed
     RopePlan *plans;       // (n_methods) how they run, for `context` positions
     int context;           // -n, resolved
@@ -40,7 +39,6 @@ typedef struct {
     Sampler sampler;
     TextOut out;
     int end_of_turn;                     // the token that ends a turn of a chat, -1: none
-    char *system_line, *line;            // typed in a chat, NULL: none
     long prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
@@ -59,8 +57,6 @@ static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
     tokenizer_free(p->tokenizer);
-    free(p->system_line);
-    free(p->line);
     free(p->ids);
     free(p->plans);
     free(p->methods);
@@ -93,35 +89,20 @@ int main(int argc, char **argv) {
 
 // ---- load -----------------------------------------------------------------------------------------------------------
 
-// --rope-config. A block alone is about the model, or about --head-dim, --theta and --train-ctx.
-static bool read_rope_config(Program *p, Error *err) {
-    const Options *o = &p->options;
-    RopeFile *file = &p->rope_file;
-    file->rope = p->model.rope;
-    file->head_dim = o->model_path ? (int)p->model.config.head_dim : o->head_dim;
-    file->max_positions = o->model_path ? p->model.config.seq_len : 0;
-    if (!rope_config_open(file, o->rope_config, err)) return false;
-    if (file->unused[0])
-        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
-                file->has_type ? "they mean nothing to the rope_type"
-                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
-                file->unused);
-    p->model.rope = file->rope;
-    p->model.config.head_dim = file->head_dim;
-    p->model.config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
-    return true;
-}
-
 // The model, or what the options say in its place.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
-    p->model.rope.theta = o->rope.theta;
-    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
-    if (o->model_path && !(check_native(o->model_path, err) && model_open(o->model_path, &p->model, err))) return false;
+    p->model.rope.theta = o->rope.rope.theta;
+    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
+    if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
     p->file_rope = p->model.rope;
     return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
-           (!o->rope_config || read_rope_config(p, err));
+           (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
+}
+
+static bool needs_tokenizer(const Options *o) {
+    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON;
 }
 
 // What goes with the job: the model's tokenizer, a prompt, a text.
@@ -129,7 +110,7 @@ static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
+    if (needs_tokenizer(o)) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->tokenizer) return false;
     }
@@ -151,21 +132,21 @@ static bool read_methods(Program *p, Error *err) {
                 o->methods, p->n_methods);
 }
 
+// What a job has to work with.
+static Measurement measurement_of(const Program *p) {
+    return (Measurement){&p->options, &p->model,     p->tokenizer, p->plans, p->n_methods,
+                         p->context,  &p->file_rope, p->ids,       p->n_ids};
+}
+
 // How many positions the job is about: -n, or what suits it.
 static int context_of(const Program *p) {
     const Options *o = &p->options;
-    int seq_len = p->model.config.seq_len, most = p->model.learned ? p->model.config.encoding_rows : MAX_CONTEXT;
-    bool has_bos = p->tokenizer && tokenizer_bos(p->tokenizer) >= 0;
-    if (o->steps >= 0) return o->steps ? o->steps : seq_len;
-    switch (o->job) {
-    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : most < 256 ? most : 256;
-    case JOB_ATTN: return (int)p->n_ids;
-    case JOB_BENCH: return most / 2 < BENCH_DEPTH ? most / 2 : BENCH_DEPTH;
-    case JOB_PPL:
-    case JOB_SEARCH: return measured_length(&p->model, p->n_ids + has_bos);
-    case JOB_TASKS: return measured_length(&p->model, SIZE_MAX);
-    default: return seq_len;
-    }
+    const ModelConfig *c = &p->model.config;
+    const Measurement m = measurement_of(p);
+    if (o->steps > 0) return o->steps;
+    if (o->steps == 0 || (o->job == JOB_TEXT && o->mode == MODE_CHAT)) return c->seq_len;
+    if (o->job != JOB_TEXT) return measured_length(&m);
+    return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
 }
 
 // Each method put together with what the model says, for p->context positions, in place of what there was.
@@ -176,7 +157,7 @@ static bool make_plans(Program *p, Error *err) {
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
-        if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
+        if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[n];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
@@ -186,26 +167,6 @@ static bool make_plans(Program *p, Error *err) {
     }
     p->n_methods = n;
     return p->plans != NULL;
-}
-
-// What is worth a warning: settings without effect (but not for each of `all`), a reach too short, unless that is what
-// is measured, and methods that the model was not tuned with, for which --check has a row.
-static void print_advice(const Program *p) {
-    const Options *o = &p->options;
-    const RopeConfig *own = &p->file_rope;
-    const bool measures = o->job != JOB_TEXT && o->job != JOB_EXPLAIN;
-    char advice[300], tuned[64], others[300] = "";
-    for (int i = 0; i < p->n_methods && !p->model.config.encoding; i++) {
-        const RopePlan *plan = &p->plans[i];
-        settings_advice(&p->methods[i], plan, measures ? 0 : p->context, advice, sizeof advice);
-        if (advice[0] && !p->methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
-        size_t used = strlen(others);
-        if (!settings_same_method(own, &plan->rope))
-            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
-    }
-    settings_method_name(own->method, own->dynamic, tuned, sizeof tuned);
-    if (others[0] && (!measures || o->job == JOB_PPL || o->job == JOB_TASKS))
-        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
@@ -234,7 +195,8 @@ static bool open_text(Program *p, Error *err) {
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
             plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
-    print_advice(p);
+    const Measurement m = measurement_of(p);
+    print_advice(&m, p->methods);
     p->out = text_out(p->tokenizer);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;
@@ -306,20 +268,16 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    if (!o->system_prompt) p->system_line = read_line("Enter system prompt (optional): ");
-    const char *system_prompt = o->system_prompt ? o->system_prompt : p->system_line ? p->system_line : "";
-    const char *message = o->prompt;
+    char *system_prompt = o->system_prompt ? strdup(o->system_prompt) : read_line("Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        if (turn > 0 || !message) {
-            free(p->line);
-            message = p->line = read_line("User: ");
-        }
-        if (!message) break;
+        char *line = turn == 0 && o->prompt ? strdup(o->prompt) : read_line("User: ");
+        if (!line) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, message, last, &n, err);
+        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
+        free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -328,6 +286,7 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
+    free(system_prompt);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }
@@ -350,26 +309,15 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
     bool has_text = load_text(p, err);
-    bool settings_alone = o->job == JOB_CHECK && !p->tokenizer;  // what a check says of them needs no text
-    if (!has_text && !settings_alone) return false;
+    // What a check says of settings needs no text.
+    if (!has_text && (o->job != JOB_CHECK || p->tokenizer)) return false;
     p->context = context_of(p);
     if (!make_plans(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o,          &p->model,     p->tokenizer, p->plans, p->n_methods,
-                           p->context, &p->file_rope, p->ids,       p->n_ids};
-    if (settings_alone) return check_settings(&m, &other) && false;
-    if (o->job != JOB_TEXT) print_advice(p);
-    switch (o->job) {
-    case JOB_PPL: return measure_perplexity(&m, err);
-    case JOB_TASKS: return measure_tasks(&m, passed, err);
-    case JOB_CHECK: return check_model(&m, passed, err);
-    case JOB_ATTN: return show_attention(&m, err);
-    case JOB_BENCH: return bench(&m, err);
-    case JOB_SEARCH: return search(&m, NULL, NULL, err);
-    case JOB_EXPLAIN: return explain(&m, err);
-    case JOB_ROPE_JSON: return explain_json(p->plans, err);
-    default: return run_text(p, err);
-    }
+    if (o->job == JOB_TEXT) return run_text(p, err);
+    const Measurement m = measurement_of(p);
+    if (has_text) print_advice(&m, p->methods);
+    return measure(&m, passed, err);
 }

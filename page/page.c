@@ -62,7 +62,7 @@ FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 
 // Opens a model and its tokenizer, which lie in emscripten's file system; they may be removed there afterwards.
 FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
-    if (!model_open(model_path, &page->model, &page->err)) return false;
+    if (!open_model(model_path, &page->model, &page->err)) return false;
     page->start = page->model.rope;
     page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
     return page->tokenizer != NULL;
@@ -71,9 +71,7 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
     page->start = (RopeConfig){.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
-    RopeConfig filled = page->start;
-    settings_fill_defaults(&filled, train_ctx);
-    const char *reason = settings_check(&filled);
+    const char *reason = settings_check(&page->start, train_ctx);
     return !reason || fail(&page->err, "%s", reason);
 }
 
@@ -83,9 +81,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     *file = (RopeFile){.rope = {.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
     if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
     page->start = file->rope;
-    RopeConfig filled = page->start;
-    settings_fill_defaults(&filled, filled.train_ctx);
-    const char *reason = settings_check(&filled);
+    const char *reason = settings_check(&page->start, page->start.train_ctx);
     return !reason || fail(&page->err, "%s", reason);
 }
 
@@ -146,7 +142,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     start.short_factors = start.long_factors = page->divisors;
     RopeSettings s = settings_nothing_said;
     settings_read_method(&s, "longrope");
-    s.attention_factor = attention_factor;
+    if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
     return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);
 }
 

@@ -8,7 +8,8 @@
 
 // What a value is, and so the type of its place: nothing (bool), const char *, int and double within the limits,
 // uint64_t, one of the words (int or an enum, within the limits), two whole numbers with a point between (int[2]).
-typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD, PAIR } ValueType;
+// SWITCH is a flag that a list of methods sets to 0 or 1; in the place of ROPE_FIELDS stand the rows of rope_fields.
+typedef enum { FLAG, TEXT, COUNT, NUMBER, SEED, WORD, PAIR, SWITCH, ROPE_FIELDS } ValueType;
 
 typedef struct {
     // Without a name: a line above those that follow, in --help. An argument in brackets may be left out.
@@ -26,7 +27,6 @@ typedef struct {
 #define IN(field) .place = PLACE(field)
 
 static const char *const modes[] = {"generate", "chat"};
-static const char *const ramps[] = {"dims", "turns"};
 static const char *const minimized[] = {"past", "half", "all"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
@@ -60,28 +60,7 @@ static const Option table[] = {
      TEXT, IN(methods)},
     {"--rope-config", "FILE", "a rope_scaling block of Hugging Face's, or a config.json, in the model's place", TEXT,
      IN(rope_config)},
-    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER,
-     IN(rope.factor), 1, 1e6},
-    {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(rope.theta), 1 + 1e-9, 1e18},
-    {"--train-ctx", "L", "trained context", COUNT, IN(rope.train_ctx), 1, MOST},
-    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", NUMBER, IN(rope.beta_fast), 1e-6, 1e9},
-    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", NUMBER, IN(rope.beta_slow), 1e-6,
-     1e9},
-    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
-     IN(rope.ramp), 0, 1, ramps, "a ramp (expected dims or turns)"},
-    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", NUMBER, IN(rope.attention_factor),
-     1e-6, 1e6},
-    {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(rope.low_freq_factor), 1e-6, 1e9},
-    {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(rope.high_freq_factor), 1e-6, 1e9},
-    {"--window", "W", "attend to the last W positions only; 0: to all", COUNT, IN(rope.window), 0, MOST},
-    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", COUNT, IN(rope.sinks), 0,
-     MOST},
-    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", COUNT, IN(rope.near), 1, MOST},
-    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NUMBER, IN(rope.k), 1,
-     1e9},
-    {"--group", "G", "self-extend: far positions in groups of G [likewise]", COUNT, IN(rope.group), 1, MOST},
-    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", COUNT, IN(rope.chunk), 1, MOST},
-    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", COUNT, IN(rope.logn), 0, 1},
+    {.type = ROPE_FIELDS},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path),
      .asks_for = JOB_PPL},
@@ -138,19 +117,46 @@ static const Option table[] = {
     {"--help", NULL, "this text, as does -h", FLAG, IN(help)},
     {"--version", NULL, "the version", FLAG, IN(version)},
 };
-enum { N_OPTIONS = sizeof table / sizeof table[0] };
+enum { N_ROWS = sizeof table / sizeof table[0] };
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
-// Short names in their own case, long ones in any; or NULL, and *nearest is one that was perhaps meant, or "".
-static const Option *find(const char *name, const char **nearest) {
+static int n_options(void) { return N_ROWS - 1 + rope_n_fields; }
+
+// Option number i, in the order of the help. The row of rope_fields that it is goes to *field, else -1.
+static Option option_at(int i, int *field) {
+    static const ValueType types[] = {
+        [FIELD_WHOLE] = COUNT, [FIELD_NUMBER] = NUMBER, [FIELD_RAMP] = WORD, [FIELD_SWITCH] = SWITCH};
+    int first = 0;
+    while (table[first].type != ROPE_FIELDS) first++;
+    *field = i >= first && i < first + rope_n_fields ? i - first : -1;
+    if (*field < 0) return table[i < first ? i : i + 1 - rope_n_fields];
+    const RopeField *f = &rope_fields[*field];
+    return (Option){f->option,
+                    f->argument,
+                    f->help,
+                    types[f->type],
+                    PLACE(rope.rope) + f->place,
+                    f->low,
+                    f->high,
+                    rope_ramps,
+                    "a ramp (expected dims or turns)",
+                    JOB_TEXT,
+                    JOB_TEXT};
+}
+
+// The option of this name, short ones in their own case, long ones in any. False: none, and *nearest is a name that was
+// perhaps meant, or "".
+static bool find(const char *name, Option *option, int *field, const char **nearest) {
     *nearest = "";
     if (strcmp(name, "-h") == 0) name = "--help";
-    for (int i = 0; i < N_OPTIONS; i++) {
-        const char *known = table[i].name;
-        if (known && (known[1] == '-' ? strcasecmp(name, known) : strcmp(name, known)) == 0) return &table[i];
-        if (known) *nearest = nearer_name(name, known, *nearest);
+    for (int i = 0; i < n_options(); i++) {
+        *option = option_at(i, field);
+        const char *known = option->name;
+        if (!known) continue;
+        if ((known[1] == '-' ? strcasecmp(name, known) : strcmp(name, known)) == 0) return true;
+        *nearest = nearer_name(name, known, *nearest);
     }
-    return NULL;
+    return false;
 }
 
 static void print_line(const char *name, const char *argument, const char *text) {
@@ -161,9 +167,10 @@ static void print_line(const char *name, const char *argument, const char *text)
 
 void options_help(void) {
     printf("usage: run model.bin [options]\n\n");
-    for (int i = 0; i < N_OPTIONS; i++) {
-        if (table[i].name) print_line(table[i].name, table[i].argument, table[i].help);
-        else printf("\n%s:\n", table[i].help);
+    for (int i = 0, field; i < n_options(); i++) {
+        const Option option = option_at(i, &field);
+        if (option.name) print_line(option.name, option.argument, option.help);
+        else if (option.help) printf("\n%s:\n", option.help);
     }
     printf("\nMethods of --rope:\n");
     for (int i = 0; i < rope_n_methods; i++)
@@ -193,6 +200,13 @@ static bool read_pair(const Option *option, int *place, const char *name, const 
            parse_int(name, value + length + 1, 0, (int)option->high, place + 1, err);
 }
 
+static bool read_switch(const char *name, const char *value, bool *place, Error *err) {
+    int on;
+    if (!parse_int(name, value, 0, 1, &on, err)) return false;
+    *place = on;
+    return true;
+}
+
 // Reads a value and puts it in its place. `name` is what the reason calls the option.
 static bool set(const Option *option, void *place, const char *name, const char *value, Error *err) {
     switch (option->type) {
@@ -207,6 +221,7 @@ static bool set(const Option *option, void *place, const char *name, const char 
         }
         return fail(err, "%s: '%.60s' is not %s", name, value, option->refusal);
     case PAIR: return read_pair(option, place, name, value, err);
+    case SWITCH: return read_switch(name, value, place, err);
     default:
         if (!option->asks_for) *(bool *)place = true;
         return true;
@@ -219,23 +234,24 @@ static void add_name(char *list, size_t capacity, const char *between, const cha
 
 bool options_set_rope(RopeSettings *settings, const char *key, const char *value, Error *err) {
     char names[200] = "";
-    for (int i = 0; i < N_OPTIONS; i++) {
-        if (table[i].place < PLACE(rope) || table[i].place >= PLACE(rope) + sizeof *settings) continue;
-        const char *name = table[i].name + 2;  // without the dashes
-        void *place = (char *)settings + (table[i].place - PLACE(rope));
-        if (strcmp(key, name) == 0) return set(&table[i], place, name, value, err);
+    for (int i = 0, field; i < n_options(); i++) {
+        const Option option = option_at(i, &field);
+        if (field < 0 || !option.name) continue;
+        const char *name = option.name + 2;  // without the dashes
         add_name(names, sizeof names, ", ", name);
+        if (strcmp(key, name) != 0) continue;
+        settings->said |= 1u << field;
+        return set(&option, (char *)&settings->rope + rope_fields[field].place, name, value, err);
     }
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
 
 // Whether an option has no meaning for a model that knows positions otherwise. Windows and sinks do without RoPE.
-static bool is_about_rope(const Option *option) {
+static bool is_about_rope(const Option *option, int field) {
     size_t at = option->place;
-    bool is_setting = at >= PLACE(rope) && at < PLACE(rope) + sizeof(RopeSettings);
-    return (is_setting && at != PLACE(rope.window) && at != PLACE(rope.sinks)) || at == PLACE(methods) ||
-           at == PLACE(rope_config) || at == PLACE(stale_keys) || option->asks_for == JOB_SEARCH ||
-           option->asks_for == JOB_ROPE_JSON;
+    if (field >= 0) return at != PLACE(rope.rope.window) && at != PLACE(rope.rope.sinks);
+    return at == PLACE(methods) || at == PLACE(rope_config) || at == PLACE(stale_keys) ||
+           option->asks_for == JOB_SEARCH || option->asks_for == JOB_ROPE_JSON;
 }
 
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
@@ -244,8 +260,10 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *word = argv[*at], *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)sizeof name - 1, word);
     const char *nearest;
-    const Option *option = find(name, &nearest);
-    if (!option) return fail_unknown(err, "there is no option", word, nearest, "see --help");
+    Option found, *option = &found;
+    int field;
+    if (!find(name, option, &field, &nearest))
+        return fail_unknown(err, "there is no option", word, nearest, "see --help");
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
     const char *next = argv[*at + 1];
     bool optional = option->argument && option->argument[0] == '[';
@@ -255,7 +273,8 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (option->asks_for) o->job = option->asks_for;
     o->jobs |= 1u << option->asks_for;
     o->company |= 1u << option->goes_with;
-    if (is_about_rope(option)) o->about_rope = option->name;
+    if (is_about_rope(option, field)) o->about_rope = option->name;
+    if (field >= 0) o->rope.said |= 1u << field;
     if (option->asks_for == JOB_QUANTIZE) {
         if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
@@ -283,8 +302,8 @@ static bool check_company(const Options *o, Error *err) {
     Job job = JOB_TEXT + 1;
     while (job < N_JOBS && !((o->company & ~o->jobs) >> job & 1)) job++;
     char names[200] = "", jobs[100] = "";
-    for (int i = 0; i < N_OPTIONS; i++) {
-        bool last = i == N_OPTIONS - 1 || table[i + 1].goes_with != job;
+    for (int i = 0; i < N_ROWS; i++) {
+        bool last = i == N_ROWS - 1 || table[i + 1].goes_with != job;
         if (table[i].goes_with == job) add_name(names, sizeof names, last ? " and " : ", ", table[i].name);
         if (table[i].asks_for == job && job < N_JOBS) add_name(jobs, sizeof jobs, " or ", table[i].name);
     }
@@ -292,7 +311,7 @@ static bool check_company(const Options *o, Error *err) {
 }
 
 bool options_check(const Options *o, Error *err) {
-    const RopeSettings *r = &o->rope;
+    const RopeConfig *r = &o->rope.rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
         return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize and "

@@ -20,11 +20,6 @@ typedef enum {
     N_JOBS
 } Job;
 
-// Those that need a tokenizer.
-enum {
-    JOBS_OF_TEXT = 1 << JOB_TEXT | 1 << JOB_PPL | 1 << JOB_TASKS | 1 << JOB_CHECK | 1 << JOB_ATTN | 1 << JOB_SEARCH
-};
-
 enum { MODE_GENERATE, MODE_CHAT };
 enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 

@@ -24,23 +24,23 @@ static const struct {
     {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4},       {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
     [PHI3] = {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4}, {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
 
-// The rope_types, all but the first by the names of our methods, and all keys that a block can have, with a space
-// behind each. The last four are in releases, and the library looks at none of them.
+// The rope_types, all but the first by the names of our methods, and the keys that a block can have besides those of
+// rope_fields, with a space behind each. The last four are in releases, and the library looks at none of them.
 enum { DEFAULT, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, N_TYPES };
 static const char *const types[N_TYPES] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
 static const char known_keys[] =
-    "rope_type type rope_theta partial_rotary_factor factor original_max_position_embeddings low_freq_factor "
-    "high_freq_factor attention_factor beta_fast beta_slow mscale mscale_all_dim truncate short_factor long_factor "
-    "unscaled_positions short_mscale long_mscale finetuned attn_factor ";
+    "rope_type type partial_rotary_factor short_factor long_factor short_mscale long_mscale "
+    "finetuned attn_factor ";
+enum { ALL_KEYS = 512 };  // bytes that all keys of a block take, those of rope_fields with them
 
 // What a number may also be: a zero, or a null or missing, for which another number stands.
 enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
 
-// An object of the text, where it stands, and the keys that were asked for, as in known_keys. The first thing that is
+// An object of the text, where it stands, and the keys that were asked for, with a space behind each. The first thing that is
 // wrong stays in *err, and *good is false then.
 typedef struct {
     const char *text, *object, *inside;  // object NULL: empty
-    char *asked;                         // as long as known_keys, or NULL
+    char *asked;                         // (ALL_KEYS), or NULL
     bool *good;
     Error *err;
 } Keys;
@@ -178,27 +178,32 @@ static void read_list(const Keys *block, const char *key, double *out, int n) {
     if (v || i != n) refuse(block, key, "a list of %d numbers above 0, half of what turns of a head", n);
 }
 
-static void read_yarn(const Keys *block, RopeConfig *r) {
-    const char *truncate = get(block, "truncate");
-    r->beta_fast = number(block, "beta_fast", 0, 0, UNSAID);
-    r->beta_slow = number(block, "beta_slow", 0, 0, UNSAID);
-    r->mscale = number(block, "mscale", 0, 0, UNSAID);
-    r->mscale_all_dim = number(block, "mscale_all_dim", 0, 0, UNSAID);
+// The fields that are the method's own: llama3's have to be there.
+static void read_fields(const Keys *block, RopeConfig *r) {
+    const unsigned methods = rope_methods[r->method].flags & ~ROPE_USES_FACTOR;
+    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+        if (!f->key || !(f->methods & methods)) continue;
+        const char *v = get(block, f->key);
+        if (f->type == FIELD_NUMBER)
+            field_set(r, f, number(block, f->key, 0, 0, f->methods & ROPE_USES_FREQ_FACTORS ? 0 : UNSAID));
+        else if (f->type == FIELD_WHOLE) field_set(r, f, integer(block, f->key, 0, 0, MOST, OPTIONAL));
+        else field_set(r, f, !v || *v == 't');  // null is false, to the library
+        if (f->type == FIELD_SWITCH && v && !strchr("tfn", *v)) refuse(block, f->key, "true or false");
+    }
     if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
-    r->truncate = !truncate || *truncate == 't';                                      // null is false, to the library
-    if (truncate && !strchr("tfn", *truncate)) refuse(block, "truncate", "true or false");
     RopeConfig filled = *r;
     settings_fill_defaults(&filled, r->train_ctx);
     if (filled.beta_fast < filled.beta_slow) refuse(block, "beta_fast", "no less than beta_slow");
+    if (filled.high_freq_factor <= filled.low_freq_factor)
+        refuse(block, "high_freq_factor", "a number above low_freq_factor");
 }
 
-static void read_longrope(const Keys *block, RopeFile *file) {
+static void read_lists(const Keys *block, RopeFile *file) {
     RopeConfig *r = &file->rope;
     read_list(block, "short_factor", file->short_factors, r->rotary_dim / 2);
     read_list(block, "long_factor", file->long_factors, r->rotary_dim / 2);
     r->short_factors = file->short_factors;
     r->long_factors = file->long_factors;
-    r->unscaled_positions = integer(block, "unscaled_positions", 0, 0, MOST, OPTIONAL);
     if (*block->good && r->unscaled_positions && !settings_has_one_list(r))
         refuse(block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
@@ -221,18 +226,21 @@ static void read_rope(const Keys *config, const Keys *block, int family, int typ
     unsigned may_be = theta > 0 || get(block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
     int trained = read_trained(config, block, family, type, file);
     settings_read_method(&method, type == DEFAULT ? "none" : types[type]);
-    *r = (RopeConfig){method.method, method.dynamic, r->rotary_dim, .train_ctx = trained, .truncate = true};
+    *r = (RopeConfig){method.rope.method, method.rope.dynamic, r->rotary_dim, .train_ctx = trained, .truncate = true};
     r->theta = number(block, "rope_theta", number(config, "rope_theta", theta, 1, may_be), 1, OPTIONAL);
     double ratio = (double)file->max_positions / fmax(trained, 1);
     if (type != DEFAULT) r->factor = number(block, "factor", ratio, 0, type >= YARN ? OPTIONAL | NULL_TOO : 0);
     if (r->factor > 0 && r->factor < 1 && r->factor != ratio)
         refuse(block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
     if (type >= YARN) r->attention_factor = number(block, "attention_factor", 0, 0, OPTIONAL | NULL_TOO);
-    if (type == YARN) read_yarn(block, r);
-    if (type == LONGROPE) read_longrope(block, file);
-    if (type != LLAMA3) return;
-    r->low_freq_factor = number(block, "low_freq_factor", 1, 0, 0);
-    r->high_freq_factor = number(block, "high_freq_factor", 4, r->low_freq_factor, 0);
+    read_fields(block, r);
+    if (type == LONGROPE) read_lists(block, file);
+}
+
+static bool is_known(const char *key) {
+    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+        if (f->key && strcmp(f->key, key) == 0) return true;
+    return has_key(known_keys, key);
 }
 
 // Keys of the block that nobody asked for mean nothing to its type, if to any.
@@ -242,7 +250,7 @@ static void check_keys(const Keys *block, char *unused, size_t capacity) {
         char key[64];
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
         if (has_key(block->asked, key)) continue;
-        if (!has_key(known_keys, key)) refuse(block, key, "a key that some rope_type has");
+        if (!is_known(key)) refuse(block, key, "a key that some rope_type has");
         size_t used = strlen(unused);
         snprintf(unused + used, capacity - used, "%s%s", used ? ", " : "", key);
     }
@@ -303,7 +311,7 @@ static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
     int times;
     for (size_t i = 0; i < sizeof of_configs / sizeof *of_configs; i++)
         is_config = is_config || json_member(root, of_configs[i], &times);
-    char asked[sizeof known_keys] = "";
+    char asked[ALL_KEYS] = "";
     Keys config = {text, is_config ? root : NULL, "", NULL, &good, err}, block = {text, root, "", asked, &good, err};
     if (is_config) {
         bool scaling = is_something(get(&config, "rope_scaling"));

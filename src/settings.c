@@ -5,7 +5,85 @@
 #include <stdio.h>
 #include <string.h>
 
-const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1, .logn = -1};
+const RopeSettings settings_nothing_said = {.said = 0};
+const char *const rope_ramps[2] = {"dims", "turns"};
+
+// ---- the fields -----------------------------------------------------------------------------------------------------
+
+enum { MOST = 1 << 30 };
+#define IN(field) .place = offsetof(RopeConfig, field)
+
+// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with what a model says, blocks
+// of JSON, --explain and the warning that nothing uses it follow.
+const RopeField rope_fields[] = {
+    {"--theta", "B", "base of the inverse frequencies", "rope_theta", FIELD_NUMBER, IN(theta), 1 + 1e-9, 1e18},
+    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", "factor",
+     FIELD_NUMBER, IN(factor), 1, 1e6, .methods = ROPE_USES_FACTOR},
+    {"--train-ctx", "L", "trained context", "original_max_position_embeddings", FIELD_WHOLE, IN(train_ctx), 1, MOST},
+    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", NULL,
+     FIELD_RAMP, IN(ramp), 0, 1, .methods = ROPE_USES_BETAS},
+    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", "beta_fast", FIELD_NUMBER, IN(beta_fast),
+     1e-6, 1e9, 32, ROPE_USES_BETAS},
+    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", "beta_slow", FIELD_NUMBER,
+     IN(beta_slow), 1e-6, 1e9, 1, ROPE_USES_BETAS},
+    {.key = "truncate", .type = FIELD_SWITCH, IN(truncate), .methods = ROPE_USES_BETAS},
+    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", "attention_factor", FIELD_NUMBER,
+     IN(attention_factor), 1e-6, 1e6},
+    {.key = "mscale", .type = FIELD_NUMBER, IN(mscale), .methods = ROPE_USES_BETAS},
+    {.key = "mscale_all_dim", .type = FIELD_NUMBER, IN(mscale_all_dim), .methods = ROPE_USES_BETAS},
+    {"--low-freq-factor", "F", "llama3 [1]", "low_freq_factor", FIELD_NUMBER, IN(low_freq_factor), 1e-6, 1e9, 1,
+     ROPE_USES_FREQ_FACTORS},
+    {"--high-freq-factor", "F", "llama3 [4]", "high_freq_factor", FIELD_NUMBER, IN(high_freq_factor), 1e-6, 1e9, 4,
+     ROPE_USES_FREQ_FACTORS},
+    {.key = "unscaled_positions", .type = FIELD_WHOLE, IN(unscaled_positions), .methods = ROPE_USES_LISTS},
+    {"--window", "W", "attend to the last W positions only; 0: to all", NULL, FIELD_WHOLE, IN(window), 0, MOST},
+    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", NULL, FIELD_WHOLE,
+     IN(sinks), 0, MOST},
+    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", NULL, FIELD_WHOLE, IN(near), 1,
+     MOST, .maps = ROPE_MAP_NEAR},
+    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NULL, FIELD_NUMBER,
+     IN(k), 1, 1e9, .maps = ROPE_MAP_K},
+    {"--group", "G", "self-extend: far positions in groups of G [likewise]", NULL, FIELD_WHOLE, IN(group), 1, MOST,
+     .maps = ROPE_MAP_GROUP},
+    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", NULL, FIELD_WHOLE, IN(chunk), 1, MOST,
+     .maps = ROPE_MAP_CHUNK},
+    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", NULL, FIELD_SWITCH, IN(logn), 0, 1},
+};
+const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
+
+double field_value(const RopeConfig *c, const RopeField *f) {
+    const char *place = (const char *)c + f->place;
+    switch (f->type) {
+    case FIELD_NUMBER: return *(const double *)(const void *)place;
+    case FIELD_SWITCH: return *(const bool *)place;
+    default: return *(const int *)(const void *)place;
+    }
+}
+
+void field_set(RopeConfig *c, const RopeField *f, double value) {
+    char *place = (char *)c + f->place;
+    switch (f->type) {
+    case FIELD_NUMBER: *(double *)(void *)place = value; break;
+    case FIELD_SWITCH: *(bool *)place = value != 0; break;
+    default: *(int *)(void *)place = (int)value;
+    }
+}
+
+static int row_of(const char *option) {
+    int i = 0;
+    while (!rope_fields[i].option || strcmp(rope_fields[i].option, option) != 0) i++;
+    return i;
+}
+
+void settings_say(RopeSettings *s, const char *option, double value) {
+    int row = row_of(option);
+    field_set(&s->rope, &rope_fields[row], value);
+    s->said |= 1u << row;
+}
+
+static bool is_said(const RopeSettings *s, const char *option) { return s->said >> row_of(option) & 1; }
+
+// ---- methods and defaults -------------------------------------------------------------------------------------------
 
 // Reads the name of a map at the end of `name`: what stands before it and a + is its length.
 static const RopeMap *read_map(const char *name, size_t *before) {
@@ -24,18 +102,20 @@ bool settings_read_method(RopeSettings *s, const char *text) {
     char method[MAX_METHOD_NAME];
     const char *name = method;
     size_t length;
-    s->map = read_map(text, &length);
+    RopeConfig *c = &s->rope;
+    s->has_method = true;
+    c->map = read_map(text, &length);
     snprintf(method, sizeof method, "%.*s", (int)length, text);
-    if (s->map && text[length] != '+') name = rope_methods[ROPE_NONE].name;
-    if (s->map && strcmp(name, "window") == 0) return false;
+    if (c->map && text[length] != '+') name = rope_methods[ROPE_NONE].name;
+    if (c->map && strcmp(name, "window") == 0) return false;
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
     s->is_window = strcmp(name, "window") == 0;
     if (s->is_window) name = rope_methods[ROPE_NONE].name;
-    s->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
-    if (s->dynamic) name += sizeof prefix - 1;
-    for (s->method = 0; s->method < rope_n_methods; s->method++) {
-        const RopeMethod *m = &rope_methods[s->method];
-        if (strcmp(name, m->name) == 0) return !s->dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
+    c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
+    if (c->dynamic) name += sizeof prefix - 1;
+    for (c->method = 0; c->method < rope_n_methods; c->method++) {
+        const RopeMethod *m = &rope_methods[c->method];
+        if (strcmp(name, m->name) == 0) return !c->dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
     }
     return false;
 }
@@ -44,19 +124,15 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity) 
     snprintf(out, capacity, "%s%s", dynamic ? "dynamic-" : "", rope_methods[method].name);
 }
 
-static double either(double said, double otherwise) { return said != 0 ? said : otherwise; }
-
 void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
-    c->beta_fast = either(c->beta_fast, 32);
-    c->beta_slow = either(c->beta_slow, 1);
-    c->low_freq_factor = either(c->low_freq_factor, 1);
-    c->high_freq_factor = either(c->high_freq_factor, 4);
+    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+        if (f->missing != 0 && field_value(c, f) == 0) field_set(c, f, f->missing);
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
     // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
     double left = c->train_ctx - 1 - c->near, stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
-    c->k = either(c->k, stretch);
+    if (c->k == 0) c->k = stretch;
     if (c->group == 0) c->group = (int)ceil(stretch);
 }
 
@@ -80,7 +156,9 @@ static const char *check_lists(const RopeConfig *c) {
     return NULL;
 }
 
-const char *settings_check(const RopeConfig *c) {
+const char *settings_check(const RopeConfig *config, int context) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
     if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
@@ -124,44 +202,34 @@ static bool check_map(const RopePlan *plan, Error *err) {
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     const unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
-    c->sinks = s->sinks > 0 ? s->sinks : 0;
+    c->sinks = s->rope.sinks;
     if (map & ROPE_MAP_WINDOW) {
-        if (s->sinks < 0) c->sinks = c->map->sinks;
+        if (!is_said(s, "--sinks")) c->sinks = c->map->sinks;
         int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
         if (window == 0 || window > own) window = own;
     }
-    c->window = s->window >= 0 ? s->window : window;
-    c->all_slide = s->is_window || s->window >= 0 || map & ROPE_MAP_WINDOW;
+    c->window = is_said(s, "--window") ? s->rope.window : window;
+    c->all_slide = s->is_window || is_said(s, "--window") || map & ROPE_MAP_WINDOW;
 }
 
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err) {
     RopeConfig r = *start;
-    if (s->method >= 0) r.dynamic = s->dynamic;
-    if (s->method >= 0) r.method = s->method;
-    if (s->method >= 0) r.map = s->map;
+    if (s->has_method) {
+        r.method = s->rope.method;
+        r.dynamic = s->rope.dynamic;
+        r.map = s->rope.map;
+    }
     // A temperature in the model is meant for methods that have one; put on another it would only do harm.
     if (!rope_methods[r.method].attention) r.attention_factor = 0;
-    r.factor = either(s->factor, r.factor);
-    r.theta = either(s->theta, r.theta);
-    r.beta_fast = either(s->beta_fast, r.beta_fast);
-    r.beta_slow = either(s->beta_slow, r.beta_slow);
-    r.attention_factor = either(s->attention_factor, r.attention_factor);
-    r.low_freq_factor = either(s->low_freq_factor, r.low_freq_factor);
-    r.high_freq_factor = either(s->high_freq_factor, r.high_freq_factor);
-    if (s->train_ctx) r.train_ctx = s->train_ctx;
-    if (s->ramp >= 0) r.ramp = (RopeRamp)s->ramp;
-    r.near = s->near;
-    r.group = s->group;
-    r.chunk = s->chunk;
-    r.k = s->k;
-    if (s->logn >= 0) r.logn = s->logn;
+    for (int i = 0; i < rope_n_fields; i++)
+        if (s->said >> i & 1) field_set(&r, &rope_fields[i], field_value(&s->rope, &rope_fields[i]));
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    const char *reason = settings_check(&r);
+    const char *reason = settings_check(&r, context);
     return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
 }
 
@@ -171,15 +239,11 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
 
 // The option that was said and that neither the method nor the map looks at, or NULL.
 static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
-    if (s->factor != 0 && !(flags & ROPE_USES_FACTOR)) return "--factor";
-    if ((s->beta_fast != 0 || s->beta_slow != 0) && !(flags & ROPE_USES_BETAS)) return "--beta-fast or --beta-slow";
-    if (s->ramp >= 0 && !(flags & ROPE_USES_BETAS)) return "--ramp";
-    if ((s->low_freq_factor != 0 || s->high_freq_factor != 0) && !(flags & ROPE_USES_FREQ_FACTORS))
-        return "--low-freq-factor or --high-freq-factor";
-    if (s->near != 0 && !(map & ROPE_MAP_NEAR)) return "--near";
-    if (s->group != 0 && !(map & ROPE_MAP_GROUP)) return "--group";
-    if (s->chunk != 0 && !(map & ROPE_MAP_CHUNK)) return "--chunk";
-    if (s->k != 0 && !(map & ROPE_MAP_K)) return "--k";
+    for (int i = 0; i < rope_n_fields; i++) {
+        const RopeField *f = &rope_fields[i];
+        if (s->said >> i & 1 && ((f->methods && !(flags & f->methods)) || (f->maps && !(map & f->maps))))
+            return f->option;
+    }
     return NULL;
 }
 
@@ -194,9 +258,9 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
-    else if (s->window > 0 && s->window <= kept)
+    else if (s->rope.window > 0 && s->rope.window <= kept)
         snprintf(out, capacity, "--window %d hides all that rope %s changes: its distances below %d are plain",
-                 s->window, plan->name, kept);
+                 s->rope.window, plan->name, kept);
     else if (!reaches && !(flags & ROPE_USES_FACTOR))
         snprintf(out, capacity,
                  "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "

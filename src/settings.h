@@ -6,20 +6,44 @@
 
 enum { MAX_METHOD_NAME = 160 };
 
-// What the command line can say; 0 (or -1 where 0 has a meaning) is "not said".
+// What the place of a setting in RopeConfig is: int, double, RopeRamp or bool.
+typedef enum { FIELD_WHOLE, FIELD_NUMBER, FIELD_RAMP, FIELD_SWITCH } RopeFieldType;
+
+// One setting of RoPE, wherever it is said: on the command line, in a list of methods, in a block of JSON.
+typedef struct {
+    const char *option, *argument,
+        *help;        // on the command line, and without the dashes in a list; NULL: in blocks alone
+    const char *key;  // in a rope_scaling block of Hugging Face, NULL: in none
+    RopeFieldType type;
+    size_t place;      // in RopeConfig
+    double low, high;  // limits of the option, both included
+    double missing;    // what 0 stands for; 0: itself, or what settings_fill_defaults works out
+    unsigned methods;  // flags of the methods that use it, 0: all
+    unsigned maps;     // flags of the maps that use it, 0: all
+} RopeField;
+
+extern const RopeField rope_fields[];
+extern const int rope_n_fields;
+extern const char *const rope_ramps[2];  // by RopeRamp
+
+// The value of a field, and a new one; of a switch 0 or 1.
+double field_value(const RopeConfig *config, const RopeField *field);
+void field_set(RopeConfig *config, const RopeField *field, double value);
+
+// What the command line says.
 typedef struct {
     char name[MAX_METHOD_NAME];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
-    int method;                  // row of rope_methods, -1: not said
-    bool dynamic;
-    const RopeMap *map;  // behind the method, NULL: none; or, without a method, the model's
-    bool is_window;      // the pseudo-method `window`: none, with a window of the trained context
-    bool of_all;         // from the list `all`: left out where the model lacks what the method needs
-    double factor, theta, beta_fast, beta_slow, attention_factor, low_freq_factor, high_freq_factor, k;
-    int train_ctx, near, group, chunk;
-    int ramp, window, sinks, logn;  // a RopeRamp; logn is 0 or 1; -1: not said
+    RopeConfig rope;             // method, dynamic and map with has_method, and the fields that are said
+    bool has_method;             // false: the model's own
+    bool is_window;              // the pseudo-method `window`: none, with a window of the trained context
+    bool of_all;                 // from the list `all`: left out where the model lacks what the method needs
+    unsigned said;               // bits (1 << row of rope_fields)
 } RopeSettings;
 
 extern const RopeSettings settings_nothing_said;
+
+// Says a setting by its option ("--theta").
+void settings_say(RopeSettings *settings, const char *option, double value);
 
 // What runs.
 typedef struct {
@@ -41,8 +65,8 @@ void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached before
 // they are turned get their angles block by block, and all by one speed.
 bool settings_has_one_list(const RopeConfig *config);
-// NULL when a complete configuration makes sense, else the reason why not.
-const char *settings_check(const RopeConfig *config);
+// NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
+const char *settings_check(const RopeConfig *config, int context);
 
 // The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
 // `context` positions. False with the reason when the result makes no sense.

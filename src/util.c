@@ -31,9 +31,10 @@ enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
 
 void *arena_take(Arena *arena, uint64_t count, uint64_t size) {
     uint64_t bytes, first = arena->used;
-    bool fits = mul_size(count, size, &bytes) && add_size(bytes, ARENA_ALIGNMENT - 1, &bytes) &&
-                add_size(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
-    if (!fits || first == UINT64_MAX) arena->used = UINT64_MAX;
+    bool too_large = __builtin_mul_overflow(count, size, &bytes) ||
+                     __builtin_add_overflow(bytes, ARENA_ALIGNMENT - 1, &bytes) ||
+                     __builtin_add_overflow(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
+    if (too_large || first == UINT64_MAX) arena->used = UINT64_MAX;
     return arena->memory ? arena->memory + first : NULL;
 }
 
@@ -53,18 +54,15 @@ void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err) {
     Arena arena = {0};
     arena_take(&arena, count, size);
     uint64_t bytes = arena.used;
-    if (bytes > PTRDIFF_MAX)
-        fail(err, "%s: %llu elements of %llu bytes do not fit in the address space", what, (unsigned long long)count,
-             (unsigned long long)size);
-    else if (arena_open(&arena, what, err)) memset(arena.memory, 0, (size_t)bytes);
-    return arena.memory;
+    return arena_open(&arena, what, err) ? memset(arena.memory, 0, (size_t)bytes) : NULL;
 }
 
 void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err) {
     uint64_t bytes;
     size_t room = wanted + *capacity;
     if (wanted <= *capacity) return array;
-    void *grown = mul_size(room, size, &bytes) && bytes <= PTRDIFF_MAX ? realloc(array, (size_t)bytes) : NULL;
+    bool fits = !__builtin_mul_overflow(room, size, &bytes) && bytes <= PTRDIFF_MAX;
+    void *grown = fits ? realloc(array, (size_t)bytes) : NULL;
     if (grown) *capacity = room;
     else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
     return grown;

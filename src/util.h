@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
+
 // What went wrong: one line, without the program's name. Functions that can fail take an Error* last, return false (or
 // NULL) and leave the reason there.
 typedef struct {
@@ -15,12 +17,8 @@ typedef struct {
 // Control characters in it (a hostile file's names) become '?', so that an error stays one line.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold; longer products go through mul_size.
-// What the machine can address, with 32 bits less, is checked where memory is taken or a file is mapped.
-// *out = a * b, or a + b. False when the true result does not fit in 64 bits.
-static inline bool mul_size(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
-static inline bool add_size(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
-
+// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What is longer, or more than the
+// machine can address, is found out where memory is taken or a file is mapped.
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 

@@ -172,8 +172,8 @@ int main(int argc, char **argv) {
     while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
-    settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
-    if (argc == 10) settings.window = settings.sinks = -1;  // ROPE says them, or nobody
+    if (argc == 9) settings_say(&settings, "--window", atoi(argv[4]));  // else ROPE says them, or nobody
+    if (argc == 9) settings_say(&settings, "--sinks", atoi(argv[5]));
     int n_methods;
     RopeSettings *methods = methods_parse(argc == 10 ? argv[9] : NULL, &settings, &n_methods, &err);
     if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;

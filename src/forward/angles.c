@@ -19,6 +19,15 @@ static int variant_of(int period, int64_t block) {
     return to_border < KV_BLOCK ? (int)to_border : period > KV_BLOCK ? KV_BLOCK : 0;
 }
 
+bool angles_follow_length(const RopeConfig *c, int context) {
+    RopeFreqs first, last;
+    rope_frequencies(c, 1, &first);
+    rope_frequencies(c, context, &last);
+    bool same = first.scale == last.scale && first.attention_factor == last.attention_factor;
+    for (int i = 0; i < first.n_pairs; i++) same = same && first.inv_freq[i] == last.inv_freq[i];
+    return !same;
+}
+
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
     a->lacking[zone].period = period;
     a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
@@ -26,10 +35,10 @@ static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t
 }
 
 void angles_lay_out(Angles *a, Arena *arena, const RopeConfig *rope, bool may_follow, int context, int max_n) {
-    const bool follows_length = may_follow && rope_follows_length(rope, context);
+    const bool follows = may_follow && angles_follow_length(rope, context);
     const int64_t n_blocks = ((int64_t)context + KV_BLOCK - 1) / KV_BLOCK;
     const int pairs = rope->rotary_dim / 2, period = rope_key_period(rope);
-    *a = (Angles){.rope = rope, .follows_length = follows_length, .n_pairs = pairs};
+    *a = (Angles){.rope = rope, .follows_length = follows, .n_pairs = pairs};
     if (rope_methods[rope->method].flags & ROPE_USES_LISTS) a->n_unscaled = rope->unscaled_positions;
     a->queries = a->keys = take_turns(arena, max_n, pairs);
     if (rope->map) {
@@ -38,9 +47,9 @@ void angles_lay_out(Angles *a, Arena *arena, const RopeConfig *rope, bool may_fo
         a->keys = take_turns(arena, max_n, pairs);
     }
     if (rope->logn) a->factors = arena_take(arena, max_n, sizeof *a->factors);
-    if (follows_length) a->keys = (Turns){NULL, NULL};
-    if (follows_length || rope->map) lay_out_zone(a, arena, NEAR, follows_length ? 1 : period, n_blocks);
-    if (follows_length && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
+    if (follows) a->keys = (Turns){NULL, NULL};
+    if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? 1 : period, n_blocks);
+    if (follows && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
 }
 
 // The frequencies of a text of `length` positions. What keys lack with others is void.
@@ -90,16 +99,17 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
     bool seen[KV_BLOCK + 1] = {false};
     if (!a->lacking[zone].blocks.cosines || a->n_blocks >= n_blocks) return;
     for (int64_t b = 0; b < n_blocks; b++) {
-        const int variant = variant_of(period, b);
+        const int variant = variant_of(period, b), n_steps = seen[variant] ? 0 : KV_BLOCK;
+        double steps[KV_BLOCK];
+        seen[variant] = true;
+        if (b < a->n_blocks) continue;
         const double start = lacking(a, zone, b * KV_BLOCK);
-        for (int pair = from; b >= a->n_blocks && pair < to; pair++) {
+        for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
+        for (int pair = from; pair < to; pair++) {
             const int64_t at = ((int64_t)variant * a->n_pairs + pair) * KV_BLOCK;
             turn(&a->lacking[zone].blocks, b * a->n_pairs + pair, &a->freqs, pair, start, 1);
-            for (int j = 0; !seen[variant] && j < KV_BLOCK; j++)
-                turn(&a->lacking[zone].steps, at + j, &a->freqs, pair, lacking(a, zone, b * KV_BLOCK + j) - start,
-                     factor);
+            for (int j = 0; j < n_steps; j++) turn(&a->lacking[zone].steps, at + j, &a->freqs, pair, steps[j], factor);
         }
-        seen[variant] = true;
     }
 }
 

@@ -46,6 +46,10 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
+// Whether frequencies are others at `context` positions than at the first, so that keys must be cached before they are
+// turned.
+bool angles_follow_length(const RopeConfig *rope, int context);
+
 // Takes the tables' memory from an arena, for up to `context` positions and reads of up to max_n of them. may_follow:
 // keys that were read at another length are turned anew when frequencies follow the length.
 void angles_lay_out(Angles *angles, Arena *arena, const RopeConfig *rope, bool may_follow, int context, int max_n);

@@ -36,7 +36,7 @@ typedef struct {
 } TaskScratch;
 
 struct AttentionScratch {
-    int64_t rows, width;   // most rows of a task; head_dim rounded up to whole vectors of the widest kind
+    int64_t rows, width;   // most rows of a task; value_width of the cache
     TaskScratch *threads;  // (n_threads)
     // The results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and
     // total.
@@ -100,8 +100,8 @@ static void load_queries(const Task *k) {
     // Without RoPE no key is far, and their place is for queries that meet distances.
     const TermRows terms = term_rows(k, 0);
     if (v->terms) terms_load(&terms, near, far);
-    block_rows_changed(&k->scratch->q[NEAR], k->rows);
-    if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows);
+    block_rows_changed(&k->scratch->q[NEAR], k->rows, d);
+    if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows, d);
 }
 
 // ---- scores ---------------------------------------------------------------------------------------------------------
@@ -122,22 +122,17 @@ static void rotate_keys(float *keys, int64_t pairs, const Lack *lack) {
 }
 
 // Few rows: they are rotated back by the block's angle, and keys are rotated by their steps on the way into registers.
-static void multiply_lacking_keys(const Task *k, const void *keys, Zone zone, const Lack *lack, float *scores) {
-    const Number type = (Number)k->call->cache->type;
-    const int64_t d = k->call->cache->head_dim, pairs = k->call->view->angles->n_pairs;
-    const float *q = k->scratch->q[zone].x;
-    Gemm product = {.m = k->rows, .n = KV_BLOCK, .k = 2 * pairs, .a = k->scratch->keys, .a_stride = d};
-    product.b = keys;
-    product.b_type = type;
-    product.c = scores;
-    product.b_stride = product.c_stride = KV_BLOCK;
-    for (int64_t r = 0; r < k->rows; r++)
-        rotate_back(k->scratch->keys + r * d, q + r * d, d, pairs, lack->block.cosines, lack->block.sines);
-    memset(scores, 0, (size_t)(k->rows * KV_BLOCK) * sizeof *scores);
+static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pairs, const Lack *lack, float *turned) {
+    const int64_t d = product.k, bytes = number_bytes(product.b_type);
+    for (int64_t r = 0; r < product.m; r++)
+        rotate_back(turned + r * d, q->x + r * d, d, pairs, lack->block.cosines, lack->block.sines);
+    memset(product.c, 0, (size_t)(product.m * KV_BLOCK) * sizeof *product.c);
+    product.a = turned;
+    product.k = 2 * pairs;
     gemm_rotated(&product, lack->steps.cosines, lack->steps.sines);
     if (product.k == d) return;
     product.a += product.k;  // the elements that do not turn
-    product.b = (const uint8_t *)keys + product.k * KV_BLOCK * number_bytes(type);
+    product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
     product.k = d - product.k;
     gemm_accumulate(&product);
 }
@@ -145,22 +140,26 @@ static void multiply_lacking_keys(const Task *k, const void *keys, Zone zone, co
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated as the zone wants them; in units of their scales when the
 // cache is q8.
 static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone zone, float *scores) {
-    const Angles *angles = k->call->view->angles;
+    const AttentionView *view = k->call->view;
+    const BlockRows *q = &k->scratch->q[zone];
+    float *turned = k->scratch->keys;
     const int64_t d = k->call->cache->head_dim;
-    BlockProduct product = {
-        &k->scratch->q[zone], k->rows, d, keys, (Number)k->call->cache->type, KV_BLOCK, scores, KV_BLOCK, false};
+    Gemm product = {.m = k->rows, .n = KV_BLOCK, .k = d, .a_stride = d, .b = keys, .b_stride = KV_BLOCK};
+    product.b_type = (Number)k->call->cache->type;
+    product.c = scores;
+    product.c_stride = KV_BLOCK;
     Lack lack;
-    if (k->call->view->turns && angles_lack(angles, zone, block, &lack)) {
+    if (view->turns && angles_lack(view->angles, zone, block, &lack)) {
         if (block_rows_are_few(k->rows)) {
-            multiply_lacking_keys(k, keys, zone, &lack, scores);
+            multiply_lacking_keys(q, product, view->angles->n_pairs, &lack, turned);
             return;
         }
-        numbers_to_f32(k->scratch->keys, keys, product.type, d * KV_BLOCK);
-        rotate_keys(k->scratch->keys, angles->n_pairs, &lack);
-        product.block = k->scratch->keys;
-        product.type = NUMBER_F32;
+        numbers_to_f32(turned, keys, product.b_type, d * KV_BLOCK);
+        rotate_keys(turned, view->angles->n_pairs, &lack);
+        product.b = turned;
+        product.b_type = NUMBER_F32;
     }
-    block_product(&product, &k->scratch->memory);
+    block_product(q, product, false, &k->scratch->memory);
 }
 
 // The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
@@ -230,13 +229,15 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
 
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const Task *k, const KvBlock *block, int count, float *sums) {
-    const KvCache *cache = k->call->cache;
-    float *weights = k->scratch->scores.x;
-    for (int64_t r = 0; r < k->rows; r++) multiply_each(weights + r * KV_BLOCK, block->value_scales);
-    block_rows_changed(&k->scratch->scores, k->rows);
-    block_product(&(BlockProduct){&k->scratch->scores, k->rows, count, block->values, (Number)cache->type,
-                                  cache->head_dim, sums, k->call->scratch->width, true},
-                  &k->scratch->memory);
+    const BlockRows *weights = &k->scratch->scores;
+    const int64_t width = k->call->cache->value_width;
+    Gemm product = {.m = k->rows, .n = width, .k = count, .a_stride = KV_BLOCK, .b = block->values, .b_stride = width};
+    product.b_type = (Number)k->call->cache->type;
+    product.c = sums;
+    product.c_stride = width;
+    for (int64_t r = 0; r < k->rows; r++) multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
+    block_rows_changed(weights, k->rows, KV_BLOCK);
+    block_product(weights, product, true, &k->scratch->memory);
 }
 
 // Task number `slot`, over one split of the past.
@@ -335,7 +336,7 @@ static int64_t most_tasks(const Call *c, const KvCache *cache) {
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
     Call c = {.heads = n_heads / cache->n_kv_heads, .n_blocks = 1};
     cut_up(&c, cache->n_kv_heads, max_n);
-    int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = (d + 15) / 16 * 16;
+    int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = cache->value_width;
     int64_t results = most_tasks(&c, cache) * rows;
     AttentionScratch s = {.rows = rows, .width = width}, *placed = arena_take(arena, 1, sizeof s);
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);

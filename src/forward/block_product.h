@@ -7,21 +7,18 @@
 // Rows that are multiplied with blocks.
 typedef struct {
     float *x;         // (rows, width), the caller's to fill in
-    int64_t width;    // elements of a row
     uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
 } BlockRows;
 
-// Memory for n rows of `width` elements, taken from an arena, that will be multiplied with blocks of a cache that have
-// so many columns.
+// Memory for n rows that will be multiplied with blocks of so many columns, taken from an arena.
 void block_rows_lay_out(BlockRows *rows, Arena *arena, const KvCache *cache, int64_t n, int64_t width, int64_t columns);
 
 // Must be called when x has n new rows.
-void block_rows_changed(const BlockRows *rows, int64_t n);
+void block_rows_changed(const BlockRows *rows, int64_t n, int64_t width);
 
-// Whether so few rows multiply a block as it lies.
+// Whether so few rows multiply a block as it lies; and how many rows of a result so many may write, whatever is in those
+// past the n-th.
 bool block_rows_are_few(int64_t n);
-
-// How many rows of a result n rows may write: matrix units write whole tiles, whatever is in the rows past the n-th.
 int64_t block_rows_written(int64_t n);
 
 // What one thread needs for products with blocks of so many elements.
@@ -32,18 +29,6 @@ typedef struct {
 
 void block_memory_lay_out(BlockMemory *memory, Arena *arena, int64_t elements);
 
-// out (n, columns) = the first n rows, of which the first k elements count, . block (k, block_columns). Columns of the
-// block past its last are zeros; `columns` is a multiple of 16. For matrix units there are more rows: block_rows_written(n) of
-// `out`, and of the block all up to a multiple of 32.
-typedef struct {
-    const BlockRows *rows;
-    int64_t n, k;
-    const void *block;
-    Number type;  // of the block
-    int64_t block_columns;
-    float *out;
-    int64_t columns;
-    bool add;  // to what is in `out`
-} BlockProduct;
-
-void block_product(const BlockProduct *product, const BlockMemory *memory);
+// C = A B, or C += A B, as `product` has them, but for A, which is the first m rows. B and C lie without gaps. Of the
+// block, rows may be read from the k-th on, up to a multiple of 32.
+void block_product(const BlockRows *rows, Gemm product, bool add, const BlockMemory *memory);

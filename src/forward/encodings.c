@@ -45,23 +45,15 @@ void encoding_add_by_team(const Team *team, const Model *m, float *x, int first,
 
 // ---- tables of terms that are added to scores -----------------------------------------------------------------------
 
-// One row of a layer's tables that is to be filled in.
-typedef struct {
-    const EncodingTerms *all;
-    const Layer *layer;
-    const DistanceTerms *terms;
-    float *weights;  // (dim)
-} Fill;
-
 // out (columns) = row number `row` of a matrix, times `scale`, . R_d
-static void project(const Fill *f, const Matrix *m, int64_t row, float scale, float *out) {
-    const int64_t columns = f->terms->columns;
-    Gemm product = {.m = 1, .n = columns, .k = m->cols, .a = f->weights, .a_stride = m->cols, .b_type = NUMBER_F32};
-    product.b = f->all->sinusoids;
+static void project(const EncodingTerms *e, const Matrix *m, int64_t row, float scale, float *weights, float *out) {
+    const int64_t columns = e->layers->columns;
+    Gemm product = {.m = 1, .n = columns, .k = m->cols, .a = weights, .a_stride = m->cols, .b = e->sinusoids};
+    product.b_type = NUMBER_F32;
     product.c = out;
     product.b_stride = product.c_stride = columns;
-    matrix_row(m, row, 0, m->cols, f->weights);
-    scale_by(f->weights, scale, m->cols);
+    matrix_row(m, row, 0, m->cols, weights);
+    scale_by(weights, scale, m->cols);
     memset(out, 0, (size_t)columns * sizeof *out);
     gemm_accumulate(&product);
 }
@@ -72,14 +64,15 @@ float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 
 // score += q . aK[c] / sqrt(head_dim), out += weight aV[c], c = min(d, rows - 1): two tables (encoding_rows, head_dim)
 // a layer, for all heads; beyond their last row all distances are one. Shaw et al., arXiv 1803.02155. `row` is one
 // element of a head.
-static void shaw(const Fill *f, int64_t row) {
-    const DistanceTerms *t = f->terms;
-    const ModelConfig *m = &f->all->model->config;
-    const int64_t d = m->head_dim, width = (d + 15) / 16 * 16, last = m->encoding_rows - 1;
+static void shaw(const EncodingTerms *e, int layer, int64_t row, float *weights) {
+    const DistanceTerms *t = &e->layers[layer];
+    const Layer *l = &e->model->layers[layer];
+    const int64_t d = e->model->config.head_dim, width = whole_vectors(d), last = e->model->config.encoding_rows - 1;
+    (void)weights;
     for (int64_t j = 0; j < t->columns; j++) {
         const int64_t distance = t->reach - 1 - j, at = (distance < last ? distance : last) * d + row;
-        t->keys[row * t->columns + j] = distance < 0 ? 0 : f->layer->a_keys[at];
-        t->values[j * width + row] = distance < 0 ? 0 : f->layer->a_values[at];
+        t->keys[row * t->columns + j] = distance < 0 ? 0 : l->a_keys[at];
+        t->values[j * width + row] = distance < 0 ? 0 : l->a_values[at];
         for (int64_t i = d; row == d - 1 && i < width; i++) t->values[j * width + i] = 0;
     }
 }
@@ -87,81 +80,66 @@ static void shaw(const Fill *f, int64_t row) {
 // score = ((q + u) . k + (q + v) . W_R R_d) / sqrt(head_dim): a distance has a key of its own, made of sinusoids, and u
 // and v are what a query thinks of keys and of distances whatever it is. W_R (n_kv_heads * head_dim, dim), u and v
 // (n_heads * head_dim). Dai et al., arXiv 1901.02860, section 3.3.
-static void transformer_xl(const Fill *f, int64_t row) {
-    project(f, &f->layer->wr, row, 1, f->terms->keys + row * f->terms->columns);
+static void transformer_xl(const EncodingTerms *e, int layer, int64_t row, float *weights) {
+    const DistanceTerms *t = &e->layers[layer];
+    project(e, &e->model->layers[layer].wr, row, 1, weights, t->keys + row * t->columns);
 }
 
 // score = (q . k + q . W_k R_d + W_q R_d . k) / sqrt(head_dim): content to content, to position, and position to
 // content, by the same matrices, without biases and head norms. What surveys give for TUPE, arXiv 2006.15595, and
 // DeBERTa, 2006.03654. Rows are those of wk, then of wq.
-static void disentangled(const Fill *f, int64_t row) {
-    const Layer *l = f->layer;
-    const int64_t of_queries = row - l->wk.rows, columns = f->terms->columns;
-    const float scale = 1 / sqrtf((float)f->all->model->config.head_dim);
-    if (of_queries < 0) project(f, &l->wk, row, 1, f->terms->keys + row * columns);
-    else project(f, &l->wq, of_queries, scale, f->terms->queries + of_queries * columns);
-}
-
-// Rows of a layer's tables: keys, queries, and what fills one.
-typedef struct {
-    int64_t keys, queries;
-    void (*fill)(const Fill *fill, int64_t row);
-} TableRows;
-
-static TableRows table_rows(const ModelConfig *m) {
-    const int64_t kv = m->n_kv_heads * m->head_dim, heads = m->n_heads * m->head_dim;
-    switch (m->encoding) {
-    case ENCODING_SHAW: return (TableRows){m->head_dim, 0, shaw};
-    case ENCODING_TRANSFORMER_XL: return (TableRows){kv, 0, transformer_xl};
-    case ENCODING_DISENTANGLED: return (TableRows){kv, heads, disentangled};
-    default: return (TableRows){0};
-    }
+static void disentangled(const EncodingTerms *e, int layer, int64_t row, float *weights) {
+    const DistanceTerms *t = &e->layers[layer];
+    const Layer *l = &e->model->layers[layer];
+    const int64_t of_queries = row - l->wk.rows;
+    const float scale = 1 / sqrtf((float)e->model->config.head_dim);
+    if (of_queries < 0) project(e, &l->wk, row, 1, weights, t->keys + row * t->columns);
+    else project(e, &l->wq, of_queries, scale, weights, t->queries + of_queries * t->columns);
 }
 
 void encoding_lay_out(EncodingTerms *e, Arena *arena, const Model *model, int64_t n_blocks) {
     const ModelConfig *m = &model->config;
-    const TableRows rows = table_rows(m);
+    const int64_t kv = m->n_kv_heads * m->head_dim, reach = n_blocks * KV_BLOCK, columns = reach + KV_BLOCK;
     const bool has_slopes = m->encoding == ENCODING_ALIBI, is_shaw = m->encoding == ENCODING_SHAW;
-    const int64_t reach = n_blocks * KV_BLOCK, columns = reach + KV_BLOCK, width = (m->head_dim + 15) / 16 * 16;
-    float *slopes = has_slopes ? arena_take(arena, m->n_heads, sizeof *slopes) : NULL;
     *e = (EncodingTerms){.model = model};
-    if (!has_slopes && !rows.fill) return;
+    if (is_shaw) e->fill_row = shaw;
+    if (m->encoding == ENCODING_TRANSFORMER_XL) e->fill_row = transformer_xl;
+    if (m->encoding == ENCODING_DISENTANGLED) e->fill_row = disentangled;
+    if (!has_slopes && !e->fill_row) return;
+    e->key_rows = has_slopes ? 0 : is_shaw ? m->head_dim : kv;
+    e->query_rows = m->encoding == ENCODING_DISENTANGLED ? m->n_heads * m->head_dim : 0;
+    float *slopes = has_slopes ? arena_take(arena, m->n_heads, sizeof *slopes) : NULL;
     for (int h = 0; slopes && h < m->n_heads; h++) slopes[h] = encoding_slope(h, m->n_heads);
     e->layers = arena_take(arena, m->n_layers, sizeof *e->layers);
     for (int l = 0; l < m->n_layers; l++) {
         DistanceTerms t = {.reach = reach, .columns = columns, .slopes = slopes, .one_for_all = is_shaw};
-        if (rows.keys) t.keys = arena_take(arena, rows.keys * columns, sizeof(float));
-        if (rows.queries) t.queries = arena_take(arena, rows.queries * columns, sizeof(float));
-        if (is_shaw) t.values = arena_take(arena, width * columns, sizeof(float));
+        if (e->key_rows) t.keys = arena_take(arena, e->key_rows * columns, sizeof(float));
+        if (e->query_rows) t.queries = arena_take(arena, e->query_rows * columns, sizeof(float));
+        if (is_shaw) t.values = arena_take(arena, whole_vectors(m->head_dim) * columns, sizeof(float));
         if (model->layers) t.u = model->layers[l].u;
         if (model->layers) t.v = model->layers[l].v;
         if (e->layers) e->layers[l] = t;
     }
-    if (!rows.fill || is_shaw) return;
+    if (has_slopes || is_shaw) return;
     e->sinusoids = arena_take(arena, m->dim * columns, sizeof(float));
     e->weights = arena_take(arena, m->dim * thread_count(), sizeof(float));
 }
 
 void encoding_prepare_by_team(const Team *team, EncodingTerms *e) {
     const ModelConfig *m = &e->model->config;
-    const TableRows rows = table_rows(m);
-    const int n_rows = (int)(rows.keys + rows.queries);
+    const int n_rows = (int)(e->key_rows + e->query_rows);
     int begin, end;
-    if (!rows.fill || e->filled) return;
+    if (!e->fill_row || e->filled) return;
     team_share(team, (int)m->dim, &begin, &end);
     for (int64_t i = begin; e->sinusoids && i < end; i++) {
         const double step = speed(e->model, i);
         float *out = e->sinusoids + i * e->layers->columns;
-        for (int64_t d = e->layers->reach - 1; d >= -KV_BLOCK; d--)
-            *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
+        for (int64_t d = e->layers->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
     }
     team_wait(team);
     team_share(team, m->n_layers * n_rows, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        const int layer = i / n_rows;
-        float *weights = e->weights ? e->weights + team->number * m->dim : NULL;
-        rows.fill(&(Fill){e, &e->model->layers[layer], &e->layers[layer], weights}, i % n_rows);
-    }
+    for (int i = begin; i < end; i++)
+        e->fill_row(e, i / n_rows, i % n_rows, e->weights ? e->weights + team->number * m->dim : NULL);
     team_wait(team);
     if (team->number == 0) e->filled = true;
 }

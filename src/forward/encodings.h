@@ -30,11 +30,14 @@ typedef struct {
 } DistanceTerms;
 
 // The terms of a session.
-typedef struct {
+typedef struct EncodingTerms {
     const Model *model;
-    DistanceTerms *layers;  // (n_layers); NULL: the encoding has none
-    float *sinusoids;       // (dim, columns) R_d of all distances, zeros behind them
-    float *weights;         // (n_threads, dim) a row of a matrix
+    DistanceTerms *layers;         // (n_layers); NULL: the encoding has none
+    int64_t key_rows, query_rows;  // of a layer's tables
+    // Fills one of them, counted from the first of keys to the last of queries. weights (dim) is its to write.
+    void (*fill_row)(const struct EncodingTerms *terms, int layer, int64_t row, float *weights);
+    float *sinusoids;  // (dim, columns) R_d of all distances, zeros behind them
+    float *weights;    // (n_threads, dim) a row of a matrix
     bool filled;
 } EncodingTerms;
 

@@ -7,17 +7,18 @@ const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
 
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
     int64_t scale_bytes = c->type == KV_Q8 ? (int64_t)sizeof(float) : 0;
+    c->value_width = whole_vectors(c->head_dim);
     c->n_blocks = ((int64_t)c->positions + KV_BLOCK - 1) / KV_BLOCK;
-    c->block_bytes = 2 * KV_BLOCK * (c->head_dim * number_bytes((Number)c->type) + scale_bytes);
+    c->block_bytes = KV_BLOCK * ((c->head_dim + c->value_width) * number_bytes((Number)c->type) + 2 * scale_bytes);
     c->data = arena_take(arena, c->n_layers * c->n_kv_heads * c->n_blocks, c->block_bytes);
 }
 
 KvBlock kv_cache_block(const KvCache *c, int layer, int kv_head, int64_t block) {
     int64_t index = ((int64_t)layer * c->n_kv_heads + kv_head) * c->n_blocks + block;
-    int64_t half = c->head_dim * KV_BLOCK * number_bytes((Number)c->type);  // keys, and as many values
-    uint8_t *start = c->data + index * c->block_bytes;
-    float *scales = c->type == KV_Q8 ? (float *)(void *)(start + 2 * half) : NULL;
-    return (KvBlock){start, start + half, scales, scales ? scales + KV_BLOCK : NULL};
+    const int column = KV_BLOCK * number_bytes((Number)c->type);  // bytes that 64 positions take for one element
+    uint8_t *keys = c->data + index * c->block_bytes, *values = keys + c->head_dim * column;
+    float *scales = c->type == KV_Q8 ? (float *)(void *)(values + c->value_width * column) : NULL;
+    return (KvBlock){keys, values, scales, scales ? scales + KV_BLOCK : NULL};
 }
 
 // Puts n numbers of so many bytes into a column of a block.
@@ -39,7 +40,7 @@ void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const floa
     if (p == 0) memset(block.keys, 0, (size_t)c->block_bytes);
     const float key_scale = numbers_from_f32(converted, type, key, d);
     scatter((uint8_t *)block.keys + p * bytes, converted, d, (int)bytes);
-    const float value_scale = numbers_from_f32((uint8_t *)block.values + p * d * bytes, type, value, d);
+    const float value_scale = numbers_from_f32((uint8_t *)block.values + p * c->value_width * bytes, type, value, d);
     if (!block.key_scales) return;
     block.key_scales[p] = key_scale;
     block.value_scales[p] = value_scale;

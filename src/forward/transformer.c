@@ -3,24 +3,23 @@
 // together, so every activation is a matrix of n rows. Other families are the same with a step more: biases (Qwen2), a
 // norm of each head (Qwen3), heads that turn in part (Phi-4) and layers that do not turn (SmolLM3) or do not slide.
 //
-// Each step stands for one of plain.c, where it is a plain loop over one position:
-//     here                        in plain_forward
-//     rmsnorm_of                  rmsnorm; taken by the product itself on its way in
-//     matmul                      matmul; those of one input are computed together
-//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: queries and keys are rotated beforehand
-//     attention_by_team           attend: scores, softmax, mix
-//     add_matmul                  matmul, and x += it
-//     matmul_swiglu               the two matmuls of the feed-forward layer and silu
+// plain.c has every step as its definition, for one position:
+//     here                        there
+//     rmsnorm_of                  rmsnorm; the products take it on their way in
+//     matmul, add_matmul          matmul; those of one input are computed together
+//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: keys are rotated once, when they are stored
+//     attention_by_team           attend, for all heads: scores, softmax, mix
+//     matmul_swiglu               the two matmuls of the feed-forward layer, and silu
 //     transformer_logits          plain_logits
 //
-// Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk: in
-// there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
+// Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk.
+// In there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
 // whose name ends in _by_team is called by the whole team together, with the same arguments: inside, each thread takes
 // its share of the rows, heads or pairs (team_share, or team_next_task where pieces differ in size), and writes
 // nothing that another one writes. Before it returns it waits for the others (team_wait), so that what a function has
 // made can be read by all in the next line. What one thread does for all stands behind `team->number == 0`. All other
-// functions belong to the thread that calls them. transformer_logits opens a region of its own, for one product. How many
-// threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
+// functions belong to the thread that calls them. transformer_logits opens a region of its own, for one product. How
+// many threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
 #include "transformer.h"
 
 #include <string.h>
@@ -35,8 +34,8 @@ static void watch_by_team(const Team *team, Transformer *t);
 
 // ---- products -------------------------------------------------------------------------------------------------------
 
-// Products of one input are noted line by line and computed together by compute_by_team: the input is normed, and
-// rounded where weights are q8 or q4, once for all, and the team waits once.
+// Products of one input are noted line by line, and compute_by_team computes them together: the input is normed and
+// rounded once for all of them, and the team waits once.
 typedef struct {
     Input input;
     Product products[3];

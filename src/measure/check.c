@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../forward/angles.h"
 #include "measure.h"
 
 enum {
@@ -249,7 +250,7 @@ static bool check_perplexity(Check *c, Session *s, Error *err) {
 static bool check_steps(Check *c, Session *s, Error *err) {
     int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
     double *nll = c->baseline, change = 0;  // which nobody needs any more
-    bool grows = rope_follows_length(&c->m->plans[0].rope, n);
+    bool grows = angles_follow_length(&c->m->plans[0].rope, n);
     if (c->n_tried < c->n_lengths) return true;
     if (grows && pass_seconds(c, n) * 1.5 > seconds_left(c)) {
         judge(c, "step-by-step", n, NAN, NAN, UNTRIED, n);
@@ -336,9 +337,9 @@ static bool resolve_references(Check *c, Error *err) {
     const RopeConfig *file = c->m->file ? c->m->file : &c->m->model->rope;
     for (int i = 0; i < N_REFERENCES; i++) {
         RopeSettings s = settings_nothing_said;
-        if (i != FILES_OWN) s.method = ROPE_NONE;
-        if (i == SMALLER_BASE) s.theta = fmax(file->theta / BASE_STEP, 1.5);
-        if (i == LARGER_BASE) s.theta = file->theta * BASE_STEP;
+        if (i != FILES_OWN) settings_read_method(&s, "none");
+        if (i == SMALLER_BASE) settings_say(&s, "--theta", fmax(file->theta / BASE_STEP, 1.5));
+        if (i == LARGER_BASE) settings_say(&s, "--theta", file->theta * BASE_STEP);
         int window = c->m->model->config.sliding_window;
         if (!settings_resolve(&s, file, window, c->m->length, &c->references[i], err)) return false;
     }

@@ -86,11 +86,20 @@ static void note(Table *t, bool wanted, const char *key, double value) {
     if (wanted) table_note(t, key, "%.12g", value);
 }
 
+// The fields that are a method's or a map's own, told by their flags.
+static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
+    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+        if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
+        if (f->type == FIELD_RAMP) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
+        else note(t, true, f->key ? f->key : f->option + 2, field_value(c, f));
+    }
+}
+
 // The settings in force and what follows from them.
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    const unsigned flags = m->flags, map = c->map ? c->map->flags : 0;
+    const unsigned map = c->map ? c->map->flags : 0;
     char name[64], distances[1024] = "";
     settings_method_name(c->method, c->dynamic, name, sizeof name);
     if (c->map) write_distances(c, length, distances, sizeof distances);
@@ -105,20 +114,13 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     note(t, c->rotary_dim != plan->head_dim, "rotary_dim", c->rotary_dim);
     note(t, true, "length", length);
     note(t, true, "attention_factor", now->attention_factor);
-    if (flags & ROPE_USES_BETAS) table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
-    note(t, flags & ROPE_USES_BETAS, "beta_fast", c->beta_fast);
-    note(t, flags & ROPE_USES_BETAS, "beta_slow", c->beta_slow);
-    note(t, flags & ROPE_USES_FREQ_FACTORS, "low_freq_factor", c->low_freq_factor);
-    note(t, flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
+    note_fields(t, c, m->flags & ~ROPE_USES_FACTOR, 0);
     note(t, c->unscaled_positions > 0, "unscaled_positions", c->unscaled_positions);
     note(t, c->window > 0, "window", c->window);
     note(t, c->window > 0, "sinks", c->sinks);
     if (c->map) table_note(t, "map", "%s", c->map->name);
     if (c->map) table_note(t, "map_source", "%s", c->map->source);
-    note(t, map & ROPE_MAP_NEAR, "near", c->near);
-    note(t, map & ROPE_MAP_K, "k", c->k);
-    note(t, map & ROPE_MAP_GROUP, "group", c->group);
-    note(t, map & ROPE_MAP_CHUNK, "chunk", c->chunk);
+    note_fields(t, c, 0, map);
     if (distances[0]) table_note(t, "distances", "%s", distances);
     table_note(t, "unseen_share", "%.6g", unseen_share(c, length));
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
@@ -207,6 +209,18 @@ static void json_number(bool wanted, const char *key, double x) {
     if (wanted) print_number(x);
 }
 
+// The fields of a block that its method has, and that are not 0; a switch when it is off.
+static void json_fields(const RopeConfig *c, unsigned methods) {
+    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+        const double value = field_value(c, f);
+        const bool is_switch = f->type == FIELD_SWITCH;
+        if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
+        if (is_switch) printf(", \"%s\": false", f->key);
+        else if (f->type == FIELD_WHOLE) printf(", \"%s\": %.0f", f->key, value);
+        else json_number(true, f->key, value);
+    }
+}
+
 static void json_list(bool wanted, const char *key, const double *x, int n) {
     if (wanted) printf(", \"%s\": ", key);
     for (int i = 0; wanted && i < n; i++) {
@@ -241,19 +255,15 @@ bool explain_json(const RopePlan *plan, Error *err) {
         printf("# Hugging Face 4 wants original_max_position_embeddings %d beside the block, too\n", c->train_ctx);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : theirs->hugging_face);
-    json_number(true, "rope_theta", theta);
     // As d times the factor, cut to a whole number, is what turns.
     json_number(d < plan->head_dim, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
-    json_number(flags & ROPE_USES_FACTOR && !is_base, "factor", c->factor);
-    if (flags & (ROPE_USES_BETAS | ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS))
-        printf(", \"original_max_position_embeddings\": %d", c->train_ctx);
-    json_number(is_yarn, "beta_fast", c->beta_fast);
-    json_number(is_yarn, "beta_slow", c->beta_slow);
-    if (is_yarn && !c->truncate) printf(", \"truncate\": false");
+    RopeConfig told = *c;
+    told.theta = theta;
+    if (!(flags & (ROPE_USES_BETAS | ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS))) told.train_ctx = 0;
     // By parts alone is their yarn without its temperature.
-    json_number((is_yarn && !m->attention) || own_attention, "attention_factor", f.attention_factor);
-    json_number(flags & ROPE_USES_FREQ_FACTORS, "low_freq_factor", c->low_freq_factor);
-    json_number(flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
+    told.attention_factor = (is_yarn && !m->attention) || own_attention ? f.attention_factor : 0;
+    told.mscale = told.mscale_all_dim = 0;
+    json_fields(&told, flags & ~(ROPE_USES_LISTS | (is_base ? ROPE_USES_FACTOR : 0)));
     json_list(flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->rotary_dim / 2);
     json_list(flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->rotary_dim / 2);
     if (c->unscaled_positions) printf(", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours

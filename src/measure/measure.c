@@ -1,18 +1,60 @@
-// What measurements share: their length and text, the lines above their tables, and going through the methods.
+// The jobs that measure, and what they share: models, lengths, texts, warnings, lines above tables, methods in turn.
 #include "measure.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../text/text_io.h"
 
-int measured_length(const Model *model, size_t most) {
-    int train_ctx = model->rope.train_ctx, seq_len = model->config.seq_len;
-    int four_times = train_ctx <= (1 << 28) ? 4 * train_ctx : train_ctx;
+bool measure(const Measurement *m, bool *passed, Error *err) {
+    Error other;
+    switch (m->options->job) {
+    case JOB_PPL: return measure_perplexity(m, err);
+    case JOB_TASKS: return measure_tasks(m, passed, err);
+    case JOB_CHECK: return m->tokenizer ? check_model(m, passed, err) : check_settings(m, &other) && false;
+    case JOB_ATTN: return show_attention(m, err);
+    case JOB_BENCH: return bench(m, err);
+    case JOB_SEARCH: return search(m, NULL, NULL, err);
+    case JOB_ROPE_JSON: return explain_json(m->plans, err);
+    default: return explain(m, err);
+    }
+}
+
+int measured_length(const Measurement *m) {
+    const Model *model = m->model;
+    int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : INT_MAX;
+    int four_times = model->rope.train_ctx <= (1 << 28) ? 4 * model->rope.train_ctx : model->rope.train_ctx;
     int length = four_times > seq_len ? four_times : seq_len;
-    if (model->learned && length > model->config.encoding_rows) length = model->config.encoding_rows;
-    return most < (size_t)length ? (int)most : length;
+    size_t most = m->n_ids + (m->tokenizer && tokenizer_bos(m->tokenizer) >= 0);
+    switch (m->options->job) {
+    case JOB_ATTN: return (int)m->n_ids;
+    case JOB_BENCH: return rows / 2 < BENCH_DEPTH ? rows / 2 : BENCH_DEPTH;
+    case JOB_PPL:
+    case JOB_SEARCH: length = most < (size_t)length ? (int)most : length; break;
+    case JOB_TASKS: break;
+    default: return seq_len;
+    }
+    return length < rows ? length : rows;
+}
+
+void print_advice(const Measurement *m, const RopeSettings *methods) {
+    const Job job = m->options->job;
+    const RopeConfig *own = m->file ? m->file : &m->model->rope;
+    const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
+    char advice[300], tuned[64], others[300] = "";
+    for (int i = 0; i < m->n_plans && !m->model->config.encoding; i++) {
+        const RopePlan *plan = &m->plans[i];
+        settings_advice(&methods[i], plan, measures ? 0 : m->length, advice, sizeof advice);
+        if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
+        size_t used = strlen(others);
+        if (!settings_same_method(own, &plan->rope))
+            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
+    }
+    settings_method_name(own->method, own->dynamic, tuned, sizeof tuned);
+    if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
+        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
@@ -37,6 +79,29 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
     size_t start = n > 1 ? (size_t)((double)room * i / (n - 1)) : 0;
     window[0] = bos;
     memcpy(window + (bos >= 0), m->ids + start, given * sizeof *window);
+}
+
+bool open_model(const char *path, Model *model, Error *err) {
+    if (!model_open(path, model, err)) return false;
+    const char *reason = settings_check(&model->rope, model->config.seq_len);
+    if (reason) model_close(model);
+    return !reason || fail(err, "%s: impossible header: %s", path, reason);
+}
+
+bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
+    file->rope = model->rope;
+    file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
+    file->max_positions = o->model_path ? model->config.seq_len : 0;
+    if (!rope_config_open(file, o->rope_config, err)) return false;
+    if (file->unused[0])
+        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
+                file->has_type ? "they mean nothing to the rope_type"
+                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
+                file->unused);
+    model->rope = file->rope;
+    model->config.head_dim = file->head_dim;
+    model->config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
+    return true;
 }
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,

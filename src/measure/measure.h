@@ -4,6 +4,7 @@
 
 #include "../forward/session.h"
 #include "../options.h"
+#include "../rope_config.h"
 #include "../text/tokenizer.h"
 #include "table.h"
 
@@ -21,8 +22,17 @@ typedef struct {
     size_t n_ids;
 } Measurement;
 
-// The length without -n: enough to see what happens past the trained context, but at most `most`.
-int measured_length(const Model *model, size_t most);
+// Does the job of the options, one of those below: all but text and --quantize. *passed becomes false when it was done
+// and found wanting. Without a tokenizer a check judges the settings alone, and leaves *err, which says why there is
+// none, as it is.
+bool measure(const Measurement *m, bool *passed, Error *err);
+
+// What a job's length is without -n. For texts and tasks it is enough to see what happens past the trained context.
+int measured_length(const Measurement *m);
+
+// Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
+// and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.
+void print_advice(const Measurement *m, const RopeSettings *methods);
 
 // The ids of a file to measure, which the caller frees: the tokenizer's, without BOS, or, where that is NULL, those
 // that the file lists. All are in the model's vocabulary.
@@ -83,6 +93,13 @@ bool explain_encoding(const Model *model, int length, bool tsv, Error *err);
 // The settings in force as a rope_scaling block (JSON) for Hugging Face and vLLM, and on # lines llama.cpp's options.
 // False with the reason when those programs have no such method.
 bool explain_json(const RopePlan *plan, Error *err);
+
+// Maps and checks a model file (model_open), and its settings of RoPE. False with the reason, and nothing to close.
+bool open_model(const char *path, Model *model, Error *err);
+
+// Puts what --rope-config says in the place of the model's settings; a block alone is about them, or, without a model,
+// about --head-dim, --theta and --train-ctx. The model needs the file from then on, which must not move.
+bool take_rope_config(const Options *options, Model *model, RopeFile *file, Error *err);
 
 // A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
 // error, once it has been got.

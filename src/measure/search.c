@@ -62,7 +62,7 @@ static void tell(const Search *s, const RopePlan *better) {
 static RopeConfig named(const Search *s, const char *name) {
     RopeConfig config = s->start;
     RopeSettings settings;
-    if (settings_read_method(&settings, name)) config.method = settings.method;
+    if (settings_read_method(&settings, name)) config.method = settings.rope.method;
     return config;
 }
 

@@ -347,7 +347,7 @@ static bool ask_the_model(const Measurement *m, Tasks *job, int k, Error *err) {
         RopeSettings s = settings_nothing_said;
         RopePlan plan;
         Score score = {0};
-        if (i == 1) s.method = ROPE_NONE;
+        if (i == 1) settings_read_method(&s, "none");
         if (!settings_resolve(&s, own, m->model->config.sliding_window, m->length, &plan, err)) return false;
         Session *session = open_session(m->options, m->model, &plan, longest, false, err);
         Method method = {.m = m, .plan = &plan, .session = session};

@@ -46,7 +46,7 @@ static bool try_model(const char *path, Error *err) {
     Model model;
     RopePlan plan;
     Error why;
-    if (!model_open(path, &model, err)) return false;
+    if (!open_model(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
     RopeSettings said = settings_nothing_said;
     if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
@@ -248,7 +248,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
     p.context = ok ? context_of(&p) : 0;
     if (ok && make_plans(&p, &err)) {
-        for (int i = 0; i < p.n_plans; i++)
+        for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
                 rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
