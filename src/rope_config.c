@@ -360,37 +360,32 @@ static bool parse(RopeFile *file, const char *text, Error *err) {
     return good;
 }
 
-bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    char *copy = completed(text, length, err);
-    bool good = copy && parse(file, copy, err);
-    free(copy);
-    return good;
+// An object as one whole config: what a block alone, or a config without a family, leaves out is what `model` has of a
+// Llama. It stands in front, so that what the file says wins.
+static char *whole_of(const char *object, const RopeFile *model, Error *err) {
+    enum { MOST_MEMBERS = 240 };
+    int times, n = 0;
+    const bool has_original = json_member(object, "original_max_position_embeddings", &times);
+    const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
+    if (!whole) return NULL;
+    if (json_member(object, "model_type", &times) || json_member(object, "architectures", &times))
+        return strcpy(whole, object);
+    n = sprintf(whole, "{\"model_type\": \"llama\"");
+    if (model->head_dim) n += sprintf(whole + n, ", \"head_dim\": %d", model->head_dim);
+    if (model->rope.theta > 0) n += sprintf(whole + n, ", \"rope_theta\": %.17g", model->rope.theta);
+    if (most) n += sprintf(whole + n, ", \"max_position_embeddings\": %d", most);
+    if (is_config_of(object)) sprintf(whole + n, ", %s", object + 1);
+    else sprintf(whole + n, ", \"rope_scaling\": %s}", object);
+    return whole;
 }
 
-char *rope_config_whole(const char *path, const RopeFile *model, Error *err) {
-    Error reason = {""};
-    size_t length;
-    char *text = read_file(path, MOST_BYTES, &length, err), *copy = text ? completed(text, length, &reason) : NULL;
-    if (text && !copy) fail(err, "%s: %s", path, reason.text);
-    free(text);
-    if (!copy) return NULL;
-    enum { MOST_MEMBERS = 240 };
-    const char *root = copy + strspn(copy, SPACE), *original = "original_max_position_embeddings";
-    char *whole = alloc_array(length + MOST_MEMBERS, 1, "a config", err);
-    int times, n = 0;
-    bool is_config = is_config_of(root), is_whole = false;
-    for (int i = 0; i < 2; i++) is_whole = is_whole || json_member(root, i ? "architectures" : "model_type", &times);
-    // What the file says stands behind this, and wins.
-    bool has_original = json_member(root, original, &times);
-    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    if (whole && !is_whole) n = sprintf(whole, "{\"model_type\": \"llama\"");
-    if (n && model->head_dim) n += sprintf(whole + n, ", \"head_dim\": %d", model->head_dim);
-    if (n && model->rope.theta > 0) n += sprintf(whole + n, ", \"rope_theta\": %.17g", model->rope.theta);
-    if (n && most) n += sprintf(whole + n, ", \"max_position_embeddings\": %d", most);
-    if (whole)
-        sprintf(whole + n, is_whole ? "%s" : is_config ? ", %s" : ", \"rope_scaling\": %s}", root + (n && is_config));
+bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
+    char *copy = completed(text, length, err);
+    if (copy) file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
+    bool good = file->whole && parse(file, copy, err);
     free(copy);
-    return whole;
+    return good;
 }
 
 bool rope_config_open(RopeFile *file, const char *path, Error *err) {

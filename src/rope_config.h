@@ -13,7 +13,7 @@ typedef struct {
     char unused[200];   // keys that mean nothing to the file's rope_type, between commas
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's, NULL: it has none
-    char *whole;             // the file as a whole config.json, for engines to read; NULL: nobody asked for it
+    char *whole;             // the text as a whole config.json, for engines to read, which the caller frees; NULL: none
 } RopeFile;
 
 // What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
@@ -32,8 +32,5 @@ bool rope_family(const char *config, RopeFamily *family);
 // that begin with # are no part of it. False with the reason, which names line and key, for what the exporter would
 // refuse, a factor below 1, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
-// The text of such a file as one whole config.json, for engines to read, which the caller frees: what a block alone, or
-// a config without a family, leaves out is what `model` holds of a Llama. NULL with the reason where it is no JSON.
-char *rope_config_whole(const char *path, const RopeFile *model, Error *err);
 // rope_config_parse with a file's text.
 bool rope_config_open(RopeFile *file, const char *path, Error *err);

@@ -8,6 +8,9 @@ import json
 import math
 import os
 import random
+import subprocess
+import sys
+import tempfile
 
 from common import (ROOT, check, close, good, in_work, main, one_line, random_ids, run, table, tiny_model, write,
                     write_tokenizer)
@@ -427,6 +430,32 @@ def test_rope_json():
         hf5 = table(good(path, '--explain', '-n', 300, '--rope-config', in_work('block.json'), '--reading', 'hf5').out)
         close([float(row['scaled_inv_freq']) for row in hf5[2]], [float(row['scaled_inv_freq']) for row in ours], 1e-9,
               '%s as hf5 reads it' % what)
+
+
+def test_folders():
+    """The exporter's config.json is read by as many engines as --rope-json's best form, and rope.README beside it names
+    the others."""
+    wide = dict(head_dim=32, seq_len=512, train_ctx=512)
+    lists = dict(method='longrope', short_factors=SHORT * 2, long_factors=LONG * 2)
+    for fields in (dict(method='yarn', factor=4.0), dict(method='ntk-by-parts', factor=4.0), dict(method='none'),
+                   dict(method='yarn', factor=4.0, attention_factor=1.3), dict(method='linear', factor=4.0),
+                   dict(method='llama3', factor=8.0), dict(method='ntk', rope_dynamic=1, factor=2.0),
+                   dict(lists, factor=4.0), dict(lists, factor=2.0),
+                   dict(lists, factor=2.0, rotary_dim=16, short_factors=SHORT, long_factors=LONG)):
+        model, what = small_model(**dict(wide, **fields)), '%(method)s %(factor)g' % dict({'factor': 1}, **fields)
+        folder = tempfile.mkdtemp(dir=in_work('')) + '/'
+        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model, folder],
+                              capture_output=True, text=True)
+        check(done.returncode == 0, what + ' is carried out', done.stderr)
+        count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
+        most = json.load(open(folder + 'config.json'))['max_position_embeddings']
+        found = [engines(folder + 'config.json', length)[0] for length in (257, most + 1)]
+        alike = [name for name in ENGINES if all(rows[name]['verdict'] == 'same' for rows in found)]
+        check(len(alike) >= int(count.split(' of 8 ')[0].split()[-1]), what + ' is read alike', (alike, count))
+        others, path = [name for name in ENGINES if name not in alike], folder + 'rope.README'
+        told = open(path).read() if os.path.exists(path) else ''
+        check(all('\n%s (' % name in told for name in others) and bool(told) == bool(others),
+              what + ': rope.README names the others', (others, told))
 
 
 def test_check():

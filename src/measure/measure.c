@@ -94,11 +94,9 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     file->rope = model->rope;
     file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? model->config.seq_len : 0;
-    if (is_read || (o->job == JOB_CHECK && !options_say_block(o)))
-        if (!(file->whole = rope_config_whole(o->rope_config, file, err))) return false;
     if (!rope_config_open(file, o->rope_config, err)) {
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
-        return is_read;  // it is theirs to refuse
+        return is_read && file->whole;  // it is theirs to refuse
     }
     if (file->unused[0] && !is_read)
         fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,

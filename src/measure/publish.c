@@ -220,7 +220,7 @@ static char *best_config(const Measurement *m, const RopePlan *plan, int n_forms
 }
 
 char *config_for_engines(const Measurement *m, Error *err) {
-    const char *whole = m->rope_file ? m->rope_file->whole : NULL;
+    const char *whole = m->rope_file && !options_say_block(m->options) ? m->rope_file->whole : NULL;
     const bool has_lists = !whole && rope_methods[m->plans->rope.method].flags & ROPE_USES_LISTS;
     char *copy = whole ? alloc_array(strlen(whole) + 1, 1, "a config", err) : NULL;
     int form;
