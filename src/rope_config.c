@@ -181,14 +181,14 @@ static void read_list(const Keys *block, const char *key, double *out, int n) {
 // The fields that are the method's own: llama3's have to be there.
 static void read_fields(const Keys *block, RopeConfig *r) {
     const unsigned methods = rope_methods[r->method].flags & ~ROPE_USES_FACTOR;
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->key || !(f->methods & methods)) continue;
         const char *v = get(block, f->key);
-        if (f->type == FIELD_NUMBER)
+        if (f->type == NUMBER)
             field_set(r, f, number(block, f->key, 0, 0, f->methods & ROPE_USES_FREQ_FACTORS ? 0 : UNSAID));
-        else if (f->type == FIELD_WHOLE) field_set(r, f, integer(block, f->key, 0, 0, MOST, OPTIONAL));
+        else if (f->type == WHOLE) field_set(r, f, integer(block, f->key, 0, 0, MOST, OPTIONAL));
         else field_set(r, f, !v || *v == 't');  // null is false, to the library
-        if (f->type == FIELD_SWITCH && v && !strchr("tfn", *v)) refuse(block, f->key, "true or false");
+        if (f->type == FLAG && v && !strchr("tfn", *v)) refuse(block, f->key, "true or false");
     }
     if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
     RopeConfig filled = *r;
@@ -238,7 +238,7 @@ static void read_rope(const Keys *config, const Keys *block, int family, int typ
 }
 
 static bool is_known(const char *key) {
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->key && strcmp(f->key, key) == 0) return true;
     return has_key(known_keys, key);
 }
@@ -251,8 +251,7 @@ static void check_keys(const Keys *block, char *unused, size_t capacity) {
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
         if (has_key(block->asked, key)) continue;
         if (!is_known(key)) refuse(block, key, "a key that some rope_type has");
-        size_t used = strlen(unused);
-        snprintf(unused + used, capacity - used, "%s%s", used ? ", " : "", key);
+        add_name(unused, capacity, ", ", key);
     }
 }
 

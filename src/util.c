@@ -119,27 +119,8 @@ size_t available_memory(const char *root) {
     return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
 }
 
-// Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
-static bool is_decimal(const char *text) { return *text && text[strspn(text, "0123456789.eE+-")] == '\0'; }
-
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err) {
-    char *end;
-    double x = strtod(text, &end);
-    if (!is_decimal(text) || *end || !isfinite(x) || x < low || x > high)
-        return fail(err, "%s: '%.60s' is not a number from %g to %g", name, text, low, high);
-    *out = x;
-    return true;
-}
-
-bool parse_int(const char *name, const char *text, int low, int high, int *out, Error *err) {
-    char *end;
-    long x = strtol(text, &end, 10);
-    long unit = tolower((unsigned char)*end) == 'k' ? 1 << 10 : tolower((unsigned char)*end) == 'm' ? 1 << 20 : 1;
-    end += unit > 1;
-    if (!isdigit((unsigned char)*text) || *end || x > high / unit || x * unit < low)
-        return fail(err, "%s: '%.60s' is not a whole number from %d to %d", name, text, low, high);
-    *out = (int)(x * unit);
-    return true;
+void add_name(char *list, size_t capacity, const char *between, const char *name) {
+    snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
 // Letters to put in, take out, change or swap with the next (optimal string alignment), in any case; long words differ.

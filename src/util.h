@@ -53,10 +53,8 @@ void unmap_file(MappedFile *file);
 // True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
-// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it. A whole
-// number has no sign, and may end in k (times 1,024) or m (times 1,048,576).
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
-bool parse_int(const char *name, const char *text, int low, int high, int *out, Error *err);
+// Adds a name to a list of names, with `between` before it unless it is the first.
+void add_name(char *list, size_t capacity, const char *between, const char *name);
 
 // The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
 // than a third of the word's letters is none.

@@ -88,9 +88,9 @@ static void note(Table *t, bool wanted, const char *key, double value) {
 
 // The fields that are a method's or a map's own, told by their flags.
 static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
-        if (f->type == FIELD_RAMP) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
+        if (f->type == WORD) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
         else note(t, true, f->key ? f->key : f->option + 2, field_value(c, f));
     }
 }
@@ -211,12 +211,12 @@ static void json_number(bool wanted, const char *key, double x) {
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(const RopeConfig *c, unsigned methods) {
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         const double value = field_value(c, f);
-        const bool is_switch = f->type == FIELD_SWITCH;
+        const bool is_switch = f->type == FLAG;
         if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
         if (is_switch) printf(", \"%s\": false", f->key);
-        else if (f->type == FIELD_WHOLE) printf(", \"%s\": %.0f", f->key, value);
+        else if (f->type == WHOLE) printf(", \"%s\": %.0f", f->key, value);
         else json_number(true, f->key, value);
     }
 }
