@@ -66,7 +66,7 @@ static const Option table[] = {
     {"--min-accuracy", "A", "exit status 1 when a method's accuracy is below A [0]", NUMBER, IN(min_accuracy), 0, 1,
      .with = JOB_TASKS},
     {"--attn", "LAYER.HEAD", "what the prompt's last query thinks of each key: scores and weights by distance", PAIR,
-     IN(attn), 0, MANY, .job = JOB_ATTN},
+     IN(attn), .job = JOB_ATTN},
     {"--explain", NULL, "what the method does to every pair at length N", .job = JOB_EXPLAIN},
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
      .with = JOB_EXPLAIN},
@@ -99,25 +99,13 @@ static const Option table[] = {
 enum { N_ROWS = sizeof table / sizeof table[0] };
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
-static int n_options(void) { return N_ROWS - 1 + rope_n_fields; }
-
-// Option number i, in the order of the help.
-static const Option *option_at(int i) {
-    int first = 0;
-    while (table[first].type != ROPE_FIELDS) first++;
-    if (i >= first && i < first + rope_n_fields) return &rope_fields[i - first];
-    return &table[i < first ? i : i + 1 - rope_n_fields];
-}
-
-// The option of this name, short ones in their own case, long ones in any. NULL: none, and *nearest is a name that was
-// perhaps meant, or "".
-static const Option *find(const char *name, const char **nearest) {
-    *nearest = "";
-    if (strcmp(name, "-h") == 0) name = "--help";
-    for (int i = 0; i < n_options(); i++) {
-        const char *known = option_at(i)->option;
+// The option of this name, short ones in their own case, long ones in any. NULL: none, and *nearest becomes a name that
+// was perhaps meant.
+static const Option *find(const Option *rows, int n, const char *name, const char **nearest) {
+    for (int i = 0; i < n; i++) {
+        const char *known = rows[i].option;
         if (!known) continue;
-        if ((known[1] == '-' ? strcasecmp(name, known) : strcmp(name, known)) == 0) return option_at(i);
+        if ((known[1] == '-' ? strcasecmp(name, known) : strcmp(name, known)) == 0) return &rows[i];
         *nearest = nearer_name(name, known, *nearest);
     }
     return NULL;
@@ -129,13 +117,17 @@ static void print_line(const char *name, const char *argument, const char *text)
     printf("  %-22s %s\n", left, text);
 }
 
+static void print_options(const Option *rows, int n) {
+    for (const Option *o = rows; o < rows + n; o++) {
+        if (o->option) print_line(o->option, o->argument, o->help);
+        else if (o->help) printf("\n%s:\n", o->help);
+        if (o->type == ROPE_FIELDS) print_options(rope_fields, rope_n_fields);
+    }
+}
+
 void options_help(void) {
     printf("usage: run model.bin [options]\n\n");
-    for (int i = 0; i < n_options(); i++) {
-        const Option *option = option_at(i);
-        if (option->option) print_line(option->option, option->argument, option->help);
-        else if (option->help) printf("\n%s:\n", option->help);
-    }
+    print_options(table, N_ROWS);
     printf("\nMethods of --rope:\n");
     for (int i = 0; i < rope_n_methods; i++)
         printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
@@ -168,17 +160,10 @@ static bool read_number(const Option *option, const char *name, const char *text
 }
 
 static bool read_pair(const Option *option, const char *name, const char *text, int *pair, Error *err) {
-    char first[16];
-    double x, y;
-    size_t length = strcspn(text, ".");
-    if (text[length] != '.' || length >= sizeof first)
-        return fail(err, "%s: '%.60s' is not %s (two whole numbers from 0, as 3.5)", name, text, option->argument);
-    snprintf(first, sizeof first, "%.*s", (int)length, text);
-    if (!read_number(option, name, first, &x, err) || !read_number(option, name, text + length + 1, &y, err))
-        return false;
-    pair[0] = (int)x;
-    pair[1] = (int)y;
-    return true;
+    int length = 0;
+    bool good = isdigit((unsigned char)*text) && sscanf(text, "%7d.%n%7d%n", pair, &length, pair + 1, &length) == 2;
+    return (good && !text[strspn(text, "0123456789.")] && !text[length]) ||
+           fail(err, "%s: '%.60s' is not %s (two whole numbers from 0, as 3.5)", name, text, option->argument);
 }
 
 static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
@@ -227,8 +212,10 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     char name[32];
     const char *word = argv[*at], *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)sizeof name - 1, word);
-    const char *nearest;
-    const Option *option = find(name, &nearest);
+    if (strcmp(name, "-h") == 0) snprintf(name, sizeof name, "--help");
+    const char *nearest = "";
+    const Option *row = find(table, N_ROWS, name, &nearest);
+    const Option *field = row ? NULL : find(rope_fields, rope_n_fields, name, &nearest), *option = row ? row : field;
     if (!option) return fail_unknown(err, "there is no option", word, nearest, "see --help");
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
     const char *next = argv[*at + 1];
@@ -239,17 +226,14 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (option->job) o->job = option->job;
     o->jobs |= 1u << option->job;
     o->company |= 1u << option->with;
-    int field = rope_n_fields - 1;
-    while (field >= 0 && option != &rope_fields[field]) field--;
-    if (field >= 0) o->rope.said |= 1u << field;
     // Windows and sinks do without RoPE.
-    const bool is_window = strcmp(option->option, "--window") == 0 || strcmp(option->option, "--sinks") == 0;
-    if (option->about_rope || (field >= 0 && !is_window)) o->about_rope = option->option;
+    if (option->about_rope || (field && !strstr("--window --sinks", field->option))) o->about_rope = option->option;
+    if (field) o->rope.said |= 1u << (field - rope_fields);
     if (option->job == JOB_QUANTIZE) {
         if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
     }
-    return left_out || set(option, field < 0 ? (void *)o : &o->rope.rope, name, value, err);
+    return left_out || set(option, field ? (void *)&o->rope.rope : o, name, value, err);
 }
 
 bool options_parse(int argc, char **argv, Options *o, Error *err) {

@@ -82,11 +82,12 @@ static double number_in(const char *folder, const char *name, const char *key, d
 
 // What a control group can still give: up to its limit, and what it would give back of files' pages.
 static double left_in_group(const char *folder, bool v2) {
-    double limit = number_in(folder, v2 ? "memory.max" : "memory.limit_in_bytes", "", INFINITY);
-    double used = number_in(folder, v2 ? "memory.current" : "memory.usage_in_bytes", "", 0);
-    double inactive = number_in(folder, "memory.stat", v2 ? "inactive_file " : "total_inactive_file ", 0);
-    double active = number_in(folder, "memory.stat", v2 ? "active_file " : "total_active_file ", 0);
-    return fmax(limit - used + inactive + active, 0);
+    static const char *const names[2][4] = {
+        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file "},
+        {"memory.max", "memory.current", "inactive_file ", "active_file "}};
+    double limit = number_in(folder, names[v2][0], "", INFINITY), used = number_in(folder, names[v2][1], "", 0);
+    for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
+    return fmax(limit - used, 0);
 }
 
 // The least of the control groups that hold the program, each within the one above: `0::/a/b` in /proc/self/cgroup for
@@ -99,10 +100,11 @@ static double left_in_groups(const char *root) {
     FILE *groups = fopen(path, "r");
     while (groups && fgets(line, sizeof line, groups)) {
         const bool v2 = strncmp(line, "0::/", 4) == 0;
-        const char *v1 = strstr(line, "memory:/"), *group = v2 ? line + 3 : v1 ? v1 + strlen("memory:") : NULL;
+        const char *group = v2 ? line : strstr(line, "memory:/");
         if (!group) continue;
+        line[strcspn(line, "\n")] = '\0';
         int top = snprintf(path, sizeof path, "%s/sys/fs/cgroup%s", root, v2 ? "" : "/memory");
-        snprintf(path + top, sizeof path - (size_t)top, "%.*s", (int)strcspn(group, "\n"), group);
+        snprintf(path + top, sizeof path - (size_t)top, "%s", strchr(group, '/'));
         for (char *end = path + strlen(path); end; end = strrchr(path + top, '/')) {
             *end = '\0';
             least = fmin(least, left_in_group(path, v2));
@@ -159,15 +161,16 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     struct stat info;
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-    bool fits = regular && (uint64_t)info.st_size <= PTRDIFF_MAX;
-    void *data = fits ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    const long long size = regular ? info.st_size : 0;
+    void *data = size > 0 && (uint64_t)size <= PTRDIFF_MAX ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0)
+                                                           : MAP_FAILED;
     int reason = errno;
     close(fd);
     if (!regular) return fail(err, "%s: not a regular file", path);
-    if (info.st_size == 0) return fail(err, "%s: the file is empty", path);
-    if (!fits) return fail(err, "%s: %lld bytes, more than this machine can address", path, (long long)info.st_size);
-    if (data == MAP_FAILED)
-        return fail(err, "%s: cannot map %lld bytes (%s)", path, (long long)info.st_size, strerror(reason));
+    if (size == 0) return fail(err, "%s: the file is empty", path);
+    if ((uint64_t)size > PTRDIFF_MAX)
+        return fail(err, "%s: %lld bytes, more than this machine can address", path, size);
+    if (data == MAP_FAILED) return fail(err, "%s: cannot map %lld bytes (%s)", path, size, strerror(reason));
     *file = (MappedFile){data, (size_t)info.st_size};
     return true;
 }
@@ -186,18 +189,16 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "standard input" : path;
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
-    size_t capacity = 1 << 16, used = 0;
-    char *text = in ? malloc(capacity) : NULL;
-    while (text) {
-        used += fread(text + used, 1, capacity - used - 1, in);
-        if (used < capacity - 1 || used > most) break;
-        char *grown = capacity <= SIZE_MAX / 2 ? realloc(text, capacity * 2) : NULL;
-        if (!grown) free(text);
+    size_t capacity = 0, used = 0;
+    char *text = NULL, *grown = NULL;
+    do {
+        grown = in ? grow(text, &capacity, used + (1 << 16), 1, name, err) : NULL;
+        if (!grown) break;
         text = grown;
-        capacity *= 2;
-    }
+        used += fread(text + used, 1, capacity - 1 - used, in);
+    } while (used == capacity - 1 && used <= most);
     bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
-                (text || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
+                (grown || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
                 (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno))) &&
                 (used <= most || fail(err, "%s: more than %zu bytes", name, most));
     if (in && !is_stdin) fclose(in);
