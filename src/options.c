@@ -240,7 +240,6 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
     *o = (Options){.temperature = 1, .top_p = 0.9, .steps = -1, .samples = 1, .trials = 10, .budget = 60};
     o->reads = 400;
     o->population = o->search_windows = 8;
-    o->rope = settings_nothing_said;
     bool ok = true;
     for (int i = 1; ok && i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1] != '\0') ok = read_option(argv, &i, o, err);

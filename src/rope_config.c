@@ -166,12 +166,13 @@ static int read_type(Reader *r) {
     return LONGROPE;
 }
 
-static void read_list(Reader *r, const char *key, double *out) {
+static const double *read_list(Reader *r, const char *key, double *out) {
     const char *list = get(r, r->block, key), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
     int i = 0, n = r->file->rope.rotary_dim / 2;
     for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= NUMBER_LIMIT; i++)
         v = json_next(v, NULL);
     if (v || i != n) refuse(r, r->block, key, "a list of %d numbers above 0, half of what turns of a head", n);
+    return out;
 }
 
 // The fields that are the method's own: llama3's have to be there.
@@ -194,10 +195,8 @@ static void read_fields(Reader *r, RopeConfig *c) {
 }
 
 static void read_lists(Reader *r, RopeFile *file) {
-    read_list(r, "short_factor", file->short_factors);
-    read_list(r, "long_factor", file->long_factors);
-    file->rope.short_factors = file->short_factors;
-    file->rope.long_factors = file->long_factors;
+    file->rope.short_factors = read_list(r, "short_factor", file->short_factors);
+    file->rope.long_factors = read_list(r, "long_factor", file->long_factors);
     if (r->good && file->rope.unscaled_positions && !settings_has_one_list(&file->rope))
         refuse(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
@@ -300,6 +299,7 @@ static void complete(char *text, const char *end) {
 
 // The object of settings in a config, and what its keys are called by.
 static void find_block(Reader *r) {
+    r->block = NULL;
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
     const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
     bool is_object = v && *v == '{', is_one = is_object || !is_something(v);

@@ -83,32 +83,21 @@ static bool is_said(const RopeSettings *s, const char *option) { return s->said 
 
 // ---- methods and defaults -------------------------------------------------------------------------------------------
 
-// Reads the name of a map at the end of `name`: what stands before it and a + is its length.
-static const RopeMap *read_map(const char *name, size_t *before) {
-    const char *plus = strrchr(name, '+'), *last = plus ? plus + 1 : name;
-    *before = plus ? (size_t)(plus - name) : 0;
-    for (int i = 0; i < rope_n_maps; i++)
-        if (strcmp(last, rope_maps[i].name) == 0) return &rope_maps[i];
-    *before = strlen(name);
-    return NULL;
-}
-
 // "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
-// alone stands behind none.
+// stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
     static const char prefix[] = "dynamic-";
     char method[MAX_METHOD_NAME];
-    const char *name = method;
-    size_t length;
+    const char *plus = strrchr(text, '+'), *last = plus ? plus + 1 : text, *name = method;
     RopeConfig *c = &s->rope;
     s->has_method = true;
-    c->map = read_map(text, &length);
-    snprintf(method, sizeof method, "%.*s", (int)length, text);
-    if (c->map && text[length] != '+') name = rope_methods[ROPE_NONE].name;
-    if (c->map && strcmp(name, "window") == 0) return false;
+    c->map = NULL;
+    for (int i = 0; i < rope_n_maps; i++)
+        if (strcmp(last, rope_maps[i].name) == 0) c->map = &rope_maps[i];
+    snprintf(method, sizeof method, "%.*s", (int)(c->map && plus ? (size_t)(plus - text) : strlen(text)), text);
+    s->is_window = !c->map && strcmp(method, "window") == 0;
+    if (s->is_window || (c->map && !plus)) name = rope_methods[ROPE_NONE].name;
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
-    s->is_window = strcmp(name, "window") == 0;
-    if (s->is_window) name = rope_methods[ROPE_NONE].name;
     c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
     if (c->dynamic) name += sizeof prefix - 1;
     for (c->method = 0; c->method < rope_n_methods; c->method++) {
@@ -200,13 +189,12 @@ static bool check_map(const RopePlan *plan, Error *err) {
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     const unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
-    c->sinks = s->rope.sinks;
     if (map & ROPE_MAP_WINDOW) {
         if (!is_said(s, "--sinks")) c->sinks = c->map->sinks;
         int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
         if (window == 0 || window > own) window = own;
     }
-    c->window = is_said(s, "--window") ? s->rope.window : window;
+    if (!is_said(s, "--window")) c->window = window;
     c->all_slide = s->is_window || is_said(s, "--window") || map & ROPE_MAP_WINDOW;
 }
 
