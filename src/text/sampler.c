@@ -40,7 +40,8 @@ static int sort_likeliest(const Sampler *s, const float *x, int most, float cuto
     Candidate *c = s->candidates;
     int n = 0;
     for (int i = 0; i < s->vocab_size; i++) {
-        if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
+        c[n] = (Candidate){x[i], i};  // without a branch, which could not be foretold
+        n += x[i] >= cutoff;
         if (n / 2 < most) continue;
         qsort(c, n, sizeof *c, by_probability);
         cutoff = c[most - 1].probability;
