@@ -9,6 +9,7 @@ with a word, where that is absent.
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -50,4 +51,5 @@ def main(words):
 
 
 if __name__ == '__main__':
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, and passes that on
     sys.exit(main(sys.argv[1:]))
