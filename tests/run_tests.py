@@ -51,5 +51,5 @@ def main(words):
 
 
 if __name__ == '__main__':
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, and passes that on
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
     sys.exit(main(sys.argv[1:]))
