@@ -6,8 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,59 +64,6 @@ void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char
     if (grown) *capacity = room;
     else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
     return grown;
-}
-
-// The number behind `key` at the start of a line of folder/name; `missing` when there is none.
-static double number_in(const char *folder, const char *name, const char *key, double missing) {
-    char path[PATH_MAX], line[256];
-    double number = missing;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &number) == 1) break;
-    if (file) fclose(file);
-    return number;
-}
-
-// What a control group can still give: up to its limit, and what it would give back of files' pages.
-static double left_in_group(const char *folder, bool v2) {
-    static const char *const names[2][4] = {
-        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file "},
-        {"memory.max", "memory.current", "inactive_file ", "active_file "}};
-    double limit = number_in(folder, names[v2][0], "", INFINITY), used = number_in(folder, names[v2][1], "", 0);
-    for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
-    return fmax(limit - used, 0);
-}
-
-// The least of the control groups that hold the program, each within the one above: `0::/a/b` in /proc/self/cgroup for
-// version 2, `7:memory:/a/b` for version 1. In a container the folders a and b may be out of sight, their limits then
-// stand at the top.
-static double left_in_groups(const char *root) {
-    char path[PATH_MAX], line[PATH_MAX];
-    double least = INFINITY;
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *groups = fopen(path, "r");
-    while (groups && fgets(line, sizeof line, groups)) {
-        const bool v2 = strncmp(line, "0::/", 4) == 0;
-        const char *group = v2 ? line : strstr(line, "memory:/");
-        if (!group) continue;
-        line[strcspn(line, "\n")] = '\0';
-        int top = snprintf(path, sizeof path, "%s/sys/fs/cgroup%s", root, v2 ? "" : "/memory");
-        snprintf(path + top, sizeof path - (size_t)top, "%s", strchr(group, '/'));
-        for (char *end = path + strlen(path); end; end = strrchr(path + top, '/')) {
-            *end = '\0';
-            least = fmin(least, left_in_group(path, v2));
-        }
-    }
-    if (groups) fclose(groups);
-    return least;
-}
-
-size_t available_memory(const char *root) {
-    char proc[PATH_MAX];
-    snprintf(proc, sizeof proc, "%s/proc", root);
-    double bytes = fmin(1024 * number_in(proc, "meminfo", "MemAvailable:", INFINITY), left_in_groups(root));
-    return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
 }
 
 void add_name(char *list, size_t capacity, const char *between, const char *name) {

@@ -38,10 +38,6 @@ void *arena_take(Arena *arena, uint64_t count, uint64_t size);
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
 
-// What the machine can give now without swapping, in bytes, within the limits of the control groups (a container's)
-// that the program runs in; SIZE_MAX when neither says. `root` is where /proc and /sys are: "".
-size_t available_memory(const char *root);
-
 // A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
 typedef struct {
     const uint8_t *data;
