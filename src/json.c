@@ -16,7 +16,7 @@ static const char *wrong(Fault *fault, const char *at, const char *expected) {
     return NULL;
 }
 
-// The four below go behind what begins at p; NULL with the fault where that is no JSON.
+// Each of the four functions below returns the place behind what begins at p, or NULL with the fault.
 static const char *behind_string(const char *p, Fault *fault) {
     static const char expected[] = "a string of JSON", hexadecimal[] = "0123456789abcdefABCDEF";
     for (p++; *p != '"'; p++) {

@@ -1,4 +1,4 @@
-// Lists of methods. A reader goes through the text once; every part of it moves `at` behind what it has read.
+// Lists of methods. The text is read once; every function here that reads moves `at` behind what it has read.
 #include "methods.h"
 
 #include <ctype.h>
@@ -63,8 +63,8 @@ static bool append_set(List *list, RopeSettings s, const char *key, const char *
     return append(list, &s);
 }
 
-// Reads ":key=value,value..." and multiplies the methods of the list from `first` on by the values. A comma ends them
-// when a method's name follows.
+// Reads ":key=value,value..." and replaces the methods of the list from `first` on by one for each value. A comma ends
+// the values when a method's name follows.
 static bool read_setting(List *list, int first) {
     char key[32], value[64];
     const char *start = ++list->at;

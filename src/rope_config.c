@@ -36,14 +36,14 @@ enum { ALL_KEYS = 512 };  // bytes that all keys of a block take, those of rope_
 // What a number may also be: a zero, or a null or missing, for which another number stands.
 enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
 
-// What is read. One of the two objects is NULL where there is no config, or no block in it: it has no keys then.
+// What is read: a config and the block in it. An object is NULL when the text has none, and then has no keys.
 typedef struct {
     const char *text, *config, *block;  // objects where they stand in the text
-    const char *inside;                 // what the block's keys are called by: its own name, or nothing
-    char asked[ALL_KEYS];               // the block's keys that something was made of, with a space behind each
+    const char *inside;                 // stands before a key of the block in errors: "rope_scaling.", or nothing
+    char asked[ALL_KEYS];               // the keys of the block that were looked for, a space behind each
     int family, type;
     RopeFile *file;
-    bool good;   // as yet; else
+    bool good;   // nothing is wrong so far
     Error *err;  // the first thing that is wrong
 } Reader;
 
@@ -79,8 +79,8 @@ static const char *get(Reader *r, const char *object, const char *key) {
     return v;
 }
 
-// A key's number above `low`, or with a `high` a whole one from `low` on; `missing` where there is none and that is
-// allowed.
+// A key's number: above `low`, or with a `high` a whole number from `low` to `high`. It is `missing` where the key is
+// allowed to be absent or null.
 static double number(Reader *r, const char *object, const char *key, double missing, int low, int high,
                      unsigned may_be) {
     const char *v = get(r, object, key);
@@ -175,7 +175,7 @@ static const double *read_list(Reader *r, const char *key, double *out) {
     return out;
 }
 
-// The fields that are the method's own: llama3's have to be there.
+// Reads the fields that are the method's own. Those of llama3 have to be there.
 static void read_fields(Reader *r, RopeConfig *c) {
     const unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
@@ -201,7 +201,7 @@ static void read_lists(Reader *r, RopeFile *file) {
         refuse(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
-// L is what max_position_embeddings says, or what it was before; to some types the original one, where there is one.
+// The trained context. It is max_position_embeddings, or what it was before; some types look at the original one.
 static int read_trained(Reader *r) {
     static const char key[] = "original_max_position_embeddings";
     const int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
@@ -240,7 +240,7 @@ static bool is_known(const char *key) {
     return has_key(known_keys, key);
 }
 
-// Keys of the block that nobody asked for mean nothing to its type, if to any.
+// Notes the keys that the block's type does not look at. A key that no type has is refused.
 static void check_keys(Reader *r) {
     const char *quoted, *v = r->block && *r->block == '{' ? json_first(r->block, &quoted) : NULL;
     for (; v; v = json_next(v, &quoted)) {
@@ -297,7 +297,7 @@ static void complete(char *text, const char *end) {
     if (before < end) *(comma ? comma : before + 1) = '}';
 }
 
-// The object of settings in a config, and what its keys are called by.
+// Finds the block in a config: rope_scaling if it says something, else rope_parameters.
 static void find_block(Reader *r) {
     r->block = NULL;
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));

@@ -16,12 +16,12 @@ typedef struct {
     // Without an option: a line above those that follow, in --help. An argument in brackets may be left out.
     const char *option, *argument, *help;
     ValueType type;
-    size_t place;      // in Options, of a setting of RoPE in RopeConfig
+    size_t place;      // in Options; for a setting of RoPE in RopeConfig
     double low, high;  // limits, both included
     const char *const *words;
     const char *refusal;  // what another word is not
-    int job, with;        // the Job that it asks for, and the one without which it has no meaning: those stand together
-    bool about_rope;      // only a model with RoPE has a use for it; so it is with the settings of RoPE
+    int job, with;        // the Job that it asks for; the Job that it goes with, whose rows stand together; 0: none
+    bool about_rope;      // only a model with RoPE has a use for it, as for the settings of RoPE
     // Of a setting of RoPE.
     const char *key;         // in a rope_scaling block of Hugging Face, NULL: in none
     double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
@@ -32,7 +32,7 @@ extern const Option rope_fields[];
 extern const int rope_n_fields;
 extern const char *const rope_ramps[2];  // by RopeRamp
 
-// The value in an option's place, and a new one, when it is a number, a word or a flag (0 or 1).
+// The value of an option in `base`, and a new one. It is a number, the number of a word, or a flag (0 or 1).
 double field_value(const void *base, const Option *field);
 void field_set(void *base, const Option *field, double value);
 

@@ -70,7 +70,8 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
-// Letters to put in, take out, change or swap with the next (optimal string alignment), in any case; long words differ.
+// How many letters must be put in, taken out, changed or swapped with the next to make b of a, in any case (optimal
+// string alignment). A word that is too long is far from every other.
 static int edit_distance(const char *a, const char *b) {
     enum { LONGEST = 32 };
     int m = (int)strlen(a), n = (int)strlen(b), d[LONGEST + 1][LONGEST + 1];

@@ -1,4 +1,4 @@
-// What the machine gives: cores, and what the system tells of memory and of other work.
+// What the machine gives: memory, physical cores, processors without other work. The system's own files tell.
 #define _GNU_SOURCE  // sched_getaffinity
 #include "machine.h"
 
@@ -26,7 +26,7 @@ static double number_in(const char *folder, const char *name, const char *key, d
     return number;
 }
 
-// What a control group can still give: up to its limit, and what it would give back of files' pages.
+// What a control group can still give: the rest up to its limit, and the pages of files that it would drop.
 static double left_in_group(const char *folder, bool v2) {
     static const char *const names[2][4] = {
         {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file "},
@@ -86,7 +86,7 @@ int physical_cores(void) {
     return processors > 0 ? (int)processors : 1;
 }
 
-// Who has just started the program, or is about to wait for it, runs for less than a millisecond more.
+// It looks several times: a shell that has just started the program still runs for less than a millisecond.
 int unhindered_threads(const char *root) {
     enum { LOOKS = 4 };
     char path[512];

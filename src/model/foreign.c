@@ -1,4 +1,4 @@
-// Models as other programs keep them, told by their first bytes or by what lies in their folder.
+// Models as other programs keep them. Their first bytes tell them, or what lies in their folder.
 #define _POSIX_C_SOURCE 200809L
 #include "foreign.h"
 
@@ -13,7 +13,7 @@ static const char *quote(const char *path) {
     return !path[strspn(path, plain)] ? "" : strchr(path, '\'') ? "\"" : "'";
 }
 
-// What the path is, and the command that makes NAME.bin of a source called NAME: a folder, or a GGUF file.
+// Says what the path is, and the command that makes NAME.bin of a source called NAME, a folder or a GGUF file.
 static bool refuse(const char *path, const char *what, const char *source, Error *err) {
     char place[PATH_MAX];
     snprintf(place, sizeof place, "%s", source);
@@ -42,8 +42,8 @@ static bool refuse_folder(const char *path, DIR *folder, Error *err) {
                 path);
 }
 
-// What a file is by its first bytes. llama2.c's version 0, which has no magic, begins with two numbers from 1 to 2^20:
-// none of these can be taken for it.
+// What a file is by its first bytes; NULL: nothing foreign. None of these can be a file of llama2.c's version 0, which
+// has no magic and begins with two numbers from 1 to 2^20.
 static const char *kind_of(const uint8_t start[16]) {
     static const uint8_t zeros[4];
     if (memcmp(start, "GGUF", 4) == 0) return "a GGUF file";
@@ -65,7 +65,8 @@ bool check_native(const char *path, Error *err) {
     if (!kind) return is_native;
     char place[PATH_MAX] = ".";
     if (slash) snprintf(place, sizeof place, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-    if (*start != 'v') return refuse(path, kind, *start == 'G' ? path : place, err);
+    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, err);
+    if (memcmp(start, "version", 7) != 0) return refuse(path, kind, place, err);
     q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }
