@@ -144,7 +144,7 @@ static void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv)
 
 bool explain(const Measurement *m, Error *err) {
     const Options *o = m->options;
-    if (m->model->config.encoding) return explain_encoding(m->model, m->length, o->tsv, err);
+    if (m->model->config.encoding) return explain_encoding(m, err);
     explain_pairs(m->plans, m->length, o->plot || isatty(STDERR_FILENO), o->tsv);
     return true;
 }

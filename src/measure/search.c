@@ -27,8 +27,7 @@ typedef struct {
     const Options *o;
     SearchListener *listener;  // NULL: nobody
     void *whose;
-    Table table;  // of `#` lines
-    Method progress;
+    Table table;       // of `#` lines
     RopeConfig start;  // longrope, but for what a candidate says
     uint64_t random;
     int pairs, n, from, windows;      // positions of a window, the first that counts, windows that search
@@ -48,7 +47,7 @@ static double draw(Search *s) { return (double)(next_random(&s->random) >> 11) *
 // How much of the search is done, 1 when it is over.
 static double share_done(const Search *s) {
     double share = (double)s->read / s->o->reads, seconds = s->o->seconds;
-    if (seconds > 0) share = fmax(share, (now_seconds() - s->progress.start) / seconds);
+    if (seconds > 0) share = fmax(share, (now_seconds() - s->table.start) / seconds);
     return interrupted ? 1 : fmin(share, 1);
 }
 
@@ -80,34 +79,29 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
 // Reads window number w of all.
 static bool read_window(Search *s, const RopePlan *plan, int w, double *nll, Error *err) {
     Session *session = open_session(s->o, s->m->model, plan, s->n, false, err);
-    const int32_t *ids = s->ids + (size_t)w * s->n;
-    nll += (size_t)(w % s->windows) * s->n;
-    bool ok = session && session_read(session, ids, s->from - 1, s->n, 0, err) &&
-              score_tokens(session, ids, s->from, s->n, s->n, nll, err);
+    double *out = nll + (size_t)(w % s->windows) * s->n + s->from;
+    bool ok = session && score_span(session, s->ids + (size_t)w * s->n, s->from, s->n, s->n, out, err);
     session_free(session);
     return ok;
 }
 
-// Differences between s->nll and s->best_nll, each the mean of SAMPLE positions.
-typedef struct {
-    double n, sum, squares;
-} Paired;
-
-static void add_pairs(const Search *s, int w, Paired *p) {
-    const double *a = s->nll + (size_t)w * s->n, *b = s->best_nll + (size_t)w * s->n;
-    for (int at = s->from; at < s->n; at += SAMPLE) {
-        int count = at + SAMPLE < s->n ? SAMPLE : s->n - at;
-        double sum = 0;
-        for (int i = at; i < at + count; i++) sum += (a[i] - b[i]) / count;
-        p->n++;
-        p->sum += sum;
-        p->squares += sum * sum;
+// The mean of s->nll - s->best_nll over `count` windows, from number `first` on and round, and its standard error.
+static double difference(const Search *s, int first, int count, double *error) {
+    double samples = 0, total = 0, squares = 0;
+    for (int i = 0; i < count; i++) {
+        const size_t start = (size_t)((first + i) % s->windows) * s->n;
+        for (int from = s->from, to; from < s->n; from = to) {
+            double sum = 0;
+            to = from + SAMPLE < s->n ? from + SAMPLE : s->n;
+            for (int p = from; p < to; p++) sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
+            samples++;
+            total += sum;
+            squares += sum * sum;
+        }
     }
-}
-
-static double error_of(const Paired *p) {
-    double mean = p->sum / p->n;
-    return p->n > 1 ? sqrt(fmax(p->squares / p->n - mean * mean, 0) / (p->n - 1)) : INFINITY;
+    const double mean = total / samples;
+    *error = samples > 1 ? sqrt(fmax(squares / samples - mean * mean, 0) / (samples - 1)) : INFINITY;
+    return mean;
 }
 
 static double mean_of(const Search *s, const double *nll) {
@@ -126,34 +120,30 @@ static bool is_same(const Candidate *a, const Candidate *b, int pairs) {
 // Races a candidate against the best, whose place it takes when it is better over all windows. A race that the end of
 // the search cuts short is lost. It begins with another window each time, so that none decides more than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
-    bool is_first = s->tried == 0;
-    RopePlan plan = plan_of(s, c);
-    Paired p = {0};
+    const bool is_first = s->tried == 0;
+    const int start = s->tried % s->windows;
+    const RopePlan plan = plan_of(s, c);
+    double *nll = s->nll, error;
+    bool dropped = false;
     char shown[60];
     *better = false;
     if (!is_first && is_same(c, &s->best, s->pairs)) return true;
-    for (int i = 0; i < s->windows; i++) {
-        int w = (s->tried + i) % s->windows;
-        *better = false;
+    for (int i = 0; i < s->windows && !dropped; i++) {
         if (is_first ? interrupted : is_over(s)) return true;
-        if (!read_window(s, &plan, w, s->nll, err)) return false;
+        if (!read_window(s, &plan, (start + i) % s->windows, nll, err)) return false;
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
-        show_progress(&s->progress, shown, share_done(s));
+        table_progress(&s->table, shown, share_done(s));
         tell(s, NULL);
-        if (is_first) continue;
-        add_pairs(s, w, &p);
-        if (i == s->windows - 1) *better = mean_of(s, s->nll) < s->mean;
-        else if (p.sum / p.n > error_of(&p)) break;
+        dropped = !is_first && i < s->windows - 1 && difference(s, start, i + 1, &error) > error;
     }
     s->tried++;
-    *better = *better || is_first;
+    *better = is_first || (!dropped && mean_of(s, nll) < s->mean);
     if (!*better) return true;
-    double *worse = s->best_nll;
-    s->best_nll = s->nll;
-    s->nll = worse;
+    s->nll = s->best_nll;
+    s->best_nll = nll;
     s->best = *c;
-    s->mean = mean_of(s, s->best_nll);
+    s->mean = mean_of(s, nll);
     tell(s, &plan);
     return true;
 }
@@ -247,10 +237,10 @@ static void note_pair(Table *t, const char *who, const char *name, double before
 
 // What was found, on the windows that searched and, beside YaRN, on those that did not.
 static bool report(Search *s, Error *err) {
-    Paired p = {0};
     RopePlan found = plan_of(s, &s->best), yarn = found;
     yarn.rope = named(s, "yarn");
     Table *t = &s->table;
+    double error;
     table_end(t);
     print_heading(s->m, t, "search");
     table_note(t, "text", "%.200s", s->o->text_path);
@@ -259,29 +249,31 @@ static bool report(Search *s, Error *err) {
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
     note_pair(t, "searched", s->began_with, s->began, s->mean);
-    for (int w = 0; w < s->windows && !interrupted; w++) {
-        if (!read_window(s, &yarn, s->windows + w, s->best_nll, err)) return false;
-        if (!read_window(s, &found, s->windows + w, s->nll, err)) return false;
-        add_pairs(s, w, &p);
+    for (int w = 0; w < s->windows && !interrupted; w++)
+        if (!read_window(s, &yarn, s->windows + w, s->best_nll, err) ||
+            !read_window(s, &found, s->windows + w, s->nll, err))
+            return false;
+    if (!interrupted) {
+        note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
+        difference(s, 0, s->windows, &error);
+        table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
-    if (!interrupted) note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
-    if (!interrupted) table_note(t, "judged", "%d other windows, se %.6f", s->windows, error_of(&p));
     return explain_json(&found, err);
 }
 
-// Windows spread evenly over the text: those at even places search, the others judge.
+// Windows spread evenly over the text, and room for scores: those at even places search, the others judge.
 static bool cut_windows(Search *s, Error *err) {
-    const Measurement *m = s->m;
-    int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1, given = s->n - (bos >= 0), last = 2 * s->windows - 1;
-    if (m->n_ids / given < 2 * (size_t)s->windows)
-        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
-                    s->windows, s->n, s->windows);
-    size_t count = (size_t)s->windows * s->n;
+    const size_t given = window_ids(s->m), count = (size_t)s->windows * s->n;
+    if (s->m->n_ids / given < 2 * (size_t)s->windows)
+        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
+                    s->m->n_ids, s->windows, s->n, s->windows);
     s->ids = alloc_array(2 * count, sizeof *s->ids, "windows", err);
     s->nll = s->ids ? alloc_array(2 * count, sizeof *s->nll, "their scores", err) : NULL;
-    for (int i = 0; s->nll && i <= last; i++)
-        fill_window(m, i, last + 1, s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n);
-    return s->nll != NULL;
+    if (!s->nll) return false;
+    s->best_nll = s->nll + count;
+    for (int i = 0; i < 2 * s->windows; i++)
+        fill_window(s->m, i, 2 * s->windows, s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n);
+    return true;
 }
 
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
@@ -304,10 +296,8 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
     s.windows = s.o->search_windows;
     s.table = table_open(SHAPE_LIST, trained, true);
-    s.progress = (Method){.m = m, .table = &s.table, .start = now_seconds()};
     bool ok = cut_windows(&s, err);
     double *scores = s.nll;
-    s.best_nll = ok ? scores + (size_t)s.windows * s.n : NULL;
     catch_interrupt(SA_RESTART);
     set_steps(&s, hills, 0.3);
     ok = ok && begin(&s, hills, err);
