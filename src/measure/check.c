@@ -44,11 +44,12 @@ typedef struct {
     int n_tried;                       // the lengths that perplexity was tried at
     int blocks[MAX_BLOCKS], n_blocks;  // where the half windows that are scored begin, in rising order
     RopePlan references[N_REFERENCES];
-    int holds;         // the length to which it holds by what is known
-    bool judged;       // perplexity could be
-    int32_t *ids;      // (length) of the text, BOS before it, if there is one
-    double *nll;       // (length) -ln p(token) in the blocks, read as one text
-    double *baseline;  // (length) and in short windows, by the best of the references, each of which has such a row
+    int holds;                                // the length to which it holds by what is known
+    bool judged;                              // perplexity could be
+    int32_t *ids;                             // (length) of the text, BOS before it, if there is one
+    double shorts[N_REFERENCES][MAX_BLOCKS];  // sums of -ln p(token) over the blocks, in short windows
+    const double *baseline;                   // those of the best reference
+    double nll[SHORT / 2];                    // of the last block, read as one text
 } Check;
 
 // ---- verdicts -------------------------------------------------------------------------------------------------------
@@ -87,8 +88,7 @@ static double farthest(const RopeConfig *c, int n) {
 }
 
 // How many positions settings are made for.
-static double reach_of(const RopePlan *plan, int seq_len) {
-    const RopeConfig *r = &plan->rope;
+static double reach_of(const RopeConfig *r, int seq_len) {
     const unsigned flags = rope_methods[r->method].flags;
     double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
     if (r->dynamic) return INFINITY;
@@ -111,18 +111,17 @@ static double reach_of(const RopePlan *plan, int seq_len) {
 static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
     const RopeConfig *said = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
-    RopePlan given = {.rope = *said};
-    RopeConfig *filled = &given.rope;
+    RopeConfig given = *said;
     const RopeMethod *method = &rope_methods[said->method];
     const int n = c->m->length, seq_len = c->m->model->config.seq_len;
-    settings_fill_defaults(filled, n);
+    settings_fill_defaults(&given, n);
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
         judge(c, "llama3-factors", n, found, 3, found == 3, 0);
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(filled, s);
-        double usual = method->attention(filled, filled->factor);
+        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(&given, s);
+        double usual = method->attention(&given, given.factor);
         double found = said->attention_factor != 0 ? said->attention_factor : usual;
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
@@ -133,7 +132,7 @@ static void judge_settings(Check *c) {
     double reach = reach_of(&given, seq_len);
     if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
-    reach = reach_of(asked, seq_len);
+    reach = reach_of(a, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
     const bool same = settings_same_method(own, a);
     if (own->method != ROPE_NONE)
@@ -161,23 +160,29 @@ static void choose_blocks(Check *c) {
 
 static bool is_probe(const Check *c, int block) { return block % (c->n_blocks / N_PROBES + 1) == 0; }
 
-// Scores the blocks that are probes, or those that are not, each in a window of its own. The sum over them.
+// Scores the block that begins at `from`, behind all of `ids` before it, into c->nll. *sum is that over it.
+static bool score_block(Check *c, Session *s, const int32_t *ids, int from, int length, double *sum, Error *err) {
+    session_rewind(s, from - 1);
+    if (!score_span(s, ids, from, from + c->half, length, c->nll, err)) return false;
+    *sum = 0;
+    for (int i = 0; i < c->half; i++) *sum += c->nll[i];
+    return true;
+}
+
+// Scores the blocks that are probes, or those that are not, each in a window of its own. *sum is that over them.
 static bool score_short(Check *c, Reference reference, bool probes, double *sum, Error *err) {
-    const Measurement *m = c->m;
-    const int n = 2 * c->half, bos = tokenizer_bos(m->tokenizer);
-    double *kept = c->baseline + (size_t)reference * (size_t)m->length;
+    const int n = 2 * c->half, bos = tokenizer_bos(c->m->tokenizer);
     int32_t window[SHORT];
-    Session *s = open_session(m->options, m->model, &c->references[reference], n, false, err);
+    Session *s = open_session(c->m->options, c->m->model, &c->references[reference], n, false, err);
     bool ok = s != NULL;
     *sum = 0;
     for (int b = 0; ok && b < c->n_blocks; b++) {
-        const int block = c->blocks[b];
         if (is_probe(c, b) != probes) continue;
-        memcpy(window, c->ids + block - c->half, (size_t)n * sizeof *window);
+        memcpy(window, c->ids + c->blocks[b] - c->half, (size_t)n * sizeof *window);
         if (bos >= 0) window[0] = bos;
         session_rewind(s, 0);
-        ok = score_span(s, window, c->half, n, n, kept + block, err);
-        for (int p = block; ok && p < block + c->half; p++) *sum += kept[p];
+        ok = score_block(c, s, window, c->half, n, &c->shorts[reference][b], err);
+        *sum += c->shorts[reference][b];
     }
     session_free(s);
     return ok;
@@ -201,7 +206,7 @@ static bool check_short(Check *c, Error *err) {
     c->seconds_per_token = least / (2 * tokens);
     Reference best = sums[FILES_OWN] < sums[PLAIN] ? FILES_OWN : PLAIN;
     if (!score_short(c, best, false, &rest, err)) return false;
-    c->baseline += (size_t)best * (size_t)c->m->length;
+    c->baseline = c->shorts[best];
     double ppl = exp(sums[best] / tokens), other = exp(fmin(sums[SMALLER_BASE], sums[LARGER_BASE]) / tokens);
     c->judged = fmin(ppl, other) < most;
     judge(c, "short-perplexity", 2 * c->half, ppl, most, c->judged ? OK : UNKNOWN, 0);
@@ -209,34 +214,26 @@ static bool check_short(Check *c, Error *err) {
     return true;
 }
 
-// Perplexity up to the i-th length against the short windows', of the blocks from number *b on.
-static bool perplexity_up_to(Check *c, int length, int *b, double *ratio, Error *err) {
-    double excess = 0, tokens = 0;
-    for (; *b < c->n_blocks && c->blocks[*b] + c->half <= length; ++*b) {
-        const int from = c->blocks[*b], to = from + c->half;
-        session_rewind(c->session, from - 1);
-        if (!score_span(c->session, c->ids, from, to, c->m->length, c->nll + from, err)) return false;
-        for (int p = from; p < to; p++) excess += c->nll[p] - c->baseline[p];
-        tokens += c->half;
-    }
-    *ratio = exp(excess / tokens);
-    return true;
-}
-
 // Perplexity by length, as far as the budget goes: half of it is for the longest text at most.
 static bool check_perplexity(Check *c, Error *err) {
-    double read = 0, ratio;  // seconds that what has been read should have taken
+    double read = 0;  // seconds that what has been read should have taken
     for (int i = 0, b = 0; i < c->n_lengths; i++) {
         const int length = c->lengths[i];
         const double began = now_seconds();
+        double excess = 0, tokens = 0, sum;
         if (i > 0 && pass_seconds(c, length) >= c->m->options->budget / 2) {
             judge(c, "perplexity", length, 0, 0, UNTRIED, before(c, i));
             continue;
         }
-        if (!perplexity_up_to(c, length, &b, &ratio, err)) return false;
+        for (; b < c->n_blocks && c->blocks[b] + c->half <= length; b++) {
+            if (!score_block(c, c->session, c->ids, c->blocks[b], c->m->length, &sum, err)) return false;
+            excess += sum - c->baseline[b];
+            tokens += c->half;
+        }
         if (i > 0) c->seconds_per_token *= (now_seconds() - began) / (pass_seconds(c, length) - read);
         read = pass_seconds(c, length);
         c->n_tried++;
+        const double ratio = exp(excess / tokens);
         judge(c, "perplexity", length, ratio, MOST_LOSS, c->judged ? ratio <= MOST_LOSS : UNKNOWN, before(c, i));
     }
     return true;
@@ -261,7 +258,7 @@ static bool check_steps(Check *c, Error *err) {
         if (!session_read(c->session, c->ids + p, count, p + count, 0, err)) return false;
     }
     if (!score_span(c->session, c->ids, n - tail, n, 0, nll, err)) return false;
-    for (int i = 0; i < tail; i++) change += fabs(nll[i] - c->nll[n - tail + i]) / tail;
+    for (int i = 0; i < tail; i++) change += fabs(nll[i] - c->nll[c->half - tail + i]) / tail;
     judge(c, "step-by-step", n, change, MOST_CHANGE, c->judged ? change <= MOST_CHANGE : UNKNOWN,
           c->references[FILES_OWN].rope.train_ctx);
     return true;
@@ -298,7 +295,7 @@ static int affordable(const Check *c, int i) {
 static bool check_retrieval(Check *c, Error *err) {
     double in_short, accuracy;
     if (!accuracy_in_short(c, &in_short, err)) return false;
-    const double limit = FOUND_SHARE * fmax(in_short, 0);
+    const double limit = FOUND_SHARE * fmax(in_short, 0), budget = c->m->options->budget;
     for (int i = 0; i < c->n_tried; i++) {
         const int length = c->lengths[i], trials = affordable(c, i);
         if (trials == 0) {
@@ -311,9 +308,9 @@ static bool check_retrieval(Check *c, Error *err) {
         const bool able = accuracy >= 0 && in_short >= FOUND_SHARE;
         judge(c, "retrieval", length, fmax(accuracy, 0), limit, able ? accuracy >= limit : UNKNOWN,
               able ? before(c, i) : c->holds);
-        if (trials < MOST_TRIALS)
-            table_remark(&c->table, "time for %d of %d keys at %d: --budget %g", trials, MOST_TRIALS, length,
-                         c->m->options->budget);
+        if (trials == MOST_TRIALS) continue;
+        table_end(&c->table);
+        fprintf(stderr, "run: time for %d of %d keys at %d: --budget %g\n", trials, MOST_TRIALS, length, budget);
     }
     return true;
 }
@@ -377,14 +374,9 @@ bool check_model(const Measurement *m, bool *passed, Error *err) {
     Check c = {.m = m, .start = now_seconds(), .holds = m->length};
     if (m->length < LEAST) return fail(err, "--check needs at least %d positions (found -n %d)", LEAST, m->length);
     c.session = open_session(m->options, m->model, &m->plans[0], m->length, true, err);
-    bool ok = c.session && find_text(&c, err) && resolve_references(&c, err);
-    double *scores = ok ? alloc_array((size_t)m->length, (1 + N_REFERENCES) * sizeof *scores, "scores", err) : NULL;
-    c.nll = scores;
-    c.baseline = scores ? scores + m->length : NULL;
-    ok = scores && run_checks(&c, err);
+    bool ok = c.session && find_text(&c, err) && resolve_references(&c, err) && run_checks(&c, err);
     session_free(c.session);
     free(c.ids);
-    free(scores);
     *passed = ok && c.holds == m->length;
     return ok;
 }

@@ -10,10 +10,9 @@
 enum { BLOCK = 16 };  // positions whose scores count as one in the standard error: neighbours depend on each other
 
 typedef struct {
-    double *nll;      // (length) of the window's ids, each after those before it, from the second one on
-    double *sum;      // (length) of nll over the windows of a method
-    double *squares;  // (length) of a block's sum over the windows, at the block's first position
-    int32_t *window;  // (length) BOS, if there is one, and a stretch of the text
+    double *nll;             // (length) of the window's ids, each after those before it, from the second one on
+    double *sums, *squares;  // (length) of a block's nll over the windows of a method, and of its square
+    int32_t *window;         // (length) BOS, if there is one, and a stretch of the text
 } Perplexity;
 
 // -ln of the probability that `logits` give to `target`. Overwrites the logits.
@@ -61,67 +60,60 @@ static bool score_window(const Perplexity *job, const Method *method, int sample
     return true;
 }
 
-// Where the block of a position ends, or the stretch [.., to) that it belongs to.
-static int block_end(int from, int to) { return (from / BLOCK + 1) * BLOCK < to ? (from / BLOCK + 1) * BLOCK : to; }
-
-static double sum_of(const double *x, int from, int to) {
-    double sum = 0;
-    for (int p = from; p < to; p++) sum += x[p];
-    return sum;
-}
-
-// The standard error of the mean nll of positions [from, to), where [from / BLOCK * BLOCK, ...) are the blocks: that of
-// a ratio of sums over blocks (Cochran, Sampling Techniques, 2.11), sum of (s_b - mean n_b)^2 over k (k - 1) / N^2. NaN
-// of one block, which tells nothing.
-static double standard_error(const Perplexity *job, int from, int to, double samples, double mean) {
-    double squares = 0, blocks = 0, tokens = (to - from) * samples;
-    for (int b = from, end; b < to; b = end) {
-        end = block_end(b, to);
-        double expected = mean * (end - b);
-        squares += job->squares[b] - 2 * expected * sum_of(job->sum, b, end) + samples * expected * expected;
-        blocks += samples;
-    }
-    return blocks > 1 ? sqrt(fmax(squares, 0) * blocks / (blocks - 1)) / tokens : NAN;
-}
-
-// The row of positions [from, to), which eyes find below `label`.
+// The row of positions [from, to), which eyes find below `label`; both are edges of blocks. The standard error of the
+// mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over
+// k (k - 1) / N^2. It is NaN of one block, which tells nothing.
 static void print_bucket(const Perplexity *job, const Method *method, int from, int to, const char *label) {
-    const char *name = method->plan->name;
-    double samples = method->m->options->samples, tokens = (to - from) * samples;
-    double nll = sum_of(job->sum, from, to) / tokens, se = standard_error(job, from, to, samples, nll);
-    table_row(method->table, &(TableCell){"", name, label, exp(nll)}, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", name, from,
-              to, tokens, nll, exp(nll), se);
+    const int first = from / BLOCK, last = (to - 1) / BLOCK;
+    const double samples = method->m->options->samples, tokens = (to - from) * samples;
+    const double k = (last - first + 1) * samples;
+    double sum = 0, squares = 0;
+    for (int b = first; b <= last; b++) sum += job->sums[b];
+    const double nll = sum / tokens;
+    for (int b = first; b <= last; b++) {
+        int begin = b * BLOCK > from ? b * BLOCK : from, end = (b + 1) * BLOCK < to ? (b + 1) * BLOCK : to;
+        double expected = nll * (end - begin);
+        squares += job->squares[b] - 2 * expected * job->sums[b] + samples * expected * expected;
+    }
+    const double se = k > 1 ? sqrt(fmax(squares, 0) * k / (k - 1)) / tokens : NAN;
+    table_row(method->table, &(TableCell){"", method->plan->name, label, exp(nll)},
+              "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, from, to, tokens, nll, exp(nll), se);
 }
 
-// All windows of one method.
+// Reads a window and counts its scores, or with --per-token prints them.
+static bool run_window(Perplexity *job, const Method *method, int sample, Error *err) {
+    const Measurement *m = method->m;
+    double block = 0;
+    fill_window(m, sample, m->options->samples, job->window);
+    if (!score_window(job, method, sample, err)) return false;
+    for (int p = 1; p < m->length; p++) {
+        double nll = job->nll[p];
+        if (m->options->per_token)
+            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, p, (int)job->window[p], nll);
+        block += nll;
+        if ((p + 1) % BLOCK && p + 1 < m->length) continue;
+        job->sums[p / BLOCK] += block;
+        job->squares[p / BLOCK] += block * block;
+        block = 0;
+    }
+    return true;
+}
+
 static bool run_method(void *context, Method *method, Error *err) {
     Perplexity *job = context;
-    const Measurement *m = method->m;
-    const bool per_token = m->options->per_token;
-    const int n = m->length, samples = m->options->samples;
+    const int n = method->m->length;
     char label[16];
-    memset(job->sum, 0, 2 * n * sizeof *job->sum);  // and the squares
-    for (int sample = 0; sample < samples; sample++) {
-        fill_window(m, sample, samples, job->window);
-        if (!score_window(job, method, sample, err)) return false;
-        for (int p = 1; p < n; p++) {
-            job->sum[p] += job->nll[p];
-            if (per_token)
-                table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, p, (int)job->window[p],
-                          job->nll[p]);
-        }
-        for (int block = 1; block < n; block = block_end(block, n)) {
-            double sum = sum_of(job->nll, block, block_end(block, n));
-            job->squares[block] += sum * sum;
-        }
-    }
-    for (int from = 1, to; !per_token && from < n; from = to) {
+    memset(job->sums, 0, 2 * n * sizeof *job->sums);  // and the squares
+    for (int sample = 0; sample < method->m->options->samples; sample++)
+        if (!run_window(job, method, sample, err)) return false;
+    if (method->m->options->per_token) return true;
+    for (int from = 1, to; from < n; from = to) {
         to = from < 64 ? 64 : 2 * from;
         if (to > n) to = n;
         snprintf(label, sizeof label, "%d", to);
         print_bucket(job, method, from, to, label);
     }
-    if (!per_token) print_bucket(job, method, 1, n, "all");
+    print_bucket(job, method, 1, n, "all");
     return true;
 }
 

@@ -218,13 +218,3 @@ void table_end(Table *t) {
     if (t->eyes) end_line(t);
     fflush(stdout);
 }
-
-void table_remark(Table *t, const char *format, ...) {
-    va_list args;
-    table_end(t);
-    fprintf(stderr, "run: ");
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-}

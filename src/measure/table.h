@@ -48,10 +48,8 @@ void table_columns(Table *table, const char *columns);
 // NULL), and of a matrix the cell.
 void table_row(Table *table, const TableCell *cell, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// A line about the rows so far, `run: ...`, on standard error.
-void table_remark(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-// Ends the table: the last line of a matrix, and the bar goes.
+// Ends the table, or the rows so far, which something on standard error will be about: the last line of a matrix is
+// drawn, and the bar goes.
 void table_end(Table *table);
 
 // Shows, a few times a second and only where standard error is a terminal, that the share `done` of the work is done.

@@ -356,10 +356,10 @@ static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
     const char *why = "the model cannot do this task, and longer rows tell nothing about the method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
-    table_remark(method->table,
-                 "%s, %s: %d of %d within the trained context of %d, %d of %d at the model's own or plain settings: %s",
-                 t->task->name, method->plan->name, right, of, method->plan->rope.train_ctx, best->correct[1],
-                 best->asked[1], why);
+    table_end(method->table);
+    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ", t->task->name,
+            method->plan->name, right, of, method->plan->rope.train_ctx, best->correct[1], best->asked[1]);
+    fprintf(stderr, "at the model's own or plain settings: %s\n", why);
     return true;
 }
 
