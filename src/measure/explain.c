@@ -137,7 +137,8 @@ bool explain(const Measurement *m, Error *err) {
                   c->train_ctx * plain / (2 * PI), kept[i], scaled, 2 * PI / scaled);
     }
     table_end(&t);
-    if (m->options->plot || isatty(STDERR_FILENO)) plot_pairs(plan, m->length, &now, kept, t.width < 76 ? 24 : MOST_WIDE);
+    if (m->options->plot || isatty(STDERR_FILENO))
+        plot_pairs(plan, m->length, &now, kept, t.width < 76 ? 24 : MOST_WIDE);
     return true;
 }
 

@@ -46,20 +46,6 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
 
-// Scores the window at hand, all of it as one prompt or step by step.
-static bool score_window(const Perplexity *job, const Method *method, int sample, Error *err) {
-    const Options *o = method->m->options;
-    int n = method->m->length;
-    session_rewind(method->session, 0);
-    for (int from = 1, to; from < n; from = to) {
-        to = o->stepwise && n - from > KV_BLOCK ? from + KV_BLOCK : n;
-        if (!score_span(method->session, job->window, from, to, o->stepwise ? 0 : n, job->nll + from, err))
-            return false;
-        show_progress(method, (sample + (double)to / n) / o->samples);
-    }
-    return true;
-}
-
 // The row of positions [from, to), which eyes find below `label`; both are edges of blocks. The standard error of the
 // mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over
 // k (k - 1) / N^2. It is NaN of one block, which tells nothing.
@@ -80,18 +66,25 @@ static void print_bucket(const Perplexity *job, const Method *method, int from, 
               "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, from, to, tokens, nll, exp(nll), se);
 }
 
-// Reads a window and counts its scores, or with --per-token prints them.
+// Reads a window, all of it as one prompt or step by step, and counts its scores, or with --per-token prints them.
 static bool run_window(Perplexity *job, const Method *method, int sample, Error *err) {
     const Measurement *m = method->m;
+    const Options *o = m->options;
+    const int n = m->length, step = o->stepwise ? KV_BLOCK : n;
     double block = 0;
-    fill_window(m, sample, m->options->samples, job->window);
-    if (!score_window(job, method, sample, err)) return false;
-    for (int p = 1; p < m->length; p++) {
-        double nll = job->nll[p];
-        if (m->options->per_token)
-            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, p, (int)job->window[p], nll);
-        block += nll;
-        if ((p + 1) % BLOCK && p + 1 < m->length) continue;
+    fill_window(m, sample, o->samples, job->window);
+    session_rewind(method->session, 0);
+    for (int from = 1, to; from < n; from = to) {
+        to = n - from > step ? from + step : n;
+        if (!score_span(method->session, job->window, from, to, o->stepwise ? 0 : n, job->nll + from, err))
+            return false;
+        show_progress(method, (sample + (double)to / n) / o->samples);
+    }
+    for (int p = 1; p < n; p++) {
+        if (o->per_token)
+            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, p, (int)job->window[p], job->nll[p]);
+        block += job->nll[p];
+        if ((p + 1) % BLOCK && p + 1 < n) continue;
         job->sums[p / BLOCK] += block;
         job->squares[p / BLOCK] += block * block;
         block = 0;

@@ -398,9 +398,8 @@ bool tasks_check(const char *list, Error *err) { return read_list(list, (bool[N_
 static bool find_pages(Tasks *t, Error *err) {
     const Measurement *m = t->m;
     const size_t bytes = (size_t)m->length * 6 + (size_t)PAGE * 60, least = (size_t)m->length;
-    if (m->options->prompt_file)
-        t->ids = tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err);
-    else t->ids = plain_english(m->tokenizer, bytes, least, m->options->seed, &t->n_ids, err);
+    t->ids = m->options->prompt_file ? tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err)
+                                     : plain_english(m->tokenizer, bytes, least, m->options->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
