@@ -1,7 +1,7 @@
-// One verdict: does a model, as it stands, hold to so many positions? Settings are held against one another; perplexity
-// by position against that of the same text in short windows, which no length can break; retrieval against what the
-// model can do within a short text; steps of one token against a prompt. What a model cannot do even in a short text
-// says nothing of its length, and is told apart. The limits, and why they are so, are in docs/check.md.
+// One verdict: does a model, as it stands, hold to so many positions? Settings are held against one another. Perplexity
+// by position is held against that of the same text in short windows, which no length can break; retrieval against what
+// the model can do in a short text; steps of one token against a prompt. What a model cannot do even in a short text
+// says nothing about length, and gets a verdict of its own. docs/check.md has the limits, and why they are so.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,12 +81,6 @@ static double pass_seconds(const Check *c, double n) {
 
 // ---- settings -------------------------------------------------------------------------------------------------------
 
-// How far away, as a map counts, the last of n positions sees a key. A map never has a later key further away.
-static double farthest(const RopeConfig *c, int n) {
-    bool sees_first = !c->all_slide || rope_sees(c, n - 1, 0);
-    return rope_distance(c, n - 1, sees_first ? 0 : n - c->window);
-}
-
 // How many positions settings are made for.
 static double reach_of(const RopeConfig *r, int seq_len) {
     const unsigned flags = rope_methods[r->method].flags;
@@ -95,19 +89,20 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
-    // Map and window decide how long a text is whose distances stay below that; lm-infinite's first keys stand at it.
+    // Map and window decide how long a text may be before its last query sees its first key at that distance: no later
+    // key is further away. lm-infinite's first keys stand at the limit.
     const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;
     while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        *(farthest(r, middle) < limit ? &low : &high) = middle;
+        const int n = low + (high - low) / 2, first = r->all_slide && !rope_sees(r, n - 1, 0) ? n - r->window : 0;
+        *(rope_distance(r, n - 1, first) < limit ? &low : &high) = n;
     }
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
-// What the file (or --rope-config) says of itself, what was asked for against the length, and against what the model
-// was made with: another method, base or trained context is another model.
+// What the file (or --rope-config) says is held against itself. What was asked for is held against the length, and
+// against what the model was made with: another method, base or trained context is another model.
 static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
     const RopeConfig *said = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
@@ -144,8 +139,8 @@ static void judge_settings(Check *c) {
 
 // ---- perplexity -----------------------------------------------------------------------------------------------------
 
-// The lengths that are looked at, from a short window on in doublings, and the blocks: the last half window of each
-// stretch between two lengths, and up to three others.
+// The lengths double, from a short window on. The blocks between two lengths are the last half window, and up to three
+// others.
 static void choose_blocks(Check *c) {
     int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx, window = n < SHORT ? n : SHORT;
     c->half = (train_ctx < window && train_ctx >= LEAST ? train_ctx : window) / 2;
@@ -188,8 +183,8 @@ static bool score_short(Check *c, Reference reference, bool probes, double *sum,
     return ok;
 }
 
-// Finds what the model can do in short windows, plain or as its file has it, whichever is better, and whether another
-// base would suit it better than its own.
+// Finds how well the model reads short windows, plain or by its file's settings, whichever is better, and whether it
+// would read them better with another base.
 static bool check_short(Check *c, Error *err) {
     const double most = c->m->model->config.vocab_size * KNOWS_NOTHING;
     const bool has_base = c->m->model->config.encoding == ENCODING_ROPE;
@@ -241,8 +236,8 @@ static bool check_perplexity(Check *c, Error *err) {
 
 // ---- steps and retrieval --------------------------------------------------------------------------------------------
 
-// The last tokens one by one, behind what was read as generation reads it: in a text that grows. With a scale that does
-// not follow the length the cache of the prompt is the same, and stays.
+// Reads the last tokens one by one, behind a text that has grown as generation grows it. A scale that does not follow
+// the length gives the same cache as the prompt, which stays.
 static bool check_steps(Check *c, Error *err) {
     const int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
     const bool grows = angles_follow_length(&c->m->plans[0].rope, n);
@@ -276,7 +271,7 @@ static bool accuracy_in_short(Check *c, double *best, Error *err) {
     return ok;
 }
 
-// Seconds that so many keys at different depths take, from the last one on: each text is read from where its key stands.
+// Seconds that so many keys at different depths take. The last goes first, so a text is read again from its key on.
 static double retrieval_seconds(const Check *c, int length, int trials) {
     return pass_seconds(c, length) * (trials > 1 ? 1 + trials / 2.0 : trials);
 }
@@ -290,8 +285,8 @@ static int affordable(const Check *c, int i) {
     return trials;
 }
 
-// Retrieval by length, up to the last one that perplexity was tried at. What cannot be judged, or was left out between
-// others, does not hold a model back.
+// Retrieval at the lengths that perplexity was tried at. One that cannot be judged, or was left out between others, does
+// not hold a model back.
 static bool check_retrieval(Check *c, Error *err) {
     double in_short, accuracy;
     if (!accuracy_in_short(c, &in_short, err)) return false;

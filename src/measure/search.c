@@ -1,11 +1,11 @@
-// The search for longrope's divisors: those that read a text best (LongRoPE, arXiv 2402.13753, section 3).
+// The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3).
 //
-// The problem is the paper's: divisors that do not fall from pair to pair, and how many first positions stay unscaled,
-// begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which hardly matter alone, and reads
-// every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring pairs; each has a
-// step of its own, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern search), and when
-// all are small the hills become narrower. Candidates race: one is read window by window, and dropped as soon as it is
-// worse than the best by more than the standard error of the difference.
+// The problem is the paper's: divisors that do not fall from pair to pair, and a number of first positions that stay
+// unscaled, begun with linear, NTK, YaRN and mutants. The paper's evolution redraws single divisors, which hardly matter
+// alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring
+// pairs. Each move has a step, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern
+// search). When all steps are small the hills become narrower. Candidates race: each is read window by window, and is
+// dropped once it is worse than the best by more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ static bool is_same(const Candidate *a, const Candidate *b, int pairs) {
 }
 
 // Races a candidate against the best, whose place it takes when it is better over all windows. A race that the end of
-// the search cuts short is lost. It begins with another window each time, so that none decides more than the others.
+// the search cuts short is lost. Each race begins with another window, so that none decides more than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
     const bool is_first = s->tried == 0;
     const int start = s->tried % s->windows;
@@ -148,8 +148,8 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     return true;
 }
 
-// A hill of height x around number h of n centres. What it lifts lifts those behind it, and what it lowers lowers those
-// before it, so that divisors never fall from pair to pair; they stay from 1 to twice the scale.
+// Adds a hill of height x around number h of n centres. Those behind rise with it, and those before sink with it, so that
+// divisors never fall from pair to pair. They stay from 1 to twice the scale.
 static void add_hill(const Search *s, Candidate *c, int h, int n, double x) {
     double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (n - 1), most = log(2 * s->start.factor);
     for (int i = 0; i < s->pairs; i++) e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);

@@ -24,7 +24,7 @@ enum {
     PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
 };
 
-// In a template # is a value, @ a name, and < the name of the sentence before. A question has the first one's.
+// In a template # is a value, @ a name, and < the name of the sentence before. A question takes those of the first.
 typedef struct {
     const char *name, *what, *them, *asked;  // what is hidden, and what about it will be asked, in the prompt's opening
     const char *first, *others;              // the sentences that are hidden; NULL: all like the first
@@ -119,8 +119,8 @@ static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
     return end;
 }
 
-// Before which piece of the haystack the k-th sentence stands. A chain stands in its order, its end last; what is one
-// of several goes round.
+// Before which piece of the haystack the k-th sentence stands. A chain keeps its order up to the end of the text; the
+// others go round.
 static int place_of(const Tasks *t, int k) {
     double step = (double)k / t->task->n_hidden, before = depth_of(t);
     before = t->task->names == CHAIN ? before + (1 - before) * step : k > 0 ? fmod(before + step, 1) : before;
@@ -172,8 +172,8 @@ static bool find_pieces(Tasks *t, Error *err) {
 
 // ---- trials ---------------------------------------------------------------------------------------------------------
 
-// Takes a prompt of n ids over, and rewinds the session to what it shares with the last one, but at most to `most`: so
-// many tokens need not be read again. A prompt of another length has another scale, if the scale follows the length.
+// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at most `most` tokens.
+// These need not be read again. A prompt of another length shares none: its scale may be another one.
 static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     int shared = 0;
     while (t->n_last == n && shared < most && ids[shared] == t->last[shared]) shared++;
@@ -184,7 +184,7 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     return shared;
 }
 
-// The first `most` bytes, spaces before them apart, of what the model says behind the prompt that it has read.
+// What the model says behind the prompt that it has read: its first `most` bytes, without spaces before them.
 static bool hear(const Tasks *t, char *answer, int most, Error *err) {
     const Tokenizer *tokenizer = t->m->tokenizer;
     int32_t previous = t->last[t->n_last - 1];
@@ -223,8 +223,8 @@ static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     return true;
 }
 
-// A page of the text stands in it at the cell's depth, and again at the end. It is right when it is half as perplexing
-// there. The pages of trials come from behind the haystack.
+// A page stands in the text at the cell's depth, and again at the end, and is right when it is half as perplexing there.
+// Each trial has another page, from behind the haystack.
 static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
     const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
     const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
@@ -245,7 +245,7 @@ static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
     return true;
 }
 
-// Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of m->length sentences of filler.
+// Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of `length` sentences of filler.
 static bool make_haystack(Tasks *t, const char *path, int length, Error *err) {
     size_t size = 0, at = 0;
     t->text = path ? read_file(path, SIZE_MAX, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "filler", err);
@@ -324,8 +324,8 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Err
     }
 }
 
-// What the model can do within its trained context at its own settings or plain ones, whichever are better. Nothing is
-// asked when there is no memory for it.
+// *best: what the model can do within its trained context, by its own settings or plain ones. Without memory for them it
+// stays empty.
 static bool ask_the_model(Tasks *t, Score *best, Error *err) {
     const Measurement *m = t->m;
     const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
