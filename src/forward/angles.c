@@ -1,5 +1,5 @@
-// A query and a key must differ by D(i, j) times the frequency, for every j. rope.h has D as a part of the query minus a
-// part of the key, one pair of parts for near keys and one for far ones.
+// The angles of a query and a key must differ by D(i, j) times the frequency, for every j. rope.h has D as a part of
+// the query minus a part of the key, one pair of parts for near keys and one for far ones.
 //
 // The cache holds each key turned by its part for far queries, as most of a long past is far: those blocks are
 // multiplied as they lie. To meet near queries a key lacks an angle, j minus that part, for which there are tables by

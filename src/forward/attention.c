@@ -1,4 +1,4 @@
-// Attention: for each query and head, scores = q . k / sqrt(head_dim) of all keys that it sees, softmax of them, and the
+// Attention: for each query and head the scores q . k / sqrt(head_dim) of all keys that it sees, their softmax, and the
 // mix of the values by these weights: `attend` of plain.c, for many queries at once and without keeping the scores.
 //
 // Blocks of 64 keys go by, and for each query a maximum, a sum and a weighted sum of values are kept and rescaled when

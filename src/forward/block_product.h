@@ -16,9 +16,10 @@ void block_rows_lay_out(BlockRows *rows, Arena *arena, const KvCache *cache, int
 // Must be called when x has n new rows.
 void block_rows_changed(const BlockRows *rows, int64_t n, int64_t width);
 
-// Whether so few rows multiply a block as it lies; and how many rows of a result so many may write, whatever is in those
-// past the n-th.
+// Whether so few rows multiply a block as it lies.
 bool block_rows_are_few(int64_t n);
+
+// How many rows of a result n rows may write: those past the n-th hold anything.
 int64_t block_rows_written(int64_t n);
 
 // What one thread needs for products with blocks of so many elements.

@@ -17,8 +17,8 @@ void encoding_sinusoids(const Model *model, int64_t position, float *x);
 float encoding_slope(int head, int n_heads);
 
 // The terms of one layer; NULL: nothing of the kind. Columns of the tables are for distances below `reach`, which is a
-// multiple of KV_BLOCK, the farthest first, then KV_BLOCK columns of zeros for keys ahead of the query: distance d is in
-// column reach - 1 - d, so that a query meets neighbouring keys in neighbouring columns.
+// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighbouring keys in neighbouring
+// columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
 typedef struct {
     int64_t reach, columns;
     const float *slopes;  // (n_heads): score -= slope d

@@ -27,57 +27,47 @@ int likeliest(const float *x, int n) {
     return best;
 }
 
-// Equals go by their ids, so that every machine chooses alike.
-static bool is_likelier(Candidate a, Candidate b) {
-    return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
+static int by_probability(const void *a, const void *b) {
+    const Candidate *x = a, *y = b;
+    if (x->probability != y->probability) return x->probability > y->probability ? -1 : 1;
+    return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
 
-// Puts candidate i in its place in the heap, where each is likelier than its two children, 2 i + 1 and 2 i + 2.
-static void sink(Candidate *heap, int n, int i) {
-    const Candidate sinking = heap[i];
-    for (int child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && is_likelier(heap[child + 1], heap[child])) child++;
-        if (is_likelier(sinking, heap[child])) break;
-        heap[i] = heap[child];
+// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the cutoff. Sorting
+// all of a large vocabulary would take longer than some models do. So whenever there are twice as many candidates as
+// wanted, the less likely half goes, and the last of the others is the new cutoff. Returns how many there are.
+static int sort_likeliest(const Sampler *s, const float *x, int most, float cutoff) {
+    Candidate *c = s->candidates;
+    int n = 0;
+    for (int i = 0; i < s->vocab_size; i++) {
+        c[n] = (Candidate){x[i], i};  // without a branch, which could not be foretold
+        n += x[i] >= cutoff;
+        if (n / 2 < most) continue;
+        qsort(c, n, sizeof *c, by_probability);
+        cutoff = c[most - 1].probability;
+        n = most;
     }
-    heap[i] = sinking;
+    qsort(c, n, sizeof *c, by_probability);
+    return n < most ? n : most;
 }
 
-// Takes the likeliest of n candidates off the heap and puts it behind those that are left.
-static float take_likeliest(Candidate *heap, int n) {
-    const Candidate first = heap[0];
-    heap[0] = heap[n - 1];
-    sink(heap, n - 1, 0);
-    heap[n - 1] = first;
-    return first.probability;
-}
-
-// The first of n probabilities with which their sum exceeds `point`, else the last.
-static int draw(const float *x, int n, float point) {
-    int i = 0;
-    for (float sum = x[0]; i < n - 1 && point >= sum; sum += x[i]) i++;
-    return i;
-}
-
-// Draws from the likeliest. Few are kept of many, so they are not sorted but taken off a heap, one after the other. All
-// tokens below (1 - top_p) / (n - 1) together have less than 1 - top_p, so the heap can do without them (llama2.c).
-static int draw_from_few(const Sampler *s, float *x, float share) {
-    Candidate *heap = s->candidates;
+// Draws from the top_k likeliest, of these from the fewest whose share exceeds top_p, of these from those that are
+// min_p times as likely as the first. All tokens below (1 - top_p) / (n - 1) together have less than 1 - top_p, so they
+// are left out from the beginning (llama2.c).
+static int draw_from_few(const Sampler *s, const float *x, float share) {
+    const Candidate *c = s->candidates;
     const bool by_number = s->top_k > 0 && s->top_k < s->vocab_size;
     const float least = s->min_p * max_of(x, s->vocab_size), rare = (1 - s->top_p) / (float)(s->vocab_size - 1);
-    int n = 0, kept = 0;
-    for (int i = 0; i < s->vocab_size; i++)
-        if (by_number || (x[i] >= rare && x[i] >= least)) heap[n++] = (Candidate){x[i], i};
-    if (n == 0) return likeliest(x, s->vocab_size);
-    for (int i = n / 2 - 1; i >= 0; i--) sink(heap, n, i);
-    const int most = by_number ? s->top_k : n;
+    const int most = by_number ? s->top_k : s->vocab_size;
+    const int n = sort_likeliest(s, x, most, by_number ? 0 : fmaxf(least, rare));
     float total = by_number ? 0 : 1, sum = 0;
-    for (int i = 0; by_number && i < most; i++) total += x[i] = take_likeliest(heap, n - i);
-    for (; kept < most && (s->top_p == 1 || sum <= s->top_p * total); sum += x[kept++]) {
-        if (!by_number) x[kept] = take_likeliest(heap, n - kept);
-        if (x[kept] < least) break;
-    }
-    return heap[n - 1 - draw(x, kept, share * sum)].token;
+    int kept = 0, i = 0;
+    for (int k = 0; by_number && k < n; k++) total += c[k].probability;
+    while (kept < n && c[kept].probability >= least && (s->top_p == 1 || sum <= s->top_p * total))
+        sum += c[kept++].probability;
+    if (kept == 0) return likeliest(x, s->vocab_size);
+    for (float reach = c[0].probability; i < kept - 1 && share * sum >= reach; reach += c[i].probability) i++;
+    return c[i].token;
 }
 
 int sampler_next(Sampler *s, float *x) {
@@ -88,6 +78,8 @@ int sampler_next(Sampler *s, float *x) {
     scale_by(x, sharpness, n);
     const float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
     scale_by(x, 1 / total, n);
-    const bool from_few = s->top_p < 1 || s->min_p > 0 || (s->top_k > 0 && s->top_k < n);
-    return from_few && n > 1 ? draw_from_few(s, x, share) : draw(x, n, share);
+    if (n > 1 && (s->top_p < 1 || s->min_p > 0 || (s->top_k > 0 && s->top_k < n))) return draw_from_few(s, x, share);
+    int i = 0;
+    for (float reach = x[0]; i < n - 1 && share >= reach; reach += x[i]) i++;
+    return i;
 }
