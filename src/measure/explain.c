@@ -93,10 +93,8 @@ static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigne
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    const unsigned map = c->map ? c->map->flags : 0;
-    char name[64], distances[1024] = "";
+    char name[64], distances[1024];
     settings_method_name(c->method, c->dynamic, name, sizeof name);
-    if (c->map) write_distances(c, length, distances, sizeof distances);
     table_note(t, "method", "%s", name);
     table_note(t, "source", "%s", m->source);
     note(t, true, "dynamic", c->dynamic);
@@ -112,10 +110,13 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     note(t, c->unscaled_positions > 0, "unscaled_positions", c->unscaled_positions);
     note(t, c->window > 0, "window", c->window);
     note(t, c->window > 0, "sinks", c->sinks);
-    if (c->map) table_note(t, "map", "%s", c->map->name);
-    if (c->map) table_note(t, "map_source", "%s", c->map->source);
-    note_fields(t, c, 0, map);
-    if (distances[0]) table_note(t, "distances", "%s", distances);
+    if (c->map) {
+        table_note(t, "map", "%s", c->map->name);
+        table_note(t, "map_source", "%s", c->map->source);
+        note_fields(t, c, 0, c->map->flags);
+        write_distances(c, length, distances, sizeof distances);
+        if (distances[0]) table_note(t, "distances", "%s", distances);
+    }
     table_note(t, "unseen_share", "%.6g", unseen_share(c, length));
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }

@@ -31,6 +31,7 @@ typedef struct {
     RopeConfig start;  // longrope, but for what a candidate says
     uint64_t random;
     int pairs, n, from, windows;      // positions of a window, the first that counts, windows that search
+    int hills;                        // at the moment; behind their moves are those of the other two
     int read, tried;                  // windows and candidates so far
     int32_t *ids;                     // (2 windows, n) those that search, then those that judge
     double *best_nll, *nll;           // (windows, n) of the best candidate, and of the one at hand
@@ -148,32 +149,32 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     return true;
 }
 
-// Adds a hill of height x around number h of n centres. Those behind rise with it, and those before sink with it, so that
+// Adds a hill of height x around number h of the hills' centres. Those behind rise with it, and those before sink with it, so that
 // divisors never fall from pair to pair. They stay from 1 to twice the scale.
-static void add_hill(const Search *s, Candidate *c, int h, int n, double x) {
-    double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (n - 1), most = log(2 * s->start.factor);
+static void add_hill(const Search *s, Candidate *c, int h, double x) {
+    double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (s->hills - 1), most = log(2 * s->start.factor);
     for (int i = 0; i < s->pairs; i++) e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);
     for (int i = 1; x > 0 && i < s->pairs; i++) e[i] = fmax(e[i], e[i - 1]);
     for (int i = s->pairs - 2; x < 0 && i >= 0; i--) e[i] = fmin(e[i], e[i + 1]);
 }
 
 // Move number `move`, so many times its step; behind the hills come attention factor and unscaled positions.
-static void apply(const Search *s, Candidate *c, int move, int hills, double times) {
+static void apply(const Search *s, Candidate *c, int move, double times) {
     double x = times * s->steps[move];
-    if (move < hills) add_hill(s, c, move, hills, x);
-    else if (move == hills && s->o->search_attention) c->attention *= exp(x);
-    else if (move > hills && s->o->search_unscaled)
+    if (move < s->hills) add_hill(s, c, move, x);
+    else if (move == s->hills && s->o->search_attention) c->attention *= exp(x);
+    else if (move > s->hills && s->o->search_unscaled)
         c->unscaled = (int)fmin(fmax(c->unscaled + round(x), 0), LAST_UNSCALED);
 }
 
-static void set_steps(Search *s, int hills, double step) {
-    for (int i = 0; i < hills; i++) s->steps[i] = step;
-    s->steps[hills] = step / 4;
-    s->steps[hills + 1] = 3;
+static void set_steps(Search *s, double step) {
+    for (int i = 0; i < s->hills; i++) s->steps[i] = step;
+    s->steps[s->hills] = step / 4;
+    s->steps[s->hills + 1] = 3;
 }
 
 // YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
-static bool begin(Search *s, int hills, Error *err) {
+static bool begin(Search *s, Error *err) {
     const char *const names[] = {"yarn", "ntk", "linear", s->m->plans[0].name};
     enum { N_NAMES = sizeof names / sizeof *names };
     for (int i = 0; i < s->o->population && !(s->tried && is_over(s)); i++) {
@@ -185,7 +186,7 @@ static bool begin(Search *s, int hills, Error *err) {
         if (i < N_NAMES) c = (Candidate){.attention = f.attention_factor};
         for (int k = 0; i < N_NAMES && k < s->pairs; k++)
             c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
-        for (int move = 0; i >= N_NAMES && move < hills + 2; move++) apply(s, &c, move, hills, 2 * draw(s) - 1);
+        for (int move = 0; i >= N_NAMES && move < s->hills + 2; move++) apply(s, &c, move, 2 * draw(s) - 1);
         if (!try_candidate(s, &c, &better, err)) return false;
         if (better && i < N_NAMES) s->began = s->mean;
         if (better && i < N_NAMES) s->began_with = names[i];
@@ -194,34 +195,34 @@ static bool begin(Search *s, int hills, Error *err) {
 }
 
 // One move, forward and, when that does not help, back.
-static bool try_move(Search *s, int move, int hills, Error *err) {
+static bool try_move(Search *s, int move, Error *err) {
     bool better = false;
     double *step = &s->steps[move];
     for (int way = 0; way < 2 && !better && !is_over(s); way++) {
         Candidate c = s->best;
         if (way) *step = -*step;
-        apply(s, &c, move, hills, 1);
+        apply(s, &c, move, 1);
         if (!try_candidate(s, &c, &better, err)) return false;
     }
     *step *= better ? 1.6 : 0.45;
     return true;
 }
 
-// Rounds of all moves, each in another order, until the steps are small; then with hills half as wide.
-static bool improve(Search *s, int hills, Error *err) {
+// Rounds of all moves, each in another order, until the steps are small. Then hills are half as wide.
+static bool improve(Search *s, Error *err) {
     int order[MAX_MOVES];
-    for (; hills <= s->pairs && hills > 1 && !is_over(s); hills = 2 * hills - 1) {
-        set_steps(s, hills, hills > HILLS ? 0.15 : 0.3);
+    for (; s->hills <= s->pairs && s->hills > 1 && !is_over(s); s->hills = 2 * s->hills - 1) {
+        set_steps(s, s->hills > HILLS ? 0.15 : 0.3);
         for (double largest = 1; largest > 0.1 && !is_over(s);) {
-            for (int i = 0; i < hills + 2; i++) {
+            for (int i = 0; i < s->hills + 2; i++) {
                 int other = (int)(draw(s) * (i + 1));
                 order[i] = order[other];
                 order[other] = i;
             }
-            for (int i = 0; i < hills + 2; i++)
-                if (!try_move(s, order[i], hills, err)) return false;
+            for (int i = 0; i < s->hills + 2; i++)
+                if (!try_move(s, order[i], err)) return false;
             largest = 0;
-            for (int i = 0; i < hills; i++) largest = fmax(largest, fabs(s->steps[i]));
+            for (int i = 0; i < s->hills; i++) largest = fmax(largest, fabs(s->steps[i]));
         }
     }
     return true;
@@ -279,7 +280,7 @@ static bool cut_windows(Search *s, Error *err) {
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
     Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
     s.start = m->plans[0].rope;
-    int trained = s.start.train_ctx, hills = s.start.rotary_dim / 2 < HILLS ? s.start.rotary_dim / 2 : HILLS;
+    const int trained = s.start.train_ctx;
     if (s.start.map)
         return fail(err,
                     "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
@@ -293,16 +294,17 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.start.factor = (double)s.n / trained;
     s.start.attention_factor = 0;
     s.pairs = s.start.rotary_dim / 2;
+    s.hills = s.pairs < HILLS ? s.pairs : HILLS;
     s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
     s.windows = s.o->search_windows;
     s.table = table_open(SHAPE_LIST, trained, true);
     bool ok = cut_windows(&s, err);
     double *scores = s.nll;
     catch_interrupt(SA_RESTART);
-    set_steps(&s, hills, 0.3);
-    ok = ok && begin(&s, hills, err);
+    set_steps(&s, 0.3);
+    ok = ok && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
-    ok = ok && improve(&s, hills, err) && report(&s, err);
+    ok = ok && improve(&s, err) && report(&s, err);
     free(scores);
     free(s.ids);
     return ok;
