@@ -271,7 +271,7 @@ static bool accuracy_in_short(Check *c, double *best, Error *err) {
     return ok;
 }
 
-// Seconds that so many keys at different depths take. The last goes first, so a text is read again from its key on.
+// Seconds that so many keys at different depths take. The last is first: each other text is read from its key on.
 static double retrieval_seconds(const Check *c, int length, int trials) {
     return pass_seconds(c, length) * (trials > 1 ? 1 + trials / 2.0 : trials);
 }
@@ -285,8 +285,8 @@ static int affordable(const Check *c, int i) {
     return trials;
 }
 
-// Retrieval at the lengths that perplexity was tried at. One that cannot be judged, or was left out between others, does
-// not hold a model back.
+// Retrieval at the lengths that perplexity was tried at. One that cannot be judged, or was left out between others,
+// does not hold a model back.
 static bool check_retrieval(Check *c, Error *err) {
     double in_short, accuracy;
     if (!accuracy_in_short(c, &in_short, err)) return false;
@@ -326,7 +326,7 @@ static bool find_text(Check *c, Error *err) {
 }
 
 static bool resolve_references(Check *c, Error *err) {
-    static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
+    const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     for (int i = 0; i < N_REFERENCES; i++)
         if (!reference_plan(c->m, i != FILES_OWN, times[i], &c->references[i], err)) return false;
     return true;

@@ -1,5 +1,5 @@
-// What a method is worth, what it does in numbers, and how fast a model runs. Tables go to standard output. All functions
-// return false or NULL with the reason.
+// What a method is worth, what it does in numbers, and how fast a model runs. Tables go to standard output. A function
+// that fails returns false or NULL with the reason.
 #pragma once
 
 #include "../forward/session.h"
@@ -111,7 +111,7 @@ int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, u
 // one go at a current length of `length`, or (0) token by token.
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err);
 
-// nll[p - from] = -ln p(ids[p]) for p in [from, to), 0 < from. Of the ids before, the session reads those that it lacks.
+// nll[p - from] = -ln p(ids[p]) for p in [from, to), 0 < from. The session reads those of the ids before that it lacks.
 bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
 // The passkey task for a check: of `trials` prompts that fill `length` positions, with the key at as many depths, the

@@ -1,7 +1,7 @@
 // The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3).
 //
 // The problem is the paper's: divisors that do not fall from pair to pair, and a number of first positions that stay
-// unscaled, begun with linear, NTK, YaRN and mutants. The paper's evolution redraws single divisors, which hardly matter
+// unscaled, begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which matter little
 // alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring
 // pairs. Each move has a step, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern
 // search). When all steps are small the hills become narrower. Candidates race: each is read window by window, and is
@@ -149,7 +149,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     return true;
 }
 
-// Adds a hill of height x around number h of the hills' centres. Those behind rise with it, and those before sink with it, so that
+// Adds a hill of height x around centre number h. Those behind rise with it, and those before sink with it, so that
 // divisors never fall from pair to pair. They stay from 1 to twice the scale.
 static void add_hill(const Search *s, Candidate *c, int h, double x) {
     double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (s->hills - 1), most = log(2 * s->start.factor);

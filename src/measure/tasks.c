@@ -1,6 +1,6 @@
-// Tasks that need what stands far back, after RULER (arXiv 2404.06654). The first is the passkey of Mohtashami and Jaggi
-// (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what they said. Prompts are the same for every
-// method. Trials at one place differ only in what is hidden, so what stands before it is read once.
+// Tasks that need what stands far back, after RULER (arXiv 2404.06654). The first is the passkey of Mohtashami and
+// Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what they said. Prompts are the same for
+// every method. Trials at one place differ only in what is hidden, so what stands before it is read once.
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
 #include <math.h>
@@ -148,8 +148,8 @@ static int32_t *build(const Tasks *t, int *n, Error *err) {
 }
 
 // Finds the most pieces of the haystack with which prompt and answer fit in t->length; -1: not even the bare task does.
-// A piece is at least one token, and the prompt grows with their number, so bisection finds it. Keys may differ by a few
-// tokens, for which there is slack. Copy has pages in place of pieces.
+// A piece is at least one token, and the prompt grows with their number, so bisection finds it. Keys may differ by a
+// few tokens, for which there is slack. Copy has pages in place of pieces.
 static bool find_pieces(Tasks *t, Error *err) {
     const int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
     int low = -1, high = t->length < t->n_pieces + 1 ? t->length : t->n_pieces + 1, n;
@@ -223,7 +223,7 @@ static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     return true;
 }
 
-// A page stands in the text at the cell's depth, and again at the end, and is right when it is half as perplexing there.
+// A page stands in the text at the cell's depth, and again at the end. It is right when it is half as perplexing there.
 // Each trial has another page, from behind the haystack.
 static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
     const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
@@ -324,8 +324,8 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Err
     }
 }
 
-// *best: what the model can do within its trained context, by its own settings or plain ones. Without memory for them it
-// stays empty.
+// *best: what the model can do within its trained context, by its own settings or plain ones. It stays empty when there
+// is no memory for them.
 static bool ask_the_model(Tasks *t, Score *best, Error *err) {
     const Measurement *m = t->m;
     const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
