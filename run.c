@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/forward/machine.h"
 #include "src/forward/session.h"
 #include "src/forward/team.h"
 #include "src/measure/measure.h"

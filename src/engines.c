@@ -217,6 +217,15 @@ static const char *read_release(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
+// "131072" or "128k", as any length on the command line.
+static bool read_length(const char *text, int *length) {
+    char *end;
+    long x = strtol(text, &end, 10), unit = *end == 'k' ? 1 << 10 : *end == 'm' ? 1 << 20 : 1;
+    bool good = *text >= '0' && *text <= '9' && x > 0 && x <= (1 << 30) / unit && !end[unit > 1];
+    *length = good ? (int)(x * unit) : 0;
+    return good;
+}
+
 // "hf4@4.51", "vllm:max_len=131072": the row, the release (above all when it is not said), and the length or 0.
 static bool read_name(const char *text, int *row, double *release, int *served, Error *err) {
     static const char expected[] =
@@ -232,8 +241,7 @@ static bool read_name(const char *text, int *row, double *release, int *served, 
     *release = 1e9;
     *served = 0;
     if (*behind == '@') behind = read_release(behind + 1, release);
-    if (behind && strncmp(behind, ":max_len=", 9) == 0)
-        return parse_int("max_len", behind + 9, 1, 1 << 30, served, err);
+    if (behind && strncmp(behind, ":max_len=", 9) == 0 && read_length(behind + 9, served)) return true;
     return (behind && !*behind) || fail(err, "there is no engine '%.40s' (expected %s)", text, expected);
 }
 

@@ -93,7 +93,7 @@ int engines_alike(const Measurement *m, int *n) {
 static RopeSettings beside_block(const RopeSettings *said) {
     RopeSettings s = settings_nothing_said;
     for (int i = 0; i < rope_n_fields; i++) {
-        const RopeField *f = &rope_fields[i];
+        const Option *f = &rope_fields[i];
         if (!(said->said >> i & 1) || f->key || f->methods || f->maps) continue;
         settings_say(&s, f->option, field_value(&said->rope, f));
     }

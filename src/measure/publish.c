@@ -47,12 +47,12 @@ static void json_number(FILE *out, bool wanted, const char *key, double x) {
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(FILE *out, const RopeConfig *c, unsigned methods) {
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         const double value = field_value(c, f);
-        const bool is_switch = f->type == FIELD_SWITCH;
+        const bool is_switch = f->type == FLAG;
         if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);
-        else if (f->type == FIELD_WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
+        else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
         else json_number(out, true, f->key, value);
     }
 }
