@@ -22,9 +22,9 @@ typedef struct {
 // The day on which the facts were gathered.
 extern const char engines_date[];
 
-// Reads a list between commas, NULL: all eight. `names` gets one of these per engine: a name, perhaps with a release and
-// with the length that its server was started with ("hf4@4.51", "vllm:max_len=131072"). Their number; 0 with the reason
-// where one is not known, or there are more than MOST_READINGS.
+// Reads a list between commas, NULL: all eight. `names` gets one of these per engine: a name, perhaps with a release
+// and with the length that its server was started with ("hf4@4.51", "vllm:max_len=131072"). Their number; 0 with the
+// reason where one is not known, or there are more than MOST_READINGS.
 int engines_list(const char *list, char names[MOST_READINGS][40], Error *err);
 
 // What an engine makes of a config.json for a text of `length` positions. `engine` is one of engines_list's names,
@@ -33,6 +33,6 @@ int engines_list(const char *list, char names[MOST_READINGS][40], Error *err);
 bool engine_read(const char *engine, const char *config, int length, Reading *out, Error *err);
 
 // How a reading differs from the reference's at `length` positions: "same" to 1e-5, "differs", "ignored" (plain RoPE
-// where a method was asked for) or "refused". The pair whose frequency is furthest off goes to *pair (-1: none), and how
-// many times as fast as the reference's it turns to *ratio.
+// where a method was asked for) or "refused". The pair whose frequency is furthest off goes to *pair (-1: none), and
+// how many times as fast as the reference's it turns to *ratio.
 const char *engine_verdict(const Reading *reading, const Reading *reference, int length, int *pair, double *ratio);

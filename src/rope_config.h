@@ -22,7 +22,7 @@ typedef struct {
     int max_positions, head_dim;
     double theta;
 } RopeFamily;
-// The family of a config that json_check has passed, by its model_type or else its architecture. False: not one of ours.
+// The family of a config that json_check has passed, by its model_type or else its architecture. False: none of ours.
 bool rope_family(const char *config, RopeFamily *family);
 
 // Puts what a text of JSON says in the place of what `file` holds, by the exporter's rules (export/config.py). A config

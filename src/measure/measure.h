@@ -17,10 +17,10 @@ typedef struct {
     const Tokenizer *tokenizer;  // NULL where a text is ids
     const RopePlan *plans;       // the methods to compare, at least one
     int n_plans;
-    int length;              // -n: positions of a window, the longest haystack, or how deep a bench goes
-    const RopeConfig *file;  // what the model's file says, even where --rope-config has taken its place
+    int length;                 // -n: positions of a window, the longest haystack, or how deep a bench goes
+    const RopeConfig *file;     // what the model's file says, even where --rope-config has taken its place
     const RopeFile *rope_file;  // --rope-config; NULL, or nothing in it: none
-    const int32_t *ids;      // (n_ids) of the text, without BOS; NULL: none
+    const int32_t *ids;         // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
 

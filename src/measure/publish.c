@@ -173,8 +173,8 @@ static char *config_in(const Measurement *m, const RopePlan *plan, int form, Err
     return text;
 }
 
-// How many engines read a config as the plan has it, in texts of half of L and of all that the plan reaches: one bit for
-// each, in their order.
+// Which engines read a config as the plan has it, in texts of half of L and of more than the plan reaches: a bit each,
+// in their order.
 static unsigned who_reads_alike(const RopePlan *plan, const char *config) {
     const int lengths[2] = {plan->rope.train_ctx / 2 + 1, reach(&plan->rope) + 1};
     char names[MOST_READINGS][40];
