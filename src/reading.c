@@ -10,7 +10,6 @@
 #include "settings.h"
 
 static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
-static const char *const methods[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope", "none"};
 
 // ---- what engines do to a config ------------------------------------------------------------------------------------
 
@@ -139,6 +138,14 @@ static void find_theta(Config *c, unsigned where) {
     if (c->rope->theta == 0) c->rope->theta = c->family.theta;
 }
 
+// The row of rope_methods.
+static int method_of(const Config *c) {
+    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
+    RopeSettings method;
+    settings_read_method(&method, is_plain ? "none" : types[c->method]);
+    return method.rope.method;
+}
+
 static void read_block(Config *c) {
     RopeConfig *r = c->rope;
     const char *truncate = member(c->block, "truncate");
@@ -149,17 +156,10 @@ static void read_block(Config *c) {
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
-    if (c->method == YARN) {
-        r->beta_fast = number_of(c, c->block, "beta_fast", 0);
-        r->beta_slow = number_of(c, c->block, "beta_slow", 0);
-        r->mscale = number_of(c, c->block, "mscale", 0);
-        r->mscale_all_dim = number_of(c, c->block, "mscale_all_dim", 0);
-        if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;
-    }
-    if (c->method == LLAMA3) {
-        r->low_freq_factor = number_of(c, c->block, "low_freq_factor", 0);
-        r->high_freq_factor = number_of(c, c->block, "high_freq_factor", 0);
-    }
+    const unsigned own_fields = rope_methods[method_of(c)].flags & ~ROPE_USES_FACTOR;
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+        if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
+    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;
 }
 
 // What transformers 5 stops at, and so do the engines that let it read their configs.
@@ -252,13 +252,10 @@ static void compare_all(const Config *c, const Reading *reference) {
 void reading_end(Config *c, const Reading *reference) {
     RopeConfig *r = c->rope;
     Reading *out = c->out;
-    RopeSettings method;
-    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
-    settings_read_method(&method, methods[c->method]);
     r->rotary_dim = (int)(r->rotary_dim * c->partial);
-    if (is_plain)
+    r->method = method_of(c);
+    if (r->method == ROPE_NONE)
         *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
-    r->method = method.rope.method;
     if (c->method == LONGROPE) {
         read_list(c, "short_factor", out->short_factors);
         read_list(c, "long_factor", out->long_factors);
