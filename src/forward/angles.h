@@ -49,8 +49,7 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Whether frequencies are others at `context` positions than at the first, so that keys must be cached before they are
-// turned.
+// Whether the frequencies at `context` positions differ from those at the first. Then keys must be cached unturned.
 bool angles_follow_length(const RopeConfig *rope, int context);
 
 // Takes the tables' memory from an arena, for up to `context` tokens and reads of up to max_n of them. may_follow:

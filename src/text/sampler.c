@@ -33,14 +33,15 @@ static int by_probability(const void *a, const void *b) {
     return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
 
-// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the cutoff. Sorting all
-// of a large vocabulary would take longer than some models do. So whenever there are twice as many candidates as wanted,
-// the less likely half goes, and the last of the others is the new cutoff. Returns how many there are.
+// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the cutoff. Sorting
+// all of a large vocabulary would take longer than some models do. So whenever there are twice as many candidates as
+// wanted, the less likely half goes, and the last of the others is the new cutoff. Returns how many there are.
 static int sort_likeliest(const Sampler *s, const float *x, int most, float cutoff) {
     Candidate *c = s->candidates;
     int n = 0;
     for (int i = 0; i < s->vocab_size; i++) {
-        if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
+        c[n] = (Candidate){x[i], i};  // without a branch, which could not be foretold
+        n += x[i] >= cutoff;
         if (n / 2 < most) continue;
         qsort(c, n, sizeof *c, by_probability);
         cutoff = c[most - 1].probability;
