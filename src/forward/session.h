@@ -45,8 +45,8 @@ int session_place(const Session *session, int i);
 
 // Reads `n` tokens behind what was read before, in a text of `length` tokens by now (at least up to the last of them):
 // a method that follows the length turns every query and every cached key at the scale of the position after the last
-// one. Of the n tokens the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in the
-// vocabulary, and as many as the context allows; activations that are not finite end the reading: false with the
+// one. Of the n tokens the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in
+// the vocabulary, and no more than the context holds; activations that are not finite end the reading: false with the
 // reason.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
 

@@ -16,7 +16,7 @@ typedef struct {
     const Tokenizer *tokenizer;  // NULL where a text is ids
     const RopePlan *plans;       // the methods to compare, at least one
     int n_plans;
-    int length;              // -n: positions of a window, the longest haystack, or how deep a bench goes
+    int length;              // -n: tokens of a window, the longest haystack, or how deep a bench goes
     const RopeConfig *file;  // what the model's file says, where --rope-config has taken its place; NULL: model->rope
     const int32_t *ids;      // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
@@ -41,7 +41,7 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
 // Perplexity of `samples` windows, spread evenly over the text, each read as one prompt behind BOS, if there is one, or
 // with stepwise token by token. Prints a row per bucket of positions and a last one per method: method from to tokens
 // nll ppl se (from <= p < to; nll is the mean of -ln p(token), ppl is exp(nll), se the standard error of nll over
-// windows and blocks of 16 positions), or with per_token a row per position: method position token nll.
+// windows and blocks of 16 tokens), or with per_token a row per position: method position token nll.
 bool measure_perplexity(const Measurement *m, Error *err);
 
 // Tasks by length and depth: those of --tasks, or the passkey task alone. Lengths double from half the trained context
@@ -101,8 +101,8 @@ bool open_model(const char *path, Model *model, Error *err);
 // about --head-dim, --theta and --train-ctx. The model needs the file from then on, which must not move.
 bool take_rope_config(const Options *options, Model *model, RopeFile *file, Error *err);
 
-// A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
-// error, once it has been got.
+// A new session of a plan, for a text of `context` tokens, with the cache and the threads of the command line. The
+// memory it takes is said on standard error, once it has been got.
 Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err);
 
@@ -114,7 +114,7 @@ typedef struct {
     const Measurement *m;
     Table *table;
     const RopePlan *plan;
-    Session *session;            // for m->length positions, nothing read yet
+    Session *session;            // for m->length tokens, nothing read yet
     int part;                    // it is that one of m->n_plans
     double start, began, shown;  // seconds: when the first one began, when this one, when progress was last shown
 } Method;
@@ -134,14 +134,15 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
-// one go at a current length of `length`, or (0) token by token.
+// one go in a text of `length` tokens, or (0) token by token.
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err);
 
-// The same by positions: nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, when ids[0] to ids[from - 2] are read.
+// The same by numbers: nll[p] = -ln p(ids[p]) for p in [from, to), 0 < from, when ids[0] to ids[from - 2] are read.
 bool score_tokens(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
-// The passkey task for a check: of `trials` prompts that fill `length` positions, with the key at as many depths, the
-// share in which it is found; -1 when not even the bare task fits. Nothing needs to be read anew before or after.
+// The passkey task for a check: of `trials` prompts that fill `length` tokens, answer included, with the key at as many
+// depths, the share in which it is found; -1 when not even the bare task fits. The session forgets what it has read.
+// One that is spread spreads these prompts (session_begin).
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err);
 
 // Ids (n) of plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed,

@@ -77,14 +77,15 @@ static double standard_error(const Perplexity *job, int from, int to, double sam
     return blocks > 1 ? sqrt(fmax(squares, 0) * blocks / (blocks - 1)) / tokens : NAN;
 }
 
-// The row of positions [from, to), which eyes find below `label`.
+// The row of tokens [from, to), which eyes find below `label`: the table has the positions where they stand.
 static void print_bucket(const Perplexity *job, const Method *method, int from, int to, const char *label) {
     const char *name = method->plan->name;
+    const int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
     double tokens = (double)(to - from) * method->m->options->samples, sum = 0;
     for (int p = from; p < to; p++) sum += job->sum[p];
     double nll = sum / tokens, se = standard_error(job, from, to, method->m->options->samples, nll);
-    table_row(method->table, &(TableCell){"", name, label, exp(nll)}, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", name, from,
-              to, tokens, nll, exp(nll), se);
+    table_row(method->table, &(TableCell){"", name, label, exp(nll)}, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", name, first,
+              end, tokens, nll, exp(nll), se);
 }
 
 // All windows of one method.
@@ -105,7 +106,8 @@ static bool run_method(void *context, Method *method, Error *err) {
                 sum += job->nll[p];
                 job->sum[p] += job->nll[p];
                 if (m->options->per_token)
-                    table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", name, p, (int)job->window[p], job->nll[p]);
+                    table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", name, session_place(method->session, p),
+                              (int)job->window[p], job->nll[p]);
             }
             job->squares[block] += sum * sum;
         }
@@ -114,7 +116,7 @@ static bool run_method(void *context, Method *method, Error *err) {
     for (int from = 1, to; from < n; from = to) {
         to = from < 64 ? 64 : 2 * from;
         if (to > n) to = n;
-        snprintf(label, sizeof label, "%d", to);
+        snprintf(label, sizeof label, "%d", session_place(method->session, to - 1) + 1);
         print_bucket(job, method, from, to, label);
     }
     print_bucket(job, method, 1, n, "all");

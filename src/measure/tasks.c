@@ -171,15 +171,16 @@ static bool find_pieces(Cell *c, Error *err) {
 
 // ---- trials ---------------------------------------------------------------------------------------------------------
 
-// Takes a prompt of n ids over, and rewinds the session to what it shares with the last one, but at most to `most`: so
-// many tokens need not be read again. A prompt of another length has another scale, if the scale follows the length.
+// Takes a prompt of n ids over, and rewinds the session to what it shares with the last one, which need not be read
+// again, but at most to `most`. A prompt of another length has another scale, if the scale follows the length.
 static int rewind_to_shared(Cell *c, int32_t *ids, int n, int most) {
     int shared = 0;
     while (c->n_last == n && shared < most && ids[shared] == c->last[shared]) shared++;
     free(c->last);
     c->last = ids;
     c->n_last = n;
-    session_rewind(c->session, shared);
+    if (shared > 0) session_rewind(c->session, shared);
+    else session_begin(c->session, c->length);
     return shared;
 }
 
@@ -317,18 +318,18 @@ static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
     return true;
 }
 
-// All lengths up to the longest, and all depths, of one method and task, added to *score.
+// All lengths up to the longest, spread ones from two pieces on, and all depths, of a method and task: *score grows.
 static bool run_lengths(const Tasks *job, Method *method, const Task *task, int longest, Score *score, Error *err) {
-    const int train_ctx = method->plan->rope.train_ctx, half = train_ctx / 2;
-    int found = 0;
+    const int train_ctx = method->plan->rope.train_ctx, half = (int)fmax(train_ctx / 2, 2 * method->plan->piece);
     bool ok = true;
-    for (int length = half > 0 && half < longest ? half : longest, next; ok && length > 0; length = next) {
+    for (int length = half > 0 && half < longest ? half : longest, next, found; ok && length > 0; length = next) {
         Cell c = {.m = method->m, .hay = &job->hay, .session = method->session, .task = task, .length = length};
         ok = find_pieces(&c, err);
         for (c.depth = 0; ok && c.pieces >= 0 && c.depth < N_DEPTHS; c.depth++) {
             ok = run_cell(&c, method, &found, err);
-            score->asked[length <= train_ctx] += method->m->options->trials;
-            score->correct[length <= train_ctx] += found;
+            const bool is_short = session_place(c.session, length - 1) < train_ctx;
+            score->asked[is_short] += method->m->options->trials;
+            score->correct[is_short] += found;
             double share = ((c.depth + 1.0) / N_DEPTHS + 1) / 2 * length / longest;
             if (method->table) show_progress(method, method->plan->name, (job->n_done + share) / job->n_asked);
         }
@@ -397,8 +398,7 @@ static bool read_list(const char *list, bool *asked, Error *err) {
         bool found = false;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         for (int k = 0; k < N_TASKS; k++) {
-            bool same = strcasecmp(name, tasks[k].name) == 0 || strcasecmp(name, "all") == 0;
-            if (same) asked[k] = found = true;
+            if (strcasecmp(name, tasks[k].name) == 0 || strcasecmp(name, "all") == 0) asked[k] = found = true;
             nearest = nearer_name(name, tasks[k].name, nearest);
         }
         if (!found)
