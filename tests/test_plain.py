@@ -112,6 +112,9 @@ def test_families():
         compared.of(family, model, ids, METHODS[-1:] + DYNAMIC + MAPS + BEHIND, ['--stepwise'])
         compared.of(family, model, ids, METHODS + DYNAMIC + BEHIND, ['--stepwise', '--stale-keys'])
         compared.of(family, model, ids, ['none', 'yarn:factor=4'], ['--window', 7, '--sinks', 2])
+        spread = '--spread', (90, 300, 5000)[seed % 3], '--piece', (5, 16, 30)[seed % 3]
+        compared.of(family, model, ids, METHODS[seed % 3::3] + DYNAMIC + MAPS + BEHIND + OTHERS, spread)
+        compared.of(family, model, ids, DYNAMIC + BEHIND, [*spread, '--stepwise'])
     lists = [1.0, 2.0, 1.5, 3.0]
     c = config(**BASE, method='longrope', factor=4.0, unscaled_positions=10, short_factors=lists, long_factors=lists)
     compared.of('first positions unscaled', *written(c, 9), ['longrope', 'none'], ['--stepwise'])

@@ -57,7 +57,8 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
 }
 
 bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
-    int vocab_size = s->model->config.vocab_size, context = s->config.context, chunk = s->config.chunk;
+    const SessionConfig *c = &s->config;
+    int vocab_size = s->model->config.vocab_size, context = c->spread.length ? c->spread.n : c->context;
     if (n > context - s->position)
         return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
     length = session_place(s, length - 1) + 1;
@@ -65,7 +66,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
         if (tokens[i] < 0 || tokens[i] >= vocab_size)
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
     for (int done = 0, count; done < n; done += count) {
-        count = n - done < chunk ? n - done : chunk;
+        count = n - done < c->chunk ? n - done : c->chunk;
         int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;

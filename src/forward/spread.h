@@ -22,10 +22,11 @@ static inline int spread_position(const Spread *s, int i) {
     return i + (int)((int64_t)(i / s->piece) * (s->length - s->n) / jumps);
 }
 
-// The first token that stands at `position` or behind it; there may be none so far.
+// The first token that stands at `position` or behind it; n when none does.
 static inline int spread_token(const Spread *s, int position) {
     int low = 0, high = position > 0 ? position : 0;  // no token stands before its number
     if (s->length == 0) return high;
+    if (high > s->n) high = s->n;
     while (low < high) {
         const int middle = low + (high - low) / 2;
         if (spread_position(s, middle) < position) low = middle + 1;
