@@ -19,6 +19,7 @@ from reference import MAPS
 
 L = 24
 BASE = dict(theta=50.0, train_ctx=L, n_layers=2)
+LISTS = dict(short_factors=[1, 1.1, 1.2, 1.3], long_factors=[1, 2.5, 4, 5.5])
 
 
 def test_cases():
@@ -49,8 +50,8 @@ def compare(what, c, seed, n, length, piece, options=(), steps=True, **how):
     expected = reference.nll(c, stored, ids, positions=reference.spread(n, length, piece), **how)
     for engine in ENGINES:
         for step in ([], ['--stepwise'])[:1 + steps]:
-            close(perplexity(model, ids, *engine, '--spread', length, '--piece', piece, *options, *step), expected, 1e-4,
-                  '%s, %d over %d by %d, %s %s' % (what, n, length, piece, engine[-1], step))
+            found = perplexity(model, ids, *engine, '--spread', length, '--piece', piece, *options, *step)
+            close(found, expected, 1e-4, '%s, %d over %d by %d, %s %s' % (what, n, length, piece, engine[-1], step))
 
 
 def some_spread(numbers):
@@ -63,7 +64,7 @@ def test_methods_and_maps():
     numbers = random.Random(1)
     for seed, method in enumerate(METHODS):
         n, length, piece = some_spread(numbers)
-        c = config(rope_method=seed, factor=4.0, short_factors=[1, 1.1, 1.2, 1.3], long_factors=[1, 2.5, 4, 5.5], **BASE)
+        c = config(rope_method=seed, factor=4.0, **LISTS, **BASE)
         steps = method != 'longrope'  # which has another list for the first steps: see below
         compare(method, c, seed, n, length, piece, steps=steps)
         compare(method + ', logn', c, seed, n, length, piece, ['--logn'], steps, logn=True)
@@ -87,10 +88,9 @@ def test_methods_and_maps():
 
 def test_dynamic():
     """The length in force is the last position plus one: all of the text's for a prompt, and for a step the step's."""
-    lists = dict(short_factors=[1, 1.1, 1.2, 1.3], long_factors=[1, 2.5, 4, 5.5])
     for name, fields in (('dynamic-ntk', dict(rope_method=2, rope_dynamic=1, factor=2.0)),
                          ('dynamic-yarn', dict(rope_method=4, rope_dynamic=1)),
-                         ('longrope', dict(rope_method=6, factor=8.0, **lists))):
+                         ('longrope', dict(rope_method=6, factor=8.0, **LISTS))):
         c = config(**dict(BASE, n_layers=1), **fields)
         for n, length, piece in (70, 500, 16), (40, 23 * 40, 7):
             compare(name, c, 4, n, length, piece, steps=False)

@@ -38,7 +38,7 @@ void session_rewind(Session *session, int position);
 int session_position(const Session *session);    // tokens read so far
 int session_vocab_size(const Session *session);  // of its model
 
-// Forgets all, for a text of n tokens, at most as many as the session can hold. If texts are spread, no more can be read.
+// Forgets all, for a text of n tokens, at most as many as the session can hold. Of one that is spread no more are read.
 void session_begin(Session *session, int n);
 // The position of token number i, from 0: i, unless the text is spread.
 int session_place(const Session *session, int i);
