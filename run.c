@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "src/forward/encodings.h"
+#include "src/forward/machine.h"
 #include "src/forward/session.h"
 #include "src/forward/team.h"
 #include "src/measure/measure.h"

@@ -193,7 +193,7 @@ FOR_PAGE bool page_json(Page *page) {
 FOR_PAGE bool page_check(Page *page, int length) {
     const int positions = page->file.max_positions;
     const Model model = {.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
-    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length};
+    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length, .file = &model.rope};
     bool ok = check_settings(&m, &page->err);
     fflush(stdout);
     return ok;

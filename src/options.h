@@ -26,7 +26,7 @@ enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 typedef struct {
     const char *model_path;  // NULL: none
     Job job;                 // the last one asked for
-    unsigned jobs, company;  // bits (1 << job): all that were asked for, all that what was said goes with
+    unsigned jobs, company;  // bits (1 << job): the jobs asked for; the jobs that some option said goes with
     // Text.
     double temperature, top_p, min_p;
     int top_k;      // 0: all
@@ -60,11 +60,11 @@ typedef struct {
     bool help, version;
 } Options;
 
-// Reads the command line; the strings stay in argv. Both are false with the reason, which is about usage.
+// Reads the command line. The strings stay in argv. False with the reason, which is about usage.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
 // Refuses options that contradict each other or miss one another.
 bool options_check(const Options *options, Error *err);
-// Refuses, by name, what is about RoPE with a model that knows positions by another `encoding` than "rope".
+// Refuses an option about RoPE, by its name, when the model knows positions by another `encoding` than "rope".
 bool options_fit_encoding(const Options *options, const char *encoding, Error *err);
 // Prints the table to standard output.
 void options_help(void);

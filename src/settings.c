@@ -15,56 +15,54 @@ enum { MOST = 1 << 30 };
 
 // To add a setting, give it a place in RopeConfig and a row here. The option, the merge with what a model says, blocks
 // of JSON, --explain and the warning that nothing uses it follow.
-const RopeField rope_fields[] = {
-    {"--theta", "B", "base of the inverse frequencies", "rope_theta", FIELD_NUMBER, IN(theta), 1 + 1e-9, 1e18},
-    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", "factor",
-     FIELD_NUMBER, IN(factor), 1, 1e6, .methods = ROPE_USES_FACTOR},
-    {"--train-ctx", "L", "trained context", "original_max_position_embeddings", FIELD_WHOLE, IN(train_ctx), 1, MOST},
-    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", NULL,
-     FIELD_RAMP, IN(ramp), 0, 1, .methods = ROPE_USES_BETAS},
-    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", "beta_fast", FIELD_NUMBER, IN(beta_fast),
-     1e-6, 1e9, 32, ROPE_USES_BETAS},
-    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", "beta_slow", FIELD_NUMBER,
-     IN(beta_slow), 1e-6, 1e9, 1, ROPE_USES_BETAS},
-    {.key = "truncate", .type = FIELD_SWITCH, IN(truncate), .methods = ROPE_USES_BETAS},
-    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", "attention_factor", FIELD_NUMBER,
-     IN(attention_factor), 1e-6, 1e6},
-    {.key = "mscale", .type = FIELD_NUMBER, IN(mscale), .methods = ROPE_USES_BETAS},
-    {.key = "mscale_all_dim", .type = FIELD_NUMBER, IN(mscale_all_dim), .methods = ROPE_USES_BETAS},
-    {"--low-freq-factor", "F", "llama3 [1]", "low_freq_factor", FIELD_NUMBER, IN(low_freq_factor), 1e-6, 1e9, 1,
-     ROPE_USES_FREQ_FACTORS},
-    {"--high-freq-factor", "F", "llama3 [4]", "high_freq_factor", FIELD_NUMBER, IN(high_freq_factor), 1e-6, 1e9, 4,
-     ROPE_USES_FREQ_FACTORS},
-    {.key = "unscaled_positions", .type = FIELD_WHOLE, IN(unscaled_positions), .methods = ROPE_USES_LISTS},
-    {"--window", "W", "attend to the last W positions only; 0: to all", NULL, FIELD_WHOLE, IN(window), 0, MOST},
-    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", NULL, FIELD_WHOLE,
-     IN(sinks), 0, MOST},
-    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", NULL, FIELD_WHOLE, IN(near), 1,
-     MOST, .maps = ROPE_MAP_NEAR},
-    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NULL, FIELD_NUMBER,
-     IN(k), 1, 1e9, .maps = ROPE_MAP_K},
-    {"--group", "G", "self-extend: far positions in groups of G [likewise]", NULL, FIELD_WHOLE, IN(group), 1, MOST,
+const Option rope_fields[] = {
+    {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9, 1e18, .key = "rope_theta"},
+    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER, IN(factor), 1,
+     1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
+    {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
+    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", WORD, IN(ramp),
+     0, 1, rope_ramps, "a ramp (expected dims or turns)", .methods = ROPE_USES_BETAS},
+    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
+     .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
+    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
+     .key = "beta_slow", .missing = 1, .methods = ROPE_USES_BETAS},
+    {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
+    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", NUMBER, IN(attention_factor), 1e-6,
+     1e6, .key = "attention_factor"},
+    {.key = "mscale", .type = NUMBER, IN(mscale), .methods = ROPE_USES_BETAS},
+    {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .methods = ROPE_USES_BETAS},
+    {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor",
+     .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
+    {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor",
+     .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
+    {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .methods = ROPE_USES_LISTS},
+    {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
+    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0, MOST},
+    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", WHOLE, IN(near), 1, MOST,
+     .maps = ROPE_MAP_NEAR},
+    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NUMBER, IN(k), 1, 1e9,
+     .maps = ROPE_MAP_K},
+    {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE, IN(group), 1, MOST,
      .maps = ROPE_MAP_GROUP},
-    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", NULL, FIELD_WHOLE, IN(chunk), 1, MOST,
-     .maps = ROPE_MAP_CHUNK},
-    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", NULL, FIELD_SWITCH, IN(logn), 0, 1},
+    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST, .maps = ROPE_MAP_CHUNK},
+    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
 };
 const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
 
-double field_value(const RopeConfig *c, const RopeField *f) {
-    const char *place = (const char *)c + f->place;
+double field_value(const void *base, const Option *f) {
+    const char *place = (const char *)base + f->place;
     switch (f->type) {
-    case FIELD_NUMBER: return *(const double *)(const void *)place;
-    case FIELD_SWITCH: return *(const bool *)place;
+    case NUMBER: return *(const double *)(const void *)place;
+    case FLAG: return *(const bool *)place;
     default: return *(const int *)(const void *)place;
     }
 }
 
-void field_set(RopeConfig *c, const RopeField *f, double value) {
-    char *place = (char *)c + f->place;
+void field_set(void *base, const Option *f, double value) {
+    char *place = (char *)base + f->place;
     switch (f->type) {
-    case FIELD_NUMBER: *(double *)(void *)place = value; break;
-    case FIELD_SWITCH: *(bool *)place = value != 0; break;
+    case NUMBER: *(double *)(void *)place = value; break;
+    case FLAG: *(bool *)place = value != 0; break;
     default: *(int *)(void *)place = (int)value;
     }
 }
@@ -85,32 +83,21 @@ static bool is_said(const RopeSettings *s, const char *option) { return s->said 
 
 // ---- methods and defaults -------------------------------------------------------------------------------------------
 
-// Reads the name of a map at the end of `name`: what stands before it and a + is its length.
-static const RopeMap *read_map(const char *name, size_t *before) {
-    const char *plus = strrchr(name, '+'), *last = plus ? plus + 1 : name;
-    *before = plus ? (size_t)(plus - name) : 0;
-    for (int i = 0; i < rope_n_maps; i++)
-        if (strcmp(last, rope_maps[i].name) == 0) return &rope_maps[i];
-    *before = strlen(name);
-    return NULL;
-}
-
 // "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
-// alone stands behind none.
+// stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
     static const char prefix[] = "dynamic-";
     char method[MAX_METHOD_NAME];
-    const char *name = method;
-    size_t length;
+    const char *plus = strrchr(text, '+'), *last = plus ? plus + 1 : text, *name = method;
     RopeConfig *c = &s->rope;
     s->has_method = true;
-    c->map = read_map(text, &length);
-    snprintf(method, sizeof method, "%.*s", (int)length, text);
-    if (c->map && text[length] != '+') name = rope_methods[ROPE_NONE].name;
-    if (c->map && strcmp(name, "window") == 0) return false;
+    c->map = NULL;
+    for (int i = 0; i < rope_n_maps; i++)
+        if (strcmp(last, rope_maps[i].name) == 0) c->map = &rope_maps[i];
+    snprintf(method, sizeof method, "%.*s", (int)(c->map && plus ? (size_t)(plus - text) : strlen(text)), text);
+    s->is_window = !c->map && strcmp(method, "window") == 0;
+    if (s->is_window || (c->map && !plus)) name = rope_methods[ROPE_NONE].name;
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
-    s->is_window = strcmp(name, "window") == 0;
-    if (s->is_window) name = rope_methods[ROPE_NONE].name;
     c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
     if (c->dynamic) name += sizeof prefix - 1;
     for (c->method = 0; c->method < rope_n_methods; c->method++) {
@@ -126,7 +113,7 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity) 
 
 void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->missing != 0 && field_value(c, f) == 0) field_set(c, f, f->missing);
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
@@ -202,13 +189,12 @@ static bool check_map(const RopePlan *plan, Error *err) {
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     const unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
-    c->sinks = s->rope.sinks;
     if (map & ROPE_MAP_WINDOW) {
         if (!is_said(s, "--sinks")) c->sinks = c->map->sinks;
         int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
         if (window == 0 || window > own) window = own;
     }
-    c->window = is_said(s, "--window") ? s->rope.window : window;
+    if (!is_said(s, "--window")) c->window = window;
     c->all_slide = s->is_window || is_said(s, "--window") || map & ROPE_MAP_WINDOW;
 }
 
@@ -240,7 +226,7 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
 // The option that was said and that neither the method nor the map looks at, or NULL.
 static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
     for (int i = 0; i < rope_n_fields; i++) {
-        const RopeField *f = &rope_fields[i];
+        const Option *f = &rope_fields[i];
         if (s->said >> i & 1 && ((f->methods && !(flags & f->methods)) || (f->maps && !(map & f->maps))))
             return f->option;
     }

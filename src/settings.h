@@ -6,29 +6,35 @@
 
 enum { MAX_METHOD_NAME = 160 };
 
-// What the place of a setting in RopeConfig is: int, double, RopeRamp or bool.
-typedef enum { FIELD_WHOLE, FIELD_NUMBER, FIELD_RAMP, FIELD_SWITCH } RopeFieldType;
+// What a value is, and so the type of its place: none, bool, int, double, one of the words by its number (int or an
+// enum), const char *, uint64_t, two whole numbers with a point between (int[2]). In the place of ROPE_FIELDS stand the
+// rows of rope_fields.
+typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR, ROPE_FIELDS } ValueType;
 
-// One setting of RoPE, wherever it is said: on the command line, in a list of methods, in a block of JSON.
+// One option of the command line. A setting of RoPE is also said in a list of methods, and in a block of JSON.
 typedef struct {
-    const char *option, *argument,
-        *help;        // on the command line, and without the dashes in a list; NULL: in blocks alone
-    const char *key;  // in a rope_scaling block of Hugging Face, NULL: in none
-    RopeFieldType type;
-    size_t place;      // in RopeConfig
-    double low, high;  // limits of the option, both included
-    double missing;    // what 0 stands for; 0: itself, or what settings_fill_defaults works out
-    unsigned methods;  // flags of the methods that use it, 0: all
-    unsigned maps;     // flags of the maps that use it, 0: all
-} RopeField;
+    // Without an option: a line above those that follow, in --help. An argument in brackets may be left out.
+    const char *option, *argument, *help;
+    ValueType type;
+    size_t place;      // in Options; for a setting of RoPE in RopeConfig
+    double low, high;  // limits, both included
+    const char *const *words;
+    const char *refusal;  // what another word is not
+    int job, with;        // the Job that it asks for; the Job that it goes with, whose rows stand together; 0: none
+    bool about_rope;      // only a model with RoPE has a use for it, as for the settings of RoPE
+    // Of a setting of RoPE.
+    const char *key;         // in a rope_scaling block of Hugging Face, NULL: in none
+    double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
+    unsigned methods, maps;  // flags of those that use it, 0: all
+} Option;
 
-extern const RopeField rope_fields[];
+extern const Option rope_fields[];
 extern const int rope_n_fields;
 extern const char *const rope_ramps[2];  // by RopeRamp
 
-// The value of a field, and a new one; of a switch 0 or 1.
-double field_value(const RopeConfig *config, const RopeField *field);
-void field_set(RopeConfig *config, const RopeField *field, double value);
+// The value of an option in `base`, and a new one. It is a number, the number of a word, or a flag (0 or 1).
+double field_value(const void *base, const Option *field);
+void field_set(void *base, const Option *field, double value);
 
 // What the command line says.
 typedef struct {

@@ -38,10 +38,6 @@ void *arena_take(Arena *arena, uint64_t count, uint64_t size);
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
 
-// What the machine can give now without swapping, in bytes, within the limits of the control groups (a container's)
-// that the program runs in; SIZE_MAX when neither says. `root` is where /proc and /sys are: "".
-size_t available_memory(const char *root);
-
 // A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
 typedef struct {
     const uint8_t *data;
@@ -53,10 +49,8 @@ void unmap_file(MappedFile *file);
 // True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
-// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it. A whole
-// number has no sign, and may end in k (times 1,024) or m (times 1,048,576).
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
-bool parse_int(const char *name, const char *text, int low, int high, int *out, Error *err);
+// Adds a name to a list of names, with `between` before it unless it is the first.
+void add_name(char *list, size_t capacity, const char *between, const char *name);
 
 // The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
 // than a third of the word's letters is none.

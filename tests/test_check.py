@@ -61,6 +61,13 @@ def test_a_text_of_the_users():
     check(short.status == 1 and 'fewer' in short.err and not short.raw, 'a text that is too short', short)
 
 
+def test_blocks_that_overlap():
+    """The last block of 600 positions overlaps the one before it, which must not change what that is held against."""
+    rows = table(run(MODEL, '--check', '-n', 600, '--rope', 'none').out)[2]
+    value = [float(row['value']) for row in rows if (row['check'], row['length']) == ('perplexity', '512')]
+    check(len(value) == 1 and abs(value[0] - 1) < 1e-3, 'a short window read as what it is', value)
+
+
 def test_none_past_the_context():
     found = judge(changed(MODEL, 'claims.bin', seq_len=4096, train_ctx=4096))
     fails('a file that claims what it was not trained for', found, 'perplexity', 'retrieval')

@@ -188,9 +188,8 @@ int main(int argc, char **argv) {
     if (argc == 12) spread = (Spread){.length = atoi(argv[10]), .piece = atoi(argv[11])};
     RopeSettings *methods = methods_parse(argc >= 10 ? argv[9] : NULL, &settings, &n_methods, &err);
     if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;
-    if (!model_open(argv[2], &model, &err) ||
-        !settings_resolve(methods, &model.rope, model.config.sliding_window, argc == 12 ? spread.length : n, &plan,
-                          &err))
+    if (!model_open(argv[2], &model, &err) || !settings_resolve(methods, &model.rope, model.config.sliding_window,
+                                                                argc == 12 ? spread.length : n, &plan, &err))
         return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);

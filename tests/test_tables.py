@@ -302,7 +302,7 @@ int main(void) {
     int prompts = 0, twice = 0, names = 0;
     for (options.seed = 0; options.seed < 40; options.seed++) {
         for (int i = 0; i < 4 * N_DEPTHS * 30; i++) {
-            Cell c = {.m = &m, .task = &tasks[3], .length = 256 << i % 4, .depth = i / 4 % N_DEPTHS};
+            Tasks c = {.m = &m, .task = &tasks[3], .length = 256 << i % 4, .depth = i / 4 % N_DEPTHS};
             bool same = false;
             choose(&c, i / 4 / N_DEPTHS);
             for (int k = 0; k < MAX_HIDDEN; k++) {

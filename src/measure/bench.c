@@ -145,10 +145,10 @@ bool bench(const Measurement *m, Error *err) {
         table_note(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
         table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
         table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
-        ok = bench_phase(&method, tokens, true, 0, err) && bench_phase(&method, tokens, false, prompt, err);
+        const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
+        for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
+            ok = bench_phase(&method, tokens, i == 0 || i == 3, reads[i], err);
     }
-    if (ok && depth > prompt)
-        ok = bench_phase(&method, tokens, false, depth, err) && bench_phase(&method, tokens, true, depth, err);
     table_end(&table);
     session_free(s);
     free(tokens);

@@ -9,15 +9,11 @@
 #include "measure.h"
 
 static const double PI = 3.14159265358979323846;
+enum { MOST_WIDE = 40 };  // columns of a bar
 
-// What a method makes of every pair at one length.
-typedef struct {
-    RopeFreqs now;
-    double kept[ROPE_MAX_PAIRS];  // 1: a pair is kept, 0: interpolated by s, between: mixed
-} Pairs;
-
-// The kept share g of each pair at a fixed scale s follows from its frequency, plain * g + plain / s * (1 - g).
-static void kept_shares(RopeConfig c, double s, int length, double *kept) {
+// The kept share g of each pair: 1 is kept, 0 interpolated by s. At a fixed scale it follows from the frequency, which
+// is plain * g + plain / s * (1 - g).
+static void kept_at(RopeConfig c, double s, int length, double *kept) {
     RopeFreqs f;
     c.dynamic = false;
     c.factor = s;
@@ -27,26 +23,24 @@ static void kept_shares(RopeConfig c, double s, int length, double *kept) {
 }
 
 // Shares that do not depend on s, as 2 and 3 tell, can be told at s = 1, too.
-static void find_pairs(const RopeConfig *c, int length, Pairs *pairs) {
+static void kept_shares(const RopeConfig *c, int length, double scale, double *kept) {
     double at_3[ROPE_MAX_PAIRS];
-    rope_frequencies(c, length, &pairs->now);
-    kept_shares(*c, 2, length, pairs->kept);
-    kept_shares(*c, 3, length, at_3);
-    bool same = !(c->dynamic && pairs->now.scale == 1);
-    for (int i = 0; i < pairs->now.n_pairs; i++) same = same && fabs(pairs->kept[i] - at_3[i]) < 1e-9;
-    if (!same) kept_shares(*c, pairs->now.scale, length, pairs->kept);
+    kept_at(*c, 2, length, kept);
+    kept_at(*c, 3, length, at_3);
+    bool same = !(c->dynamic && scale == 1);
+    for (int i = 0; i < c->rotary_dim / 2; i++) same = same && fabs(kept[i] - at_3[i]) < 1e-9;
+    if (!same) kept_at(*c, scale, length, kept);
 }
 
 // One bar per pair.
-static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs, int width) {
-    enum { MOST = 40 };
-    int train_ctx = plan->rope.train_ctx;
-    fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, pairs->now.scale, train_ctx);
+static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, const double *kept, int width) {
+    const int train_ctx = plan->rope.train_ctx;
+    fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, now->scale, train_ctx);
     fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
-    for (int i = 0; i < pairs->now.n_pairs; i++) {
-        char bar[MOST + 1] = "";
-        double plain = rope_plain(&plan->rope, i), times = pairs->now.inv_freq[i] / plain;
-        for (int j = 0; j < width; j++) bar[j] = j < pairs->kept[i] * width ? '#' : '.';
+    for (int i = 0; i < now->n_pairs; i++) {
+        const double plain = rope_plain(&plan->rope, i), times = now->inv_freq[i] / plain;
+        char bar[MOST_WIDE + 1] = "";
+        for (int j = 0; j < width; j++) bar[j] = j < kept[i] * width ? '#' : '.';
         fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
     }
 }
@@ -88,9 +82,9 @@ static void note(Table *t, bool wanted, const char *key, double value) {
 
 // The fields that are a method's or a map's own, told by their flags.
 static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
-        if (f->type == FIELD_RAMP) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
+        if (f->type == WORD) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
         else note(t, true, f->key ? f->key : f->option + 2, field_value(c, f));
     }
 }
@@ -99,10 +93,8 @@ static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigne
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    const unsigned map = c->map ? c->map->flags : 0;
-    char name[64], distances[1024] = "";
+    char name[64], distances[1024];
     settings_method_name(c->method, c->dynamic, name, sizeof name);
-    if (c->map) write_distances(c, length, distances, sizeof distances);
     table_note(t, "method", "%s", name);
     table_note(t, "source", "%s", m->source);
     note(t, true, "dynamic", c->dynamic);
@@ -118,34 +110,36 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     note(t, c->unscaled_positions > 0, "unscaled_positions", c->unscaled_positions);
     note(t, c->window > 0, "window", c->window);
     note(t, c->window > 0, "sinks", c->sinks);
-    if (c->map) table_note(t, "map", "%s", c->map->name);
-    if (c->map) table_note(t, "map_source", "%s", c->map->source);
-    note_fields(t, c, 0, map);
-    if (distances[0]) table_note(t, "distances", "%s", distances);
+    if (c->map) {
+        table_note(t, "map", "%s", c->map->name);
+        table_note(t, "map_source", "%s", c->map->source);
+        note_fields(t, c, 0, c->map->flags);
+        write_distances(c, length, distances, sizeof distances);
+        if (distances[0]) table_note(t, "distances", "%s", distances);
+    }
     table_note(t, "unseen_share", "%.6g", unseen_share(c, length));
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
-static void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
+bool explain(const Measurement *m, Error *err) {
+    const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
-    Pairs pairs;
-    Table t = table_open(SHAPE_LIST, c->train_ctx, tsv);
-    find_pairs(c, length, &pairs);
-    note_settings(&t, plan, length, &pairs.now);
+    RopeFreqs now;
+    double kept[ROPE_MAX_PAIRS];
+    if (m->model->config.encoding) return explain_encoding(m, err);
+    Table t = table_open(SHAPE_LIST, c->train_ctx, m->options->tsv);
+    rope_frequencies(c, m->length, &now);
+    kept_shares(c, m->length, now.scale, kept);
+    note_settings(&t, plan, m->length, &now);
     table_columns(&t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
-    for (int i = 0; i < pairs.now.n_pairs; i++) {
-        double plain = rope_plain(c, i), scaled = pairs.now.inv_freq[i];
+    for (int i = 0; i < now.n_pairs; i++) {
+        double plain = rope_plain(c, i), scaled = now.inv_freq[i];
         table_row(&t, NULL, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
-                  c->train_ctx * plain / (2 * PI), pairs.kept[i], scaled, 2 * PI / scaled);
+                  c->train_ctx * plain / (2 * PI), kept[i], scaled, 2 * PI / scaled);
     }
     table_end(&t);
-    if (plot) plot_pairs(plan, length, &pairs, t.width < 76 ? 24 : 40);
-}
-
-bool explain(const Measurement *m, Error *err) {
-    const Options *o = m->options;
-    if (m->model->config.encoding) return explain_encoding(m->model, m->length, o->tsv, err);
-    explain_pairs(m->plans, m->length, o->plot || isatty(STDERR_FILENO), o->tsv);
+    if (m->options->plot || isatty(STDERR_FILENO))
+        plot_pairs(plan, m->length, &now, kept, t.width < 76 ? 24 : MOST_WIDE);
     return true;
 }
 
@@ -211,12 +205,12 @@ static void json_number(bool wanted, const char *key, double x) {
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(const RopeConfig *c, unsigned methods) {
-    for (const RopeField *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         const double value = field_value(c, f);
-        const bool is_switch = f->type == FIELD_SWITCH;
+        const bool is_switch = f->type == FLAG;
         if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
         if (is_switch) printf(", \"%s\": false", f->key);
-        else if (f->type == FIELD_WHOLE) printf(", \"%s\": %.0f", f->key, value);
+        else if (f->type == WHOLE) printf(", \"%s\": %.0f", f->key, value);
         else json_number(true, f->key, value);
     }
 }

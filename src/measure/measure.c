@@ -2,6 +2,7 @@
 #include "measure.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +23,15 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
     }
 }
 
+// BOS, -1: texts begin without it.
+static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_bos(m->tokenizer) : -1; }
+
 int measured_length(const Measurement *m) {
     const Model *model = m->model;
     int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : INT_MAX;
     int four_times = model->rope.train_ctx <= (1 << 28) ? 4 * model->rope.train_ctx : model->rope.train_ctx;
     int length = four_times > seq_len ? four_times : seq_len;
-    size_t most = m->n_ids + (m->tokenizer && tokenizer_bos(m->tokenizer) >= 0);
+    size_t most = m->n_ids + (first_token(m) >= 0);
     switch (m->options->job) {
     case JOB_ATTN: return (int)m->n_ids;
     case JOB_BENCH: return rows / 2 < BENCH_DEPTH ? rows / 2 : BENCH_DEPTH;
@@ -41,7 +45,6 @@ int measured_length(const Measurement *m) {
 
 void print_advice(const Measurement *m, const RopeSettings *methods) {
     const Job job = m->options->job;
-    const RopeConfig *own = m->file ? m->file : &m->model->rope;
     const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
     char advice[300], tuned[64], others[300] = "";
     for (int i = 0; i < m->n_plans && !m->model->config.encoding; i++) {
@@ -50,10 +53,10 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
         settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
         if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
         size_t used = strlen(others);
-        if (!settings_same_method(own, &plan->rope))
+        if (!settings_same_method(m->file, &plan->rope))
             snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
     }
-    settings_method_name(own->method, own->dynamic, tuned, sizeof tuned);
+    settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
         fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
 }
@@ -74,12 +77,19 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
     return ids;
 }
 
+size_t window_ids(const Measurement *m) { return (size_t)m->length - (first_token(m) >= 0); }
+
 void fill_window(const Measurement *m, int i, int n, int32_t *window) {
-    int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1;
-    size_t given = (size_t)m->length - (bos >= 0), room = m->n_ids - given;
-    size_t start = n > 1 ? (size_t)((double)room * i / (n - 1)) : 0;
-    window[0] = bos;
-    memcpy(window + (bos >= 0), m->ids + start, given * sizeof *window);
+    size_t given = window_ids(m), start = n > 1 ? (size_t)((double)(m->n_ids - given) * i / (n - 1)) : 0;
+    window[0] = first_token(m);
+    memcpy(window + m->length - given, m->ids + start, given * sizeof *window);
+}
+
+bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
+    RopeSettings s = settings_nothing_said;
+    if (plain) settings_read_method(&s, "none");
+    if (times != 1) settings_say(&s, "--theta", fmax(m->file->theta * times, 1.5));
+    return settings_resolve(&s, m->file, m->model->config.sliding_window, m->length, plan, err);
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
@@ -136,38 +146,28 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "samples", "%d", m->options->samples);
 }
 
-void show_progress(Method *method, const char *name, double done) {
-    double now = now_seconds(), share = (method->part + done) / method->m->n_plans;
-    if (now - method->shown < 0.2) return;
-    method->shown = now;
-    char text[120], bar[31] = "";
-    int cells = method->table->width < 75 ? 10 : 30;
-    for (int i = 0; i < cells; i++) bar[i] = share * cells > i ? '#' : '.';
-    double left = share > 0 ? (now - method->start) * (1 - share) / share : 0;
-    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", name, bar, 100 * share, left);
-    table_bar(method->table, text);
+void show_progress(const Method *method, double done) {
+    table_progress(method->table, method->plan->name, (method->part + done) / method->m->n_plans);
 }
 
 bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
                      void *job, Error *err) {
-    int n = m->n_plans;
-    Table table = table_open(shape, m->plans[0].rope.train_ctx, m->options->tsv);
-    Method method = {.m = m, .table = &table, .start = now_seconds()};
+    const int n = m->n_plans;
+    Table table = table_open(shape, m->plans->rope.train_ctx, m->options->tsv);
     bool ok = true;
     for (int i = -n; ok && i < n; i++) {  // the first time round for the memory alone
+        Method method = {m, &table, &m->plans[i < 0 ? i + n : i], .part = i};
         if (i == 0) {
             print_heading(m, &table, what);
             table_columns(&table, columns);
         }
-        method.part = i;
-        method.plan = &m->plans[i < 0 ? i + n : i];
         method.session = open_session(m->options, m->model, method.plan, m->length, i == 0, err);
-        method.began = now_seconds();
+        double began = now_seconds();
         ok = method.session && (i < 0 || work(job, &method, err));
         session_free(method.session);
         if (!ok || i < 0 || table.moves) continue;
         fflush(stdout);
-        fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, now_seconds() - method.began, i + 1, n);
+        fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, now_seconds() - began, i + 1, n);
     }
     table_end(&table);
     return ok;

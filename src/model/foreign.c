@@ -1,4 +1,4 @@
-// Models as other programs keep them, told by their first bytes or by what lies in their folder.
+// Models as other programs keep them. Their first bytes tell them, or what lies in their folder.
 #define _POSIX_C_SOURCE 200809L
 #include "foreign.h"
 
@@ -13,7 +13,7 @@ static const char *quote(const char *path) {
     return !path[strspn(path, plain)] ? "" : strchr(path, '\'') ? "\"" : "'";
 }
 
-// What the path is, and the command that makes NAME.bin of a source called NAME: a folder, or a GGUF file.
+// Says what the path is, and the command that makes NAME.bin of a source called NAME, a folder or a GGUF file.
 static bool refuse(const char *path, const char *what, const char *source, Error *err) {
     char place[PATH_MAX];
     snprintf(place, sizeof place, "%s", source);
@@ -42,14 +42,15 @@ static bool refuse_folder(const char *path, DIR *folder, Error *err) {
                 path);
 }
 
-// What a file is by its first bytes. llama2.c's version 0, which has no magic, begins with two numbers from 1 to 2^20:
-// none of these can be taken for it.
-static const char *weights_kind(const uint8_t start[16]) {
+// What a file is by its first bytes; NULL: nothing foreign. None of these can be a file of llama2.c's version 0, which
+// has no magic and begins with two numbers from 1 to 2^20.
+static const char *kind_of(const uint8_t start[16]) {
     static const uint8_t zeros[4];
+    if (memcmp(start, "GGUF", 4) == 0) return "a GGUF file";
     if (memcmp(start, "PK\3\4", 4) == 0) return "a checkpoint's weights as PyTorch's zip";
     if (start[0] == 0x80 && start[1] < 6 && start[3]) return "a checkpoint's weights as PyTorch's pickle";
     if (memcmp(start + 4, zeros, 4) == 0 && start[8] == '{') return "a checkpoint's weights as safetensors";
-    return NULL;
+    return memcmp(start, "version https://", 16) == 0 ? "a Git LFS pointer, not the file itself" : NULL;
 }
 
 bool check_native(const char *path, Error *err) {
@@ -60,14 +61,12 @@ bool check_native(const char *path, Error *err) {
     uint8_t start[16] = {0};
     bool is_long = file && fread(start, 1, sizeof start, file) == sizeof start;
     if (file) fclose(file);
-    if (!is_long) return is_native;
-    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, "a GGUF file", path, err);
-    const char *kind = weights_kind(start), *slash = strrchr(path, '/');
+    const char *kind = is_long ? kind_of(start) : NULL, *slash = strrchr(path, '/'), *q;
+    if (!kind) return is_native;
     char place[PATH_MAX] = ".";
     if (slash) snprintf(place, sizeof place, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-    const char *q = quote(place);
-    if (memcmp(start, "version https://", 16) == 0)
-        return fail(err, "%s: a Git LFS pointer, not the file itself (to fetch that: git -C %s%s%s lfs pull)", path, q,
-                    place, q);
-    return !kind || refuse(path, kind, place, err);
+    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, err);
+    if (memcmp(start, "version", 7) != 0) return refuse(path, kind, place, err);
+    q = quote(place);
+    return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }
