@@ -35,8 +35,8 @@ static const Option table[] = {
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names, "known (expected f16, f32, q8)"},
     {"--spread", "N",
-     "the -n tokens of a text stand spread over N positions, in pieces with jumps between: far distances at the cost of "
-     "few tokens",
+     "the -n tokens of a text stand spread over N positions, in pieces with jumps between them: long distances, few "
+     "tokens",
      WHOLE, IN(spread), 1, MOST},
     {"--piece", "P", "tokens of a piece of --spread, which stand side by side [128]", WHOLE, IN(piece), 1, MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
