@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/forward/encodings.h"
 #include "src/forward/machine.h"
 #include "src/forward/session.h"
 #include "src/forward/team.h"
@@ -21,6 +22,7 @@
 
 #define VERSION "1.0"
 
+enum { USUAL_PIECE = 128 };  // tokens of a piece of --spread
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 
 typedef struct {
@@ -100,6 +102,8 @@ static bool load(Program *p, Error *err) {
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
     if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
     p->file_rope = p->model.rope;
+    // Such a session runs by the definition (session_new), which remembers float32.
+    if (o->spread && encoding_has_terms(p->model.config.encoding)) p->options.kv = KV_F32;
     return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
            (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
 }
@@ -152,9 +156,22 @@ static int context_of(const Program *p) {
     return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
 }
 
-// Each method put together with what the model says, for p->context positions, in place of what there was.
+// What is the same in all plans.
+static void complete_plans(Program *p) {
+    const Options *o = &p->options;
+    for (int i = 0; p->plans && i < p->n_plans; i++) {
+        if (p->model.config.head_dim) p->plans[i].head_dim = (int)p->model.config.head_dim;
+        p->plans[i].stale_keys = o->stale_keys;
+        p->plans[i].spread = o->spread;
+        p->plans[i].piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
+    }
+}
+
+// Each method put together with what the model says, for p->context positions or those of --spread, in place of what
+// there was.
 static bool make_plans(Program *p, Error *err) {
-    const int encoding = p->model.config.encoding;
+    const Options *o = &p->options;
+    const int encoding = p->model.config.encoding, positions = o->spread ? o->spread : p->context;
     int n = 0;
     free(p->plans);
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
@@ -162,13 +179,12 @@ static bool make_plans(Program *p, Error *err) {
         const RopeSettings *s = &p->methods[i];
         if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[n];
-        if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
-        if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
-        plan->stale_keys = p->options.stale_keys;
+        if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, positions, plan, err)) return false;
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
         p->methods[n++] = *s;
     }
     p->n_methods = p->n_plans = n;
+    complete_plans(p);
     return p->plans != NULL;
 }
 
@@ -181,6 +197,7 @@ static bool plan(Program *p, Error *err) {
     RopePlan *read = o->reading ? plans_as_read(&m, &p->n_plans, err) : p->plans;
     if (read != p->plans) free(p->plans);
     p->plans = read;
+    complete_plans(p);
     return read || !o->reading;
 }
 

@@ -37,6 +37,11 @@ static const Option table[] = {
     {"--ignore-eos", NULL, "keep generating past an end token", FLAG, IN(ignore_eos)},
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names, "known (expected f16, f32, q8)"},
+    {"--spread", "N",
+     "the -n tokens of a text stand spread over N positions, in pieces with jumps between them: long distances, few "
+     "tokens",
+     WHOLE, IN(spread), 1, MOST},
+    {"--piece", "P", "tokens of a piece of --spread, which stand side by side [128]", WHOLE, IN(piece), 1, MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
     {"--plain", NULL, "the forward pass as its definition (src/forward/plain.c): slow, one thread, nothing rounded",
      FLAG, IN(plain)},
@@ -311,6 +316,9 @@ bool options_check(const Options *o, Error *err) {
     if (!check_company(o, err) || !check_engines(o, err)) return false;
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
+    if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)
+        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn");
+    if (o->piece && !o->spread) return fail(err, "--piece goes with --spread");
     return true;
 }
 

@@ -33,6 +33,8 @@ typedef struct {
     int top_k;      // 0: all
     uint64_t seed;  // 0: from the clock
     int steps;      // -1: not said; 0: the model's context
+    int spread;     // 0: not said
+    int piece;      // likewise
     int threads;    // 0: not said
     int mode;       // MODE_...
     bool ignore_eos, plain;

@@ -56,6 +56,7 @@ typedef struct {
     RopeConfig rope;             // complete, and checked
     int head_dim;                // of the model, of which rope.rotary_dim turn
     bool stale_keys;             // see SessionConfig
+    int spread, piece;           // see Spread: positions, 0: as many as tokens; and tokens of a piece
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
 

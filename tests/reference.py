@@ -111,6 +111,13 @@ def distance(m, i, j):
     return min(d, W)
 
 
+def spread(n, length, piece):
+    """Where n tokens stand that are spread over `length` positions: the room that is left, length - n, is shared out
+    among the gaps between pieces, as evenly as whole numbers allow."""
+    gaps = (n - 1) // piece
+    return [i + (length - n) * (i // piece) // gaps if gaps else i for i in range(n)]
+
+
 # ---- encodings other than RoPE --------------------------------------------------------------------------------------
 
 def sinusoids(c, p):

@@ -332,6 +332,9 @@ def test_reading_of_settings():
     for name in ENGINES:
         settings, _, rows = table(good(model, '--explain', '-n', 64, '--reading', name).out)
         close([float(row['scaled_inv_freq']) for row in rows], plain(8, 1e4), 1e-9, 'plain RoPE by %s' % name)
+    part = small_model(head_dim=16, rotary_dim=8)  # a Phi-3's head, of which half turns
+    rows = table(run(part, '--engines', '-n', 64).out)[2]
+    check([row['verdict'] for row in rows] == ['same'] * 8, 'a part of a head turns in all', rows)
 
 
 def test_refusals():

@@ -1,5 +1,6 @@
 // Sessions against sessions: the same text read in other pieces, on other threads, or afresh, must give the same logits.
-// Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE LABEL [ROPE]
+// Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE LABEL
+// [ROPE [SPREAD PIECE]]
 // KV is that of the cache, or `plain` for sessions that run by the definition.
 #include "tests/test_units.h"
 
@@ -10,7 +11,8 @@ static Model model;
 static RopePlan plan;
 static KvType kv;
 static bool plain;
-static int n;  // positions of the text
+static int n;  // tokens of the text
+static Spread spread;
 static int32_t *ids;
 static double tolerance;
 static const char *label;
@@ -18,8 +20,11 @@ static const char *label;
 static Session *open_session(int chunk, int context) {
     Error err;
     SessionConfig config = {.rope = plan.rope, .kv = kv, .context = context, .chunk = chunk, .plain = plain};
+    config.spread = spread;
+    if (spread.length && context < n) config.context = n;
     Session *s = session_new(&model, &config, &err);
     if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
+    session_begin(s, n);
     return s;
 }
 
@@ -83,8 +88,11 @@ static void test_chunks(void) {
             session_free(s);
         }
     }
-    // Forgetting a part and reading it again.
+    // Forgetting a part and reading it again, behind a text of another length.
     Session *s = open_session(0, n);
+    session_begin(s, n / 2);
+    read_ids(s, ids, n / 2, n / 2, 0);
+    session_begin(s, n);
     read_ids(s, ids, n, n, 0);
     session_rewind(s, n / 3);
     read_ids(s, ids + n / 3, n - n / 3, n, 1);
@@ -94,6 +102,8 @@ static void test_chunks(void) {
     Error err;
     check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"),
           "%s: a position past the context is refused", label);
+    session_begin(s, n / 2);
+    check(session_read(s, ids, n, n, 0, &err) == !spread.length, "%s: a text that ends too late for its spread", label);
     session_rewind(s, 0);
     check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) &&
               !session_read(s, &(int32_t){-1}, 1, 1, 1, &err),
@@ -163,7 +173,7 @@ static void test_threads(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 9 || argc > 10) return 2;
+    if (argc < 9 || argc > 12 || argc == 11) return 2;
     Error err;
     label = argv[8];
     n = atoi(argv[6]);
@@ -175,10 +185,11 @@ int main(int argc, char **argv) {
     if (argc == 9) settings_say(&settings, "--window", atoi(argv[4]));  // else ROPE says them, or nobody
     if (argc == 9) settings_say(&settings, "--sinks", atoi(argv[5]));
     int n_methods;
-    RopeSettings *methods = methods_parse(argc == 10 ? argv[9] : NULL, &settings, &n_methods, &err);
+    if (argc == 12) spread = (Spread){.length = atoi(argv[10]), .piece = atoi(argv[11])};
+    RopeSettings *methods = methods_parse(argc >= 10 ? argv[9] : NULL, &settings, &n_methods, &err);
     if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;
-    if (!model_open(argv[2], &model, &err) ||
-        !settings_resolve(methods, &model.rope, model.config.sliding_window, n, &plan, &err))
+    if (!model_open(argv[2], &model, &err) || !settings_resolve(methods, &model.rope, model.config.sliding_window,
+                                                                argc == 12 ? spread.length : n, &plan, &err))
         return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);

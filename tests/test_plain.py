@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The fast engine against the forward pass as its definition (src/forward/plain.c, --plain): -ln p of every token of a
 random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
-jobs, the session's functions, what is said of weights that are not numbers, and six errors planted in the fast engine,
-which this comparison must catch by itself. That the definition is right, test_golden.py, test_families.py,
+jobs, the session's functions, what is said of weights that are not numbers, and eight errors planted in the fast
+engine, which this comparison must catch by itself. That the definition is right, test_golden.py, test_families.py,
 test_encodings.py, test_blocks.py, test_distances.py and test_forward.py hold against other people's numbers."""
 
 import array
@@ -112,6 +112,9 @@ def test_families():
         compared.of(family, model, ids, METHODS[-1:] + DYNAMIC + MAPS + BEHIND, ['--stepwise'])
         compared.of(family, model, ids, METHODS + DYNAMIC + BEHIND, ['--stepwise', '--stale-keys'])
         compared.of(family, model, ids, ['none', 'yarn:factor=4'], ['--window', 7, '--sinks', 2])
+        spread = '--spread', (90, 300, 5000)[seed % 3], '--piece', (5, 16, 30)[seed % 3]
+        compared.of(family, model, ids, METHODS[seed % 3::3] + DYNAMIC + MAPS + BEHIND + OTHERS, spread)
+        compared.of(family, model, ids, DYNAMIC + BEHIND, [*spread, '--stepwise'])
     lists = [1.0, 2.0, 1.5, 3.0]
     c = config(**BASE, method='longrope', factor=4.0, unscaled_positions=10, short_factors=lists, long_factors=lists)
     compared.of('first positions unscaled', *written(c, 9), ['longrope', 'none'], ['--stepwise'])
@@ -261,19 +264,21 @@ def test_not_finite():
                   '%s of %s in %s' % (value, names, options), '%r, %r' % (fast.err[-120:], plain.err[-120:]))
 
 
-# ---- six errors in the fast engine ----------------------------------------------------------------------------------
+# ---- eight errors in the fast engine --------------------------------------------------------------------------------
 
 # What it is, the text that must stand once in the fast engine's files, the text in its place, and the comparison that
 # must tell: a model, its method, options.
 PLANTS = [
     ('a sign in the rotation', 'x[2 * i] = a * cosines[i] - b * sines[i];', 'x[2 * i] = a * cosines[i] + b * sines[i];',
      'llama', 'none'),
-    ("a map's border off by one", 'first + t + 1 - rope_parts(a->rope, first + t).near',
-     'first + t - rope_parts(a->rope, first + t).near', 'llama', 'self-extend:group=5'),
+    ("a map's border off by one", 'p + 1 - rope_parts(a->rope, p).near', 'p - rope_parts(a->rope, p).near', 'llama',
+     'self-extend:group=5'),
     ('head norms dropped', 'if (norm) rmsnorm(x, x, norm,', 'if (!norm) rmsnorm(x, x, norm,', 'qwen3', 'none'),
     ("ALiBi's slope of the head before", 'exp2(-8.0 * (head + 1) / n_heads)', 'exp2(-8.0 * head / n_heads)',
      'alibi', None),
-    ('a window one short', 'position - view->window + 1 : 0', 'position - view->window + 2 : 0', 'mistral', 'none'),
+    ('a window one short', 'i) - view->window + 1)', 'i) - view->window + 2)', 'mistral', 'none'),
+    ('a window of tokens', 'spread_position(view->spread, i) -', 'i -', 'mistral', 'none'),
+    ('what keys lack, by tokens', 'spread_position(a->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
     ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &freqs);',
      'rope_frequencies(a->rope, 1, &freqs);', 'phi3', 'longrope:factor=8')]
 
@@ -308,12 +313,14 @@ def test_planted():
     commands = [planted(i, old, new) for i, (_, old, new, _, _) in enumerate(PLANTS)]
     compiler([command for command in commands if command], 'a planted error')
     models = dict(FAMILIES, alibi=config(encoding='alibi'))
+    jumps = ['--spread', 200, '--piece', 9]
     for i, (what, _, _, name, method) in enumerate(PLANTS):
         if not commands[i]:
             continue
         model, ids = written(models[name], 3)
         program, ropes = os.path.join(in_work('plant%d' % i), 'run'), [method] if method else []
-        sound, definition, fast = (list(scores(model, ids, options, ropes, which).values())[0] for options, which in
+        more = jumps if 'tokens' in what else []
+        sound, definition, fast = (list(scores(model, ids, said + more, ropes, which).values())[0] for said, which in
                                    ((['--plain'], RUN), (['--plain'], program), (['--kv', F32], program)))
         check(apart(definition, sound)[0] <= 1e-5, what + ': the definition is untouched', apart(definition, sound))
         check(apart(fast, definition)[0] > 0.01, what + ' is told by the comparison', apart(fast, definition))

@@ -2,6 +2,7 @@
 #include "tests/test_units.h"
 
 #include "src/forward/matmul.h"
+#include "src/forward/spread.h"
 #include "src/kernels/kernels.h"
 #include "src/methods.h"
 #include "src/model/blocks.h"
@@ -729,6 +730,40 @@ static void test_nucleus(void) {
     check_nucleus(50, 0.5, 0, 0, 1e-6);
 }
 
+// ---- spreads --------------------------------------------------------------------------------------------------------
+
+// The formula in exact arithmetic, what follows from it, and spread_token by trying one token after the other.
+static void check_spread(int n, int piece, int length) {
+    const Spread s = {length, piece, n};
+    const int64_t pieces = ((int64_t)n + piece - 1) / piece;
+    int wrong = 0, missed = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t jump = pieces > 1 ? i / piece * (int64_t)(length - n) / (pieces - 1) : 0;
+        wrong += spread_position(&s, i) != i + jump;
+        const int at = spread_position(&s, i), before = i ? spread_position(&s, i - 1) : -1;
+        wrong += at <= before || (i % piece && at != before + 1);
+        for (int p = before + 1; p <= at; p += at - p < 9 ? 1 : (at - p) / 2) missed += spread_token(&s, p) != i;
+    }
+    check(wrong == 0, "position(i) of %d tokens over %d in pieces of %d: %d wrong", n, length, piece, wrong);
+    check(missed == 0, "the first token at a position, %d over %d by %d: %d wrong", n, length, piece, missed);
+    check(spread_position(&s, 0) == 0 && spread_position(&s, n - 1) == (pieces > 1 ? length : n) - 1,
+          "%d tokens over %d in pieces of %d end at %d", n, length, piece, spread_position(&s, n - 1));
+    check(spread_token(&s, -5) == 0, "no token before the first");
+}
+
+static void test_spreads(void) {
+    const int most = 1 << 30;
+    for (int i = 0; i < 300; i++) {
+        const int n = 1 + (int)(random_bits() % 300), piece = 1 + (int)(random_bits() % 80);
+        check_spread(n, piece, n + (int)(random_bits() % (i % 3 ? 5000 : (unsigned)(most - n + 1))));
+    }
+    for (int n = 1; n < 200; n += 66) check_spread(n, 1, n), check_spread(n, 64, most), check_spread(n, most, most);
+    const Spread none = {0, 0, 0};
+    for (int i = 0; i < 300; i += 7)
+        check(spread_position(&none, i) == i && spread_token(&none, i) == i && spread_token(&none, -i) == 0,
+              "without a spread, token %d", i);
+}
+
 int main(int argc, char **argv) {
     int quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     test_positions();
@@ -740,6 +775,7 @@ int main(int argc, char **argv) {
     test_gemm();
     test_rotated();
     test_nucleus();
+    test_spreads();
     test_products(quick);
     return finish();
 }

@@ -13,10 +13,13 @@ static Turns take_turns(Arena *arena, int64_t rows, int64_t columns) {
 }
 
 // How many variants of steps there are, and which is a block's.
-static int step_variants(int period) { return period <= KV_BLOCK ? period : KV_BLOCK + 1; }
-static int variant_of(int period, int64_t block) {
+static int64_t step_variants(int period, int64_t n_blocks) {
+    return period == 0 ? n_blocks : period <= KV_BLOCK ? period : KV_BLOCK + 1;
+}
+static int64_t variant_of(int period, int64_t block) {
+    if (period == 0) return block;
     int64_t to_border = (period - block * KV_BLOCK % period) % period;
-    return to_border < KV_BLOCK ? (int)to_border : period > KV_BLOCK ? KV_BLOCK : 0;
+    return to_border < KV_BLOCK ? to_border : period > KV_BLOCK ? KV_BLOCK : 0;
 }
 
 bool angles_follow_length(const RopeConfig *c, int context) {
@@ -31,14 +34,15 @@ bool angles_follow_length(const RopeConfig *c, int context) {
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
     a->lacking[zone].period = period;
     a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
-    a->lacking[zone].steps = take_turns(arena, step_variants(period), (int64_t)a->n_pairs * KV_BLOCK);
+    a->lacking[zone].steps = take_turns(arena, step_variants(period, n_blocks), (int64_t)a->n_pairs * KV_BLOCK);
 }
 
-void angles_lay_out(Angles *a, Arena *arena, const RopeConfig *rope, bool may_follow, int context, int max_n) {
-    const bool follows = may_follow && angles_follow_length(rope, context);
+void angles_lay_out(Angles *a, Arena *arena, const RopeConfig *rope, const Spread *spread, bool may_follow, int context,
+                    int max_n) {
+    const bool follows = may_follow && angles_follow_length(rope, spread->length ? spread->length : context);
     const int64_t n_blocks = ((int64_t)context + KV_BLOCK - 1) / KV_BLOCK;
-    const int pairs = rope->rotary_dim / 2, period = rope_key_period(rope);
-    *a = (Angles){.rope = rope, .follows_length = follows, .n_pairs = pairs};
+    const int pairs = rope->rotary_dim / 2, one = spread->length ? 0 : 1, period = one * rope_key_period(rope);
+    *a = (Angles){.rope = rope, .spread = spread, .follows_length = follows, .n_pairs = pairs};
     if (rope_methods[rope->method].flags & ROPE_USES_LISTS) a->n_unscaled = rope->unscaled_positions;
     a->queries = a->keys = take_turns(arena, max_n, pairs);
     if (rope->map) {
@@ -48,7 +52,7 @@ void angles_lay_out(Angles *a, Arena *arena, const RopeConfig *rope, bool may_fo
     }
     if (rope->logn) a->factors = arena_take(arena, max_n, sizeof *a->factors);
     if (follows) a->keys = (Turns){NULL, NULL};
-    if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? 1 : period, n_blocks);
+    if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? one : period, n_blocks);
     if (follows && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
 }
 
@@ -68,11 +72,11 @@ static void turn(const Turns *table, int64_t at, const RopeFreqs *f, int pair, d
     rope_turn(f, pair, distance, factor, &table->cosines[at], &table->sines[at]);
 }
 
-// The angles of the pairs [from, to) at the n positions of the read.
+// The angles of the pairs [from, to) of the n tokens of the read.
 static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     const double factor = a->freqs.attention_factor;
     for (int t = 0; t < n; t++) {
-        const int p = first + t;
+        const int p = spread_position(a->spread, first + t);
         const RopeFreqs *f = p < a->n_unscaled ? &a->unscaled : &a->freqs;
         const RopeParts parts = rope_parts(a->rope, p);
         for (int pair = from; pair < to; pair++) {
@@ -85,9 +89,10 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     }
 }
 
-// The distance that the angle lacks with which the key at p is cached.
-static double lacking(const Angles *a, Zone zone, int64_t p) {
-    double far = rope_parts(a->rope, (int)p).key, wanted = zone == NEAR ? (double)p : far;
+// The distance that the angle lacks with which the key of token i is cached.
+static double lacking(const Angles *a, Zone zone, int64_t i) {
+    const int p = spread_position(a->spread, (int)i);
+    double far = rope_parts(a->rope, p).key, wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }
 
@@ -99,14 +104,15 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
     bool seen[KV_BLOCK + 1] = {false};
     if (!a->lacking[zone].blocks.cosines || a->n_blocks >= n_blocks) return;
     for (int64_t b = 0; b < n_blocks; b++) {
-        const int variant = variant_of(period, b), n_steps = seen[variant] ? 0 : KV_BLOCK;
+        const int64_t variant = variant_of(period, b);
+        const int n_steps = period && seen[variant] ? 0 : KV_BLOCK;
         double steps[KV_BLOCK];
-        seen[variant] = true;
+        if (period) seen[variant] = true;
         if (b < a->n_blocks) continue;
         const double start = lacking(a, zone, b * KV_BLOCK);
         for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
         for (int pair = from; pair < to; pair++) {
-            const int64_t at = ((int64_t)variant * a->n_pairs + pair) * KV_BLOCK;
+            const int64_t at = (variant * a->n_pairs + pair) * KV_BLOCK;
             turn(&a->lacking[zone].blocks, b * a->n_pairs + pair, &a->freqs, pair, start, 1);
             for (int j = 0; j < n_steps; j++) turn(&a->lacking[zone].steps, at + j, &a->freqs, pair, steps[j], factor);
         }
@@ -123,8 +129,9 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     fill_blocks(a, NEAR, n_blocks, from, to);
     fill_blocks(a, FAR, n_blocks, from, to);
     for (int t = 0; team->number == 0 && t < n; t++) {
-        if (a->near_from) a->near_from[t] = first + t + 1 - rope_parts(a->rope, first + t).near;
-        if (a->factors) a->factors[t] = (float)rope_logn(a->rope, first + t);
+        const int p = spread_position(a->spread, first + t);
+        if (a->near_from) a->near_from[t] = spread_token(a->spread, p + 1 - rope_parts(a->rope, p).near);
+        if (a->factors) a->factors[t] = (float)rope_logn(a->rope, p);
     }
     if (team->number == 0) a->first = first;
     team_wait(team);
@@ -134,7 +141,7 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
 bool angles_lack(const Angles *a, Zone zone, int64_t block, Lack *lack) {
     const Turns *blocks = &a->lacking[zone].blocks, *steps = &a->lacking[zone].steps;
     if (!blocks->cosines) return false;
-    const int64_t at = block * a->n_pairs, in_steps = (int64_t)variant_of(a->lacking[zone].period, block) * a->n_pairs;
+    const int64_t at = block * a->n_pairs, in_steps = variant_of(a->lacking[zone].period, block) * a->n_pairs;
     lack->block = (Turns){blocks->cosines + at, blocks->sines + at};
     lack->steps = (Turns){steps->cosines + in_steps * KV_BLOCK, steps->sines + in_steps * KV_BLOCK};
     return true;

@@ -3,6 +3,7 @@
 
 #include "../../rope.h"
 #include "kv_cache.h"
+#include "spread.h"
 #include "team.h"
 
 // How far a key is for a query, as the distance map tells: below `near`, or from there on.
@@ -22,13 +23,14 @@ typedef struct {
 
 typedef struct {
     const RopeConfig *rope;  // of the session
+    const Spread *spread;    // likewise: where tokens stand
     bool follows_length;     // frequencies can change, so that keys are cached before they are turned
     int n_pairs;             // of a head that turn: its first 2 n_pairs elements
     RopeFreqs freqs;         // in force
     RopeFreqs unscaled;      // and at LongRoPE's first positions,
     int n_unscaled;          // of which there are so many
 
-    // Of the positions of the read at hand, `first` and those behind it; tables are (chunk, n_pairs).
+    // Of the tokens of the read at hand, number `first` and those behind it; tables are (chunk, n_pairs).
     int first;
     Turns queries;   // of queries that meet near keys
     Turns keys;      // of keys on their way to the cache; NULL: they are not turned
@@ -38,7 +40,8 @@ typedef struct {
 
     // What keys lack: an angle for each block, (blocks, n_pairs), and for each step in a block. Steps repeat from block
     // to block, but where the map's rule begins anew every `period` positions. There is a variant of them for each
-    // place in a block where that can happen first: (variants, n_pairs, KV_BLOCK). NULL: they lack nothing.
+    // place in a block where that can happen first: (variants, n_pairs, KV_BLOCK). Where tokens are spread, each block
+    // has steps of its own, and the period is 0. NULL: they lack nothing.
     int n_blocks;  // that are filled in
     struct {
         int period;
@@ -49,12 +52,13 @@ typedef struct {
 // Whether the frequencies at `context` positions differ from those at the first. Then keys must be cached unturned.
 bool angles_follow_length(const RopeConfig *rope, int context);
 
-// Takes the tables' memory from an arena, for up to `context` positions and reads of up to max_n of them. may_follow:
+// Takes the tables' memory from an arena, for up to `context` tokens and reads of up to max_n of them. may_follow:
 // keys that were read at another length are turned anew when frequencies follow the length.
-void angles_lay_out(Angles *angles, Arena *arena, const RopeConfig *rope, bool may_follow, int context, int max_n);
+void angles_lay_out(Angles *angles, Arena *arena, const RopeConfig *rope, const Spread *spread, bool may_follow,
+                    int context, int max_n);
 
-// Makes all tables for a read of the n positions from `first` on, at a current length of `length`. The threads of a
-// team call it together.
+// Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions. The threads
+// of a team call it together.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);
 
 // What the keys of a block lack in a zone. False: nothing.

@@ -88,12 +88,12 @@ static void load_queries(const Task *k) {
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
-        const int64_t query = k->t0 + r / c->heads, position = c->queries->first + query;
+        const int64_t query = k->t0 + r / c->heads, row = a ? c->queries->first + query - a->first : 0;
         const float *q = c->queries->q + (query * v->n_heads + k->kv_head * c->heads + r % c->heads) * d;
-        const float factor = a && a->factors ? scale * a->factors[position - a->first] : scale;
+        const float factor = a && a->factors ? scale * a->factors[row] : scale;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (!has_far) continue;
-        const int64_t at = (position - a->first) * a->n_pairs;
+        const int64_t at = row * a->n_pairs;
         memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
         rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
     }
@@ -179,14 +179,14 @@ static void multiply_zones(const Task *k, const void *keys, int block) {
     }
 }
 
-// The first position that a query at `position` sees, the sinks apart.
-static int window_start(const AttentionView *view, int position) {
-    return view->window > 0 && position >= view->window ? position - view->window + 1 : 0;
+// The first token that a query of token i sees, the sinks apart.
+static int window_start(const AttentionView *view, int i) {
+    return view->window > 0 ? spread_token(view->spread, spread_position(view->spread, i) - view->window + 1) : 0;
 }
 
-// Puts -inf where a query at `position` does not see a key of the block that begins at `first`.
-static void mask(float *scores, int first, int position, const AttentionView *view) {
-    int start = window_start(view, position) - first, sinks = view->sinks - first, past = position + 1 - first;
+// Puts -inf where a query of token i does not see a key of the block that begins at `first`.
+static void mask(float *scores, int first, int i, const AttentionView *view) {
+    int start = window_start(view, i) - first, sinks = view->sinks - first, past = i + 1 - first;
     for (int j = sinks > 0 ? sinks : 0; j < start && j < KV_BLOCK; j++) scores[j] = -INFINITY;
     for (int j = past > 0 ? past : 0; j < KV_BLOCK; j++) scores[j] = -INFINITY;
 }
@@ -246,7 +246,7 @@ static void run_task(const Call *c, int slot, const TaskScratch *scratch) {
     const int t0 = slot / c->splits % c->groups * c->per_group;
     const int t1 = t0 + c->per_group < c->queries->n ? t0 + c->per_group : c->queries->n;
     const Task k = task_of(c, slot / c->splits / c->groups, t0, t1, scratch);
-    const int first = c->queries->first + t0, end = c->queries->first + t1;  // positions of the queries
+    const int first = c->queries->first + t0, end = c->queries->first + t1;  // tokens of the queries
     const int block0 = slot % c->splits * c->per_split;
     const int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;

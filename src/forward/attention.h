@@ -7,15 +7,16 @@
 // What the attention of one layer sees and how.
 typedef struct {
     int n_heads;
+    const Spread *spread;        // where tokens stand
     int window;                  // a query sees the last `window` positions, itself included; 0: all before it
-    int sinks;                   // and the first `sinks` positions always
-    const Angles *angles;        // made ready for the queries' positions; NULL: the encoding is not RoPE
+    int sinks;                   // and the first `sinks` tokens always
+    const Angles *angles;        // made ready for the queries; NULL: the encoding is not RoPE
     bool turns;                  // this layer's queries and keys turn by them
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
 } AttentionView;
 
-// n queries at positions first, first + 1, ..., rotated to meet near keys. Their own keys and values are in the cache
-// already.
+// The queries of n tokens, those of number first, first + 1, ..., rotated to meet near keys. Their own keys and values
+// are in the cache already.
 typedef struct {
     const float *q;  // (n, n_heads * head_dim)
     int first, n;
@@ -33,7 +34,7 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
 void attention_by_team(const Team *team, const KvCache *cache, int layer, const AttentionView *view,
                        const Queries *queries, AttentionScratch *scratch);
 
-// The scores q k / sqrt(head_dim) of one head for a single query, one per position up to its own; -infinity where it
+// The scores q k / sqrt(head_dim) of one head for a single query, one per token up to its own; -infinity where it
 // does not see. By one thread.
 void attention_scores(const KvCache *cache, int layer, int head, const AttentionView *view, const Queries *query,
                       AttentionScratch *scratch, float *scores);

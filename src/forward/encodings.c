@@ -34,16 +34,21 @@ EncodingAdd *encoding_added(int encoding) {
     return encoding == ENCODING_LEARNED ? learned : encoding == ENCODING_SINUSOIDAL ? sinusoidal : NULL;
 }
 
-void encoding_add_by_team(const Team *team, const Model *m, float *x, int first, int n) {
+void encoding_add_by_team(const Team *team, const Model *m, const Spread *spread, float *x, int first, int n) {
     EncodingAdd *add = encoding_added(m->config.encoding);
     int begin, end;
     if (!add) return;
     team_share(team, n, &begin, &end);
-    for (int t = begin; t < end; t++) add(m, first + t, x + t * m->config.dim);
+    for (int t = begin; t < end; t++) add(m, spread_position(spread, first + t), x + t * m->config.dim);
     team_wait(team);
 }
 
 // ---- tables of terms that are added to scores -----------------------------------------------------------------------
+
+bool encoding_has_terms(int encoding) {
+    return encoding == ENCODING_ALIBI || encoding == ENCODING_SHAW || encoding == ENCODING_TRANSFORMER_XL ||
+           encoding == ENCODING_DISENTANGLED;
+}
 
 // out (columns) = row number `row` of a matrix, times `scale`, . R_d
 static void project(const EncodingTerms *e, const Matrix *m, int64_t row, float scale, float *weights, float *out) {
@@ -105,7 +110,7 @@ void encoding_lay_out(EncodingTerms *e, Arena *arena, const Model *model, int64_
     if (is_shaw) e->fill_row = shaw;
     if (m->encoding == ENCODING_TRANSFORMER_XL) e->fill_row = transformer_xl;
     if (m->encoding == ENCODING_DISENTANGLED) e->fill_row = disentangled;
-    if (!has_slopes && !e->fill_row) return;
+    if (!encoding_has_terms(m->encoding)) return;
     e->key_rows = has_slopes ? 0 : is_shaw ? m->head_dim : kv;
     e->query_rows = m->encoding == ENCODING_DISENTANGLED ? m->n_heads * m->head_dim : 0;
     float *slopes = has_slopes ? arena_take(arena, m->n_heads, sizeof *slopes) : NULL;

@@ -4,6 +4,7 @@
 
 #include "../model/model.h"
 #include "kv_cache.h"
+#include "spread.h"
 #include "team.h"
 
 // What is added to the embedding at one position: x (dim) += it. NULL: nothing is.
@@ -15,6 +16,9 @@ void encoding_sinusoids(const Model *model, int64_t position, float *x);
 
 // ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
 float encoding_slope(int head, int n_heads);
+
+// Whether an encoding adds to attention: neighbours are one apart in the tables below, so tokens cannot be spread.
+bool encoding_has_terms(int encoding);
 
 // The terms of one layer; NULL: nothing of the kind. Columns of the tables are for distances below `reach`, which is a
 // multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighbouring keys in neighbouring
@@ -47,8 +51,8 @@ void encoding_lay_out(EncodingTerms *terms, Arena *arena, const Model *model, in
 // Makes all tables, if they are not yet made. The threads of a team call it together.
 void encoding_prepare_by_team(const Team *team, EncodingTerms *terms);
 
-// Adds what the encoding adds to embeddings to x (n, dim), of the positions from `first` on. By a team, too.
-void encoding_add_by_team(const Team *team, const Model *model, float *x, int first, int n);
+// Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on. By a team, too.
+void encoding_add_by_team(const Team *team, const Model *model, const Spread *spread, float *x, int first, int n);
 
 // Some neighbouring queries with the heads of one kv head, which are rows, the heads counting fastest, and a block.
 typedef struct {

@@ -2,20 +2,25 @@
 #pragma once
 
 #include "../model/model.h"
+#include "spread.h"
 
-// What the definition keeps. The first seven fields are filled in before plain_lay_out.
+// What the definition keeps. The first eight fields are filled in before plain_lay_out.
 typedef struct {
     const Model *model;
     const RopeConfig *rope;  // complete, and checked
-    int context;             // most positions of a text
+    const Spread *spread;    // where tokens stand
+    int context;             // most tokens of a text
     bool stale_keys;         // see SessionConfig
     float *watched;          // (context) gets the scores of one head for each token, NULL: nobody wants them
     int watched_layer, watched_head;
 
-    // Of every position that was read.
+    // Of every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
+    int *at;               // (context) the position where it stands
     int *lengths;          // (context) the current length when it was read
-    // Of every distance up to there, NULL without an encoding that has vectors for distances.
+    // Of every number of tokens by which a key is behind the query, NULL without an encoding that has vectors for
+    // distances.
+    int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim)
     float *distance_queries;  // (n_layers, context, n_heads * head_dim)
     // Of the token at hand.
@@ -27,13 +32,13 @@ typedef struct {
     float *row;              // (widest) of a matrix, as float32
 } Plain;
 
-// Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all positions.
+// Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all tokens.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
-// Reads a token behind those at 0 to position - 1, in a text of `length` positions by now. x (dim) becomes what the
+// Reads token number i, behind those from 0 to i - 1, in a text of `length` positions by now. x (dim) becomes what the
 // last layer gives. Returns the first layer whose result has a NaN or an infinity: -1 when already the embedding has
 // one, n_layers when none has.
-int plain_forward(Plain *plain, int32_t token, int position, int length, float *x);
+int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 
 // logits (vocab_size) of what plain_forward gave.
 void plain_logits(Plain *plain, const float *x, float *logits);

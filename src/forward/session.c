@@ -12,7 +12,7 @@
 struct Session {
     const Model *model;
     SessionConfig config;
-    int position;   // positions read so far
+    int position;   // tokens read so far
     int n_logits;   // rows of x that session_logits can use
     float *x;       // (chunk, dim) the residual stream
     float *logits;  // (LOGIT_ROWS, vocab_size)
@@ -45,11 +45,12 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
     int layer, bad_row;
     if (s->config.plain) bad_row = read_plainly(s, tokens, n, length, n_logits, &layer);
     else bad_row = transformer_forward(&s->fast, tokens, n, s->position, length, n_logits, &layer);
+    const int at = session_place(s, s->position + bad_row);
     if (bad_row < n && layer < 0)
-        return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + bad_row);
+        return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
     if (bad_row < n)
         return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    layer, s->position + bad_row);
+                    layer, at);
     memmove(s->x, s->x + (n - n_logits) * dim, (size_t)(n_logits * dim) * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;
@@ -57,14 +58,16 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
 }
 
 bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
-    int vocab_size = s->model->config.vocab_size, context = s->config.context, chunk = s->config.chunk;
+    const SessionConfig *c = &s->config;
+    int vocab_size = s->model->config.vocab_size, context = c->spread.length ? c->spread.n : c->context;
     if (n > context - s->position)
         return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
+    length = session_place(s, length - 1) + 1;
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocab_size)
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
     for (int done = 0, count; done < n; done += count) {
-        count = n - done < chunk ? n - done : chunk;
+        count = n - done < c->chunk ? n - done : c->chunk;
         int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
@@ -80,7 +83,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     for (int i = 0; i < n_rows; i++) {
         if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
         fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
-             s->position - s->n_logits + row + i);
+             session_place(s, s->position - s->n_logits + row + i));
         return NULL;
     }
     return s->logits;
@@ -102,25 +105,37 @@ static void lay_out(Session *s, Arena *arena) {
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 
+// Refuses texts that have no place.
+static bool check_places(const Model *model, const SessionConfig *c, Error *err) {
+    const int length = c->spread.length, positions = length ? length : c->context;
+    if (length && (c->spread.piece < 1 || length < c->context))
+        return fail(err,
+                    "%d tokens in pieces of %d cannot be spread over %d positions (expected at least %d positions, "
+                    "and pieces of at least 1)",
+                    c->context, c->spread.piece, length, c->context);
+    return !model->learned || positions <= model->config.encoding_rows ||
+           fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
+                model->config.encoding_rows, positions);
+}
+
 Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
-    Session *s = alloc_array(1, sizeof *s, "a session", err);
+    Session *s = check_places(model, config, err) ? alloc_array(1, sizeof *s, "a session", err) : NULL;
     if (!s) return NULL;
-    if (model->learned && config->context > model->config.encoding_rows) {
-        fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
-             model->config.encoding_rows, config->context);
-        free(s);
-        return NULL;
-    }
     s->model = model;
     s->config = *config;
+    s->config.spread.n = config->context;
+    // The fast engine's tables of what depends on distances are for neighbours that are one apart.
+    if (config->spread.length && encoding_has_terms(model->config.encoding)) s->config.plain = true;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;
     const SessionConfig *c = &s->config;
     Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
     s->fast = (Transformer){.model = model, .rope = &c->rope, .kv = c->kv, .context = c->context, .chunk = c->chunk};
+    s->fast.spread = &c->spread;
     s->fast.stale_keys = c->stale_keys;
     s->fast.decoding = s->fast.reading = pace;
-    s->plain = (Plain){.model = model, .rope = &c->rope, .context = c->context, .stale_keys = c->stale_keys};
+    s->plain = (Plain){.model = model, .rope = &c->rope, .spread = &c->spread, .context = c->context};
+    s->plain.stale_keys = c->stale_keys;
     lay_out(s, &s->arena);
     Error reason;
     size_t available = available_memory("");
@@ -153,6 +168,14 @@ void session_rewind(Session *s, int position) {
     if (position < s->position) s->position = position;
     s->n_logits = 0;
 }
+
+void session_begin(Session *s, int n) {
+    session_rewind(s, 0);
+    s->config.spread.n = n;
+    s->fast.angles.n_blocks = 0;  // of which the tables are of other positions
+}
+
+int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }
 
 int session_position(const Session *s) { return s->position; }
 

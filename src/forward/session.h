@@ -4,6 +4,7 @@
 #include "../../rope.h"
 #include "../model/model.h"
 #include "kv_cache.h"
+#include "spread.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise
@@ -13,13 +14,14 @@ enum {
 typedef struct {
     RopeConfig rope;  // complete, and checked
     KvType kv;
-    int context;  // most positions that the session will hold
-    int chunk;    // most positions that go through a layer together; 0: PREFILL_CHUNK
+    int context;  // most tokens that the session will hold
+    int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h
     bool plain;   // by the definition, see plain.h; the cache is float32 then, and there is one thread
     // Keys are cached turned at the scale of the step that wrote them, though later steps turn queries at another: the
     // flaw of Hugging Face's generate with dynamic scaling, on purpose.
     bool stale_keys;
+    Spread spread;  // where tokens stand; n, which the session fills in, is `context` until session_begin
 } SessionConfig;
 
 typedef struct Session Session;
@@ -33,17 +35,22 @@ size_t session_bytes(const Session *session, size_t *cache_bytes);  // of memory
 // Forgets what was read from `position` on; 0: all. For a method that follows the length, what is kept must have been
 // read at the length that the rest will be read at, or it is not what a fresh session would hold.
 void session_rewind(Session *session, int position);
-int session_position(const Session *session);    // positions read so far
+int session_position(const Session *session);    // tokens read so far
 int session_vocab_size(const Session *session);  // of its model
 
-// Reads `n` tokens behind what was read before, at a current length of `length` positions (at least the position after
-// the last of them): a method that follows the length turns every query and every cached key at that length's scale. Of
-// the n positions the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in the
-// vocabulary, and the positions within the context; activations that are not finite end the reading: false with the
+// Forgets all, for a text of n tokens, at most as many as the session can hold. Of one that is spread no more are read.
+void session_begin(Session *session, int n);
+// The position of token number i, from 0: i, unless the text is spread.
+int session_place(const Session *session, int i);
+
+// Reads `n` tokens behind what was read before, in a text of `length` tokens by now (at least up to the last of them):
+// a method that follows the length turns every query and every cached key at the scale of the position after the last
+// one. Of the n tokens the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in
+// the vocabulary, and no more than the context holds; activations that are not finite end the reading: false with the
 // reason.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
 
-// From now on the scores of one head for the last position of each read go to `scores`: one per position up to that
+// From now on the scores of one head for the last token of each read go to `scores`: one per token up to that
 // one, what the softmax takes; -infinity where nothing is seen. Both count from 0.
 void session_watch(Session *session, int layer, int head, float *scores);
 

@@ -89,8 +89,8 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     if (n_wanted == 0) return;
     if (t->watched && index == t->watched_layer) watch_by_team(team, t);
 
-    // mixed (n_wanted, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
-    const Queries queries = {t->q + skipped * layer->wq.rows, t->position + skipped, n_wanted, t->mixed};
+    // mixed (n_wanted, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all tokens so far
+    const Queries queries = {t->q + skipped * layer->wq.rows, t->first + skipped, n_wanted, t->mixed};
     const AttentionView view = view_of(t, layer);
     attention_by_team(team, &t->cache, index, &view, &queries, t->attention);
 
@@ -120,16 +120,15 @@ static void run_layers_by_team(const Team *team, Transformer *t, int from, int t
     }
 }
 
-int transformer_forward(Transformer *t, const int32_t *tokens, int n, int position, int length, int n_logits,
-                        int *layer) {
+int transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits, int *layer) {
     const ModelConfig *m = &t->model->config;
-    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (position + n) * dim / 2);  // of a layer, about
+    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
     const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     const int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
     for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
     t->n = t->bad_row = n;
-    t->position = position;
+    t->first = first;
     t->bad_layer = -1;
     for (int l = 0; l < m->n_layers && t->bad_row == n; l += layers) {
         int threads = is_worth_it ? pace_threads(pace) : 1;
@@ -166,10 +165,10 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
 static void begin_chunk_by_team(const Team *team, Transformer *t, int length) {
     check_finite_by_team(team, t, 0);
     if (t->model->config.encoding == ENCODING_ROPE) {
-        angles_prepare_by_team(team, &t->angles, t->position, t->n, length);
+        angles_prepare_by_team(team, &t->angles, t->first, t->n, length);
         return;
     }
-    encoding_add_by_team(team, t->model, t->x, t->position, t->n);
+    encoding_add_by_team(team, t->model, t->spread, t->x, t->first, t->n);
     encoding_prepare_by_team(team, &t->terms);
 }
 
@@ -207,16 +206,16 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     const Turns *turns = layer->without_rope ? &none : &t->angles.queries;
     const Turns *turns_of_keys = layer->without_rope ? &none : &t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
-    int group = m->n_heads / m->n_kv_heads, first_block = t->position / KV_BLOCK, begin, end;
-    int n_blocks = (t->position + t->n - 1) / KV_BLOCK - first_block + 1;
+    int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK, begin, end;
+    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
     team_share(team, m->n_kv_heads * n_blocks, &begin, &end);
     for (int i = begin; i < end; i++) {
-        int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - t->position;
+        int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - t->first;
         int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
         for (int row = block_start > 0 ? block_start : 0; row < stop; row++) {
             float *k = t->k + row * kv + h * d, *v = t->v + row * kv + h * d, *q = t->q + row * heads + h * group * d;
             rotate_heads(t, k, row, 1, layer->k_norm, turns_of_keys);
-            kv_cache_write(&t->cache, index, h, t->position + row, k, v);
+            kv_cache_write(&t->cache, index, h, t->first + row, k, v);
             if (row >= skipped) rotate_heads(t, q, row, group, layer->q_norm, turns);
         }
     }
@@ -226,7 +225,8 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
 // What one layer's attention sees: of a window unless the layer sees all, and turned unless it does not turn.
 static AttentionView view_of(const Transformer *t, const Layer *layer) {
     const bool has_rope = t->model->config.encoding == ENCODING_ROPE;
-    AttentionView view = {.n_heads = t->model->config.n_heads, .window = t->rope->window, .sinks = t->rope->sinks};
+    AttentionView view = {.n_heads = t->model->config.n_heads, .spread = t->spread, .window = t->rope->window};
+    view.sinks = spread_token(t->spread, t->rope->sinks);
     if (layer->sees_all && !t->rope->all_slide) view.window = 0;
     if (has_rope) view.angles = &t->angles;
     view.turns = has_rope && !layer->without_rope;
@@ -237,7 +237,7 @@ static AttentionView view_of(const Transformer *t, const Layer *layer) {
 // The scores that somebody wants, of the chunk's last query.
 static void watch_by_team(const Team *team, Transformer *t) {
     const Layer *layer = &t->model->layers[t->watched_layer];
-    const Queries last = {t->q + (t->n - 1) * layer->wq.rows, t->position + t->n - 1, 1, t->mixed};
+    const Queries last = {t->q + (t->n - 1) * layer->wq.rows, t->first + t->n - 1, 1, t->mixed};
     const AttentionView view = view_of(t, layer);
     if (team->number == 0)
         attention_scores(&t->cache, t->watched_layer, t->watched_head, &view, &last, t->attention, t->watched);
@@ -259,7 +259,8 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->v = arena_take(arena, chunk * kv, sizeof(float));
     t->mixed = arena_take(arena, chunk * heads, sizeof(float));
     t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
-    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, t->rope, !t->stale_keys, t->context, t->chunk);
+    if (m->encoding == ENCODING_ROPE)
+        angles_lay_out(&t->angles, arena, t->rope, t->spread, !t->stale_keys, t->context, chunk);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
     t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, t->chunk, threads);

@@ -10,8 +10,9 @@
 typedef struct {
     const Model *model;
     const RopeConfig *rope;  // complete, and checked
+    const Spread *spread;    // where tokens stand
     KvType kv;
-    int context, chunk;      // most positions of a text, and that go through a layer together
+    int context, chunk;      // most tokens of a text, and that go through a layer together
     bool stale_keys;         // see SessionConfig
     Pace decoding, reading;  // how many threads read a token, and a prompt
 
@@ -27,7 +28,7 @@ typedef struct {
 
     // Of the chunk at hand.
     float *x;                // (n, dim) the residual stream, the caller's
-    int n, position;         // rows, and the position of the first
+    int n, first;            // rows, and the number of the first token
     float *q;                // (chunk, n_heads * head_dim)
     float *k, *v;            // (chunk, n_kv_heads * head_dim)
     float *mixed;            // (chunk, n_heads * head_dim) attention's mix of values
@@ -38,10 +39,10 @@ typedef struct {
 // Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
 
-// Reads n tokens, at most a chunk, behind those at 0 to position - 1, in a text of `length` positions by now. x
+// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length` positions by now. x
 // (n, dim) becomes what the last layer gives, in its last n_logits rows. Returns the first row in which a NaN or an
 // infinity showed, n when none did; *layer is the layer that it came out of, -1 when already the embedding has one.
-int transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int position, int length, int n_logits,
+int transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first, int length, int n_logits,
                         int *layer);
 
 // logits (n_rows, vocab_size) of rows that transformer_forward gave.

@@ -17,8 +17,8 @@ static void spell(const char *piece, size_t n, char *out, size_t capacity) {
     out[used] = '\0';
 }
 
-static void print_keys(const Measurement *m, const float *scores) {
-    const int n = (int)m->n_ids;
+static void print_keys(const Measurement *m, const Session *s, const float *scores) {
+    const int n = (int)m->n_ids, last = session_place(s, n - 1);
     double max = -INFINITY, total = 0;
     char text[256];
     size_t length;
@@ -34,7 +34,8 @@ static void print_keys(const Measurement *m, const float *scores) {
         if (scores[i] == -INFINITY) continue;  // outside the window
         const char *piece = tokenizer_decode(m->tokenizer, i > 0 ? m->ids[i - 1] : -1, m->ids[i], &length);
         spell(piece, length, text, sizeof text);
-        table_row(&table, NULL, "%d\t%d\t%.6f\t%.9g\t%s", i, n - 1 - i, scores[i], exp(scores[i] - max) / total, text);
+        table_row(&table, NULL, "%d\t%d\t%.6f\t%.9g\t%s", session_place(s, i), last - session_place(s, i), scores[i],
+                  exp(scores[i] - max) / total, text);
     }
     table_end(&table);
 }
@@ -49,7 +50,7 @@ bool show_attention(const Measurement *m, Error *err) {
     Session *s = scores ? open_session(m->options, m->model, m->plans, n, true, err) : NULL;
     if (s) session_watch(s, layer, head, scores);
     bool ok = s && session_read(s, m->ids, n, n, 1, err);
-    if (ok) print_keys(m, scores);
+    if (ok) print_keys(m, s, scores);
     session_free(s);
     free(scores);
     return ok;

@@ -103,7 +103,7 @@ static RopeSettings beside_block(const RopeSettings *said) {
 RopePlan *plans_as_read(const Measurement *m, int *n, Error *err) {
     char names[MOST_READINGS][40], method[64], *config = config_for_engines(m, err);
     const RopeSettings s = beside_block(&m->options->rope);
-    const int own = m->model->rope.rotary_dim;
+    const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
     *n = engines_list(m->options->reading, names, err);
     // The lists of the plans lie behind them.
     RopePlan *plans = *n && config ? alloc_array((uint64_t)*n, sizeof *plans + sizeof(Reading), "plans", err) : NULL;
@@ -112,14 +112,12 @@ RopePlan *plans_as_read(const Measurement *m, int *n, Error *err) {
     for (int i = 0; ok && i < *n; i++) {
         Reading *r = &readings[i];
         RopePlan *plan = &plans[i];
-        ok = engine_read(names[i], config, m->length, r, err);
+        ok = engine_read(names[i], config, length, r, err);
         if (ok && r->refused) ok = fail(err, "--reading: %s refuses this config: %s", names[i], r->note);
         if (ok && own && r->rope.rotary_dim != own)
             ok = fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
                       names[i], r->rope.rotary_dim, own);
-        ok = ok && settings_resolve(&s, &r->rope, m->model->config.sliding_window, m->length, plan, err);
-        plan->head_dim = m->model->config.head_dim ? (int)m->model->config.head_dim : r->rope.rotary_dim;
-        plan->stale_keys = m->options->stale_keys;
+        ok = ok && settings_resolve(&s, &r->rope, m->model->config.sliding_window, length, plan, err);
         settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
         snprintf(plan->name, sizeof plan->name, "%s:%s", names[i], method);
     }

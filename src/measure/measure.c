@@ -50,7 +50,8 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
     char advice[300], tuned[64], others[300] = "";
     for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
-        settings_advice(&methods[i], plan, measures ? 0 : m->length, advice, sizeof advice);
+        const int positions = plan->spread ? plan->spread : m->length;
+        settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
         if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
         size_t used = strlen(others);
         if (!settings_same_method(m->file, &plan->rope))
@@ -124,17 +125,25 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
     SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.stale_keys = plan->stale_keys;
     config.plain = o->plain;
+    config.spread = (Spread){.length = plan->spread, .piece = plan->piece};
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
-    if (s && say_memory)
-        fprintf(stderr, "run: %d positions, %.1f MB of memory (%s key-value cache %.1f MB)\n", context,
-                (double)bytes / 1e6, kv_type_names[o->kv], (double)cache / 1e6);
+    if (!s || !say_memory) return s;
+    char over[40] = "positions";
+    if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
+    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over, (double)bytes / 1e6,
+            kv_type_names[o->kv], (double)cache / 1e6);
+    if (plan->spread && context <= plan->piece)
+        fprintf(stderr, "run: warning: %d tokens are one piece of --piece %d, and stand as without --spread\n", context,
+                plan->piece);
     return s;
 }
 
 void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, what, "%.200s", m->options->model_path);
     table_note(t, "length", "%d", m->length);
+    if (m->plans->spread) table_note(t, "spread", "%d", m->plans->spread);
+    if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
     table_note(t, "train_ctx", "%d", m->plans[0].rope.train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
     if (m->options->job != JOB_PPL) return;

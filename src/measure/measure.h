@@ -17,7 +17,7 @@ typedef struct {
     const Tokenizer *tokenizer;  // NULL where a text is ids
     const RopePlan *plans;       // the methods to compare, at least one
     int n_plans;
-    int length;                 // -n: positions of a window, the longest haystack, or how deep a bench goes
+    int length;                 // -n: tokens of a window, the longest haystack, or how deep a bench goes
     const RopeConfig *file;     // what the model's file says, even where --rope-config has taken its place
     const RopeFile *rope_file;  // --rope-config; NULL, or nothing in it: none
     const int32_t *ids;         // (n_ids) of the text, without BOS; NULL: none
@@ -107,8 +107,8 @@ char *config_for_engines(const Measurement *m, Error *err);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 
-// A new session of a plan, with the cache and the threads of the command line. The memory it takes is said on standard
-// error, once it has been got.
+// A new session of a plan, for a text of `context` tokens, with the cache and the threads of the command line. The
+// memory it takes is said on standard error, once it has been got.
 Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err);
 
@@ -125,14 +125,15 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window);
 int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
-// one go at a current length of `length`, or (0) token by token.
+// one go in a text of `length` tokens, or (0) token by token.
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err);
 
 // nll[p - from] = -ln p(ids[p]) for p in [from, to), 0 < from. The session reads those of the ids before that it lacks.
 bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
-// The passkey task for a check: of `trials` prompts that fill `length` positions, with the key at as many depths, the
-// share in which it is found; -1 when not even the bare task fits. Nothing needs to be read anew before or after.
+// The passkey task for a check: of `trials` prompts that fill `length` tokens, answer included, with the key at as many
+// depths, the share in which it is found; -1 when not even the bare task fits. The session forgets what it has read.
+// One that is spread spreads these prompts (session_begin).
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err);
 
 // The lines that every table begins with.
@@ -143,7 +144,7 @@ typedef struct {
     const Measurement *m;
     Table *table;
     const RopePlan *plan;
-    Session *session;  // for m->length positions, nothing read yet
+    Session *session;  // for m->length tokens, nothing read yet
     int part;          // it is that one of m->n_plans
 } Method;
 

@@ -7,7 +7,7 @@
 #include "../kernels/kernels.h"
 #include "measure.h"
 
-enum { BLOCK = 16 };  // positions whose scores count as one in the standard error: neighbours depend on each other
+enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbours depend on each other
 
 typedef struct {
     double *nll;             // (length) of the window's ids, each after those before it, from the second one on
@@ -46,9 +46,9 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
 
-// The row of positions [from, to), which eyes find below `label`; both are edges of blocks. The standard error of the
-// mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over
-// k (k - 1) / N^2. It is NaN of one block, which tells nothing.
+// The row of tokens [from, to), which eyes find below `label`; both are edges of blocks. It says where they stand. The
+// standard error of the mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of
+// (s_b - mean n_b)^2 over k (k - 1) / N^2. It is NaN of one block, which tells nothing.
 static void print_bucket(const Perplexity *job, const Method *method, int from, int to, const char *label) {
     const int first = from / BLOCK, last = (to - 1) / BLOCK;
     const double samples = method->m->options->samples, tokens = (to - from) * samples;
@@ -63,7 +63,8 @@ static void print_bucket(const Perplexity *job, const Method *method, int from, 
     }
     const double se = k > 1 ? sqrt(fmax(squares, 0) * k / (k - 1)) / tokens : NAN;
     table_row(method->table, &(TableCell){"", method->plan->name, label, exp(nll)},
-              "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, from, to, tokens, nll, exp(nll), se);
+              "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, session_place(method->session, from),
+              session_place(method->session, to - 1) + 1, tokens, nll, exp(nll), se);
 }
 
 // Reads a window, all of it as one prompt or step by step, and counts its scores, or with --per-token prints them.
@@ -82,7 +83,8 @@ static bool run_window(Perplexity *job, const Method *method, int sample, Error 
     }
     for (int p = 1; p < n; p++) {
         if (o->per_token)
-            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, p, (int)job->window[p], job->nll[p]);
+            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(method->session, p),
+                      (int)job->window[p], job->nll[p]);
         block += job->nll[p];
         if ((p + 1) % BLOCK && p + 1 < n) continue;
         job->sums[p / BLOCK] += block;
@@ -103,7 +105,7 @@ static bool run_method(void *context, Method *method, Error *err) {
     for (int from = 1, to; from < n; from = to) {
         to = from < 64 ? 64 : 2 * from;
         if (to > n) to = n;
-        snprintf(label, sizeof label, "%d", to);
+        snprintf(label, sizeof label, "%d", session_place(method->session, to - 1) + 1);
         print_bucket(job, method, from, to, label);
     }
     print_bucket(job, method, 1, n, "all");

@@ -166,8 +166,10 @@ static char *config_in(const Measurement *m, const RopePlan *plan, int form, Err
     json_number(out, c->rotary_dim < plan->head_dim, "partial_rotary_factor",
                 ceil(1e12 * c->rotary_dim / plan->head_dim) / 1e12);
     if (has_original) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
-    fputs(", \"rope_scaling\": ", out);
-    print_block(out, plan, form);
+    if (c->dynamic || strcmp(elsewhere(c)->hugging_face, "default") != 0) {
+        fputs(", \"rope_scaling\": ", out);
+        print_block(out, plan, form);
+    }
     fputc('}', out);
     fclose(out);
     return text;

@@ -180,7 +180,8 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     free(t->last);
     t->last = ids;
     t->n_last = n;
-    session_rewind(t->session, shared);
+    if (shared > 0) session_rewind(t->session, shared);
+    else session_begin(t->session, t->length);
     return shared;
 }
 
@@ -285,7 +286,7 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 
 // All trials of the cell at hand, added to *score, and its row. A method without a table prints nothing.
 static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error *err) {
-    const int trials = t->m->options->trials, within = t->length <= method->plan->rope.train_ctx;
+    const int trials = t->m->options->trials;
     const char *task = t->m->options->tasks ? t->task->name : "", *name = method->plan->name;
     char block[MAX_BLOCK], line[16], label[16];
     int correct = 0;
@@ -295,6 +296,7 @@ static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error 
         if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &right, err)) return false;
         correct += right;
     }
+    const bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
     score->asked[within] += trials;
     score->correct[within] += correct;
     if (!method->table) return true;
@@ -311,8 +313,9 @@ static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error 
 }
 
 // Lengths from half the trained context up to the longest, and all depths, of one method and t->task, added to *score.
+// Texts that are spread have two pieces at least, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Error *err) {
-    const int half = method->plan->rope.train_ctx / 2;
+    const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->session = method->session;
     t->length = half > 0 && half < longest ? half : longest;
     for (;;) {

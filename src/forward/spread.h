@@ -1,0 +1,36 @@
+// Where the tokens of a text stand: one behind the other, or spread over more positions than there are tokens.
+#pragma once
+
+#include <stdint.h>
+
+// Jumps: the n tokens of a text stand in pieces, each further on than the one before it, so that the last token stands
+// at length - 1. Few tokens then meet every distance of a long text. Models are trained so by PoSE (arXiv 2309.10400)
+// and with randomized positions (arXiv 2305.16843); here jumps measure.
+//
+// The number of a token in its text, from 0, is its slot in the cache. All that knows positions goes by its position.
+typedef struct {
+    int length;  // N, positions; 0: each token's position is its number
+    int piece;   // P, tokens of a piece, at least 1
+    int n;       // tokens of the text, at most `length`
+} Spread;
+
+// position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces. One piece stands as
+// without a spread.
+static inline int spread_position(const Spread *s, int i) {
+    if (s->length == 0 || s->n <= s->piece) return i;
+    const int jumps = (s->n - 1) / s->piece;  // K - 1
+    return i + (int)((int64_t)(i / s->piece) * (s->length - s->n) / jumps);
+}
+
+// The first token that stands at `position` or behind it; n when none does.
+static inline int spread_token(const Spread *s, int position) {
+    int low = 0, high = position > 0 ? position : 0;  // no token stands before its number
+    if (s->length == 0) return high;
+    if (high > s->n) high = s->n;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (spread_position(s, middle) < position) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
