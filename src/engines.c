@@ -50,7 +50,7 @@ static void hf4(Config *c) {
 static bool types_disagree(const Config *c) {
     if (!c->type || !c->rope_type || *c->type != '"') return false;
     size_t length = strcspn(c->type + 1, "\"") + 2;
-    return strncmp(c->type, c->rope_type, length) != 0 && !(c->is_su && json_is(c->rope_type, "longrope")) &&
+    return strncmp(c->type, c->rope_type, length) != 0 &&
            !(json_is(c->type, "su") && json_is(c->rope_type, "longrope")) &&
            !(json_is(c->type, "mrope") && json_is(c->rope_type, "default"));
 }
