@@ -11,21 +11,20 @@
 #include "../kernels/matrix_units.h"
 #include "product.h"
 
-// Ways to multiply: what the weights are, and the functions for few vectors (in place), for many (panels), and for many
-// where there are matrix units.
+// Ways to multiply: what the weights are, and the functions for few vectors (in place) and for many (panels).
 typedef struct {
     int value_bytes;       // of an activation, see product.h
     int offset;            // that weights are stored with when they are multiplied, see product.h
     int scales_per_group;  // of 64 weights; 0: activations stay float32 instead of being rounded to int8
-    MultiplyRows *in_place, *panel, *by_units;
+    MultiplyRows *in_place, *panel;
 } Way;
 
 enum { FLOAT_WAY, Q8_WAY, Q4_WAY };
 
 static const Way ways[] = {
-    [FLOAT_WAY] = {0, 0, 0, multiply_float_rows, multiply_float_panel, multiply_parts_panel},  // any, widened
-    [Q8_WAY] = {Q8_DOT == PAIRS ? 2 : 1, INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel, multiply_q8_panel},
-    [Q4_WAY] = {Q4_DOT == PAIRS ? 2 : 1, Q4_OFFSET, 2, multiply_q4_rows, multiply_q4_panel, multiply_q4_panel},
+    [FLOAT_WAY] = {0, 0, 0, multiply_float_rows, multiply_float_panel},  // any, widened
+    [Q8_WAY] = {Q8_DOT == PAIRS ? 2 : 1, INT8_OFFSET, 1, multiply_q8_rows, multiply_q8_panel},
+    [Q4_WAY] = {Q4_DOT == PAIRS ? 2 : 1, Q4_OFFSET, 2, multiply_q4_rows, multiply_q4_panel},
 };
 
 static const Way *way_of(const Matrix *m) {
@@ -160,7 +159,7 @@ void matmul_by_team(const Team *team, const Product *products, int n_products, c
     const bool in_place = input->n <= VECTORS_IN_PLACE;
     const int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
     Vectors vectors = prepare_by_team(team, input, products[0].matrix->cols, way, ws);
-    MultiplyRows *multiply = in_place ? way->in_place : vectors.by_units ? way->by_units : way->panel;
+    MultiplyRows *multiply = in_place ? way->in_place : way->panel;
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int piece, end, pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);

@@ -157,11 +157,15 @@ void multiply_q4_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vecto
     multiply_int8_panel(WEIGHT_Q4, m, row, n_rows, v, sums);
 }
 
-enum { BLOCK_COLUMNS = 128 };
+enum { BLOCK_COLUMNS = 128, PARTS_COLUMNS = 64 };
 
+// A block of weights as float32, or in parts for matrix units, in a first-level cache.
 typedef struct {
-    float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB, a first-level cache
-    float rows[LANES][BLOCK_COLUMNS];          // widened, before they are transposed
+    union {
+        float columns[BLOCK_COLUMNS][PANEL_ROWS];                    // 32 KB
+        uint32_t parts[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];  // 24 KB
+    } as;
+    float rows[UNIT_ROWS][BLOCK_COLUMNS];  // widened, before they are transposed
 } FloatPanel;
 _Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES, "they have room");
 
@@ -172,74 +176,47 @@ static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t
     return memory;
 }
 
-// n columns from `col` on; up to a multiple of LANES the panel's last ones are rubbish, which is not multiplied.
-static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, FloatPanel *panel) {
-    for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
-        const float *rows[LANES];
-        for (int r = 0; r < LANES; r++) {
-            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
-            rows[r] = float_row(m, from, col, n, panel->rows[r]);
-        }
-        for (int64_t i = 0; i < n; i += LANES) {
-            vf square[LANES];
-            for (int r = 0; r < LANES; r++) square[r] = load(rows[r] + i);
-            transpose(square);
-            for (int j = 0; j < LANES; j++) store(panel->columns[i + j] + r0, square[j]);
-        }
-    }
-}
-
-void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    const int64_t row_bytes = matrix_row_bytes(m);
-    FloatPanel *panel = v->panel;
-    Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .c = sums, .c_stride = PANEL_ROWS};
-    gemm.b = panel->columns;
-    gemm.b_type = NUMBER_F32;
-    gemm.b_stride = PANEL_ROWS;
-    memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
-    for (int64_t col = 0; col < m->cols; col += BLOCK_COLUMNS) {
-        gemm.k = m->cols - col < BLOCK_COLUMNS ? m->cols - col : BLOCK_COLUMNS;
-        gemm.a = v->x + col;
-        unpack_float(m, row, n_rows, col, gemm.k, panel);
-        prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * BLOCK_COLUMNS / m->cols);
-        gemm_accumulate(&gemm);
-    }
-}
-
-// A block of weights in parts for matrix units: 24 KB.
-enum { PARTS_COLUMNS = 64 };
-
-typedef struct {
-    uint32_t parts[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];
-    float rows[UNIT_ROWS][PARTS_COLUMNS];  // widened
-} PartsPanel;
-_Static_assert(sizeof(PartsPanel) <= PANEL_BYTES, "it has room");
-
 // Numbers of 8, 11 and up to 24 bits.
 static int parts_of(WeightType type) { return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS; }
 
-static void unpack_parts(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, PartsPanel *panel) {
+// n columns from `col` on; up to a multiple of LANES the panel's last ones are rubbish, which is not multiplied.
+static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, bool in_parts,
+                         FloatPanel *panel) {
     for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
         const float *rows[UNIT_ROWS];
         for (int64_t r = 0; r < UNIT_ROWS; r++) {
             int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
             rows[r] = float_row(m, from, col, n, panel->rows[r]);
         }
-        split_columns(panel->parts, parts_of(m->type), r0, rows, n, PANEL_ROWS);
+        if (in_parts) split_columns(panel->as.parts, parts_of(m->type), r0, rows, n, PANEL_ROWS);
+        for (int64_t r = 0; !in_parts && r < UNIT_ROWS; r += LANES)
+            for (int64_t i = 0; i < n; i += LANES) {
+                vf square[LANES];
+                for (int j = 0; j < LANES; j++) square[j] = load(rows[r + j] + i);
+                transpose(square);
+                for (int j = 0; j < LANES; j++) store(panel->as.columns[i + j] + r0 + r, square[j]);
+            }
     }
 }
 
-void multiply_parts_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    const int64_t row_bytes = matrix_row_bytes(m);
-    PartsPanel *panel = v->panel;
-    PartsGemm gemm = {.m = whole_units(v->n), .n = PANEL_ROWS, .a_parts = MAX_PARTS, .b = panel->parts, .c = sums};
-    gemm.b_parts = parts_of(m->type);
-    for (int64_t col = 0; col < m->cols; col += PARTS_COLUMNS) {
-        gemm.k = m->cols - col < PARTS_COLUMNS ? m->cols - col : PARTS_COLUMNS;
-        gemm.a = v->parts + col / UNIT * parts_depth(gemm.m, MAX_PARTS);
-        gemm.add = col > 0;
-        unpack_parts(m, row, n_rows, col, gemm.k, panel);
-        prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * PARTS_COLUMNS / m->cols);
-        gemm_of_parts(&gemm);
+void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    const int64_t row_bytes = matrix_row_bytes(m), step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
+    FloatPanel *panel = v->panel;
+    PartsGemm of_parts = {whole_units(v->n), PANEL_ROWS, .a_parts = MAX_PARTS, .b_parts = parts_of(m->type), .c = sums};
+    Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .b_type = NUMBER_F32, .b_stride = PANEL_ROWS};
+    gemm.c = sums;
+    gemm.c_stride = PANEL_ROWS;
+    gemm.b = panel->as.columns;
+    of_parts.b = panel->as.parts;
+    if (!v->by_units) memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
+    for (int64_t col = 0; col < m->cols; col += step) {
+        gemm.k = of_parts.k = m->cols - col < step ? m->cols - col : step;
+        gemm.a = v->x + col;
+        of_parts.a = v->parts + col / UNIT * parts_depth(of_parts.m, MAX_PARTS);
+        of_parts.add = col > 0;
+        unpack_float(m, row, n_rows, col, gemm.k, v->by_units, panel);
+        prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * step / m->cols);
+        if (v->by_units) gemm_of_parts(&of_parts);
+        else gemm_accumulate(&gemm);
     }
 }

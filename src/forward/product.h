@@ -42,7 +42,6 @@ typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, con
 
 MultiplyRows multiply_float_rows, multiply_q8_rows, multiply_q4_rows;     // rows.c: up to VECTORS_IN_PLACE vectors
 MultiplyRows multiply_float_panel, multiply_q8_panel, multiply_q4_panel;  // panels.c: any number
-MultiplyRows multiply_parts_panel;                                        // the first of these, by matrix units
 
 // Register i of a group of 64 weights, with the offset. A q8 row's last group may be shorter: what is read past its
 // end, in the file still (the scales lie behind the weights), is multiplied by zeros.
