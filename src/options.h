@@ -2,6 +2,7 @@
 #pragma once
 
 #include "forward/kv_cache.h"
+#include "forward/matmul.h"
 #include "settings.h"
 #include "util.h"
 
@@ -42,6 +43,7 @@ typedef struct {
     int mode;                                                           // MODE_...
     bool ignore_eos;
     KvType kv;
+    Activations activations;
     // RoPE.
     const char *methods;      // --rope as it was written, NULL: the model's own
     RopeSettings rope;        // the other rope options

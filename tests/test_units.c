@@ -484,9 +484,9 @@ enum { MOST_N = 65, STRIDE = 200, N_PRODUCTS = 3 };
 
 static Workspace *open_workspace(Arena *arena, int n, int cols, int threads) {
     *arena = (Arena){0};
-    workspace_lay_out(arena, n, cols, threads);
+    workspace_lay_out(arena, n, cols, threads, activations);
     if (!arena_open(arena, "the products", &err)) exit(2);
-    return workspace_lay_out(arena, n, cols, threads);
+    return workspace_lay_out(arena, n, cols, threads, activations);
 }
 
 static void by_team(const Product *products, int n_products, const Input *input, Workspace *ws, int threads) {

@@ -3,6 +3,7 @@
 
 #include "../model/model.h"
 #include "attention.h"
+#include "matmul.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise
@@ -14,6 +15,7 @@ typedef struct {
     int window, sinks;  // see AttentionView
     bool all_slide;     // the window is every layer's, also of those that see all
     KvType kv;
+    Activations activations;
     int context;  // most positions that the session will hold
     int chunk;    // most positions that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h

@@ -3,6 +3,7 @@
 // NEON, SSE2 and processors without any are served by the same lines.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #if defined __SSE2__
@@ -72,19 +73,6 @@ static inline vf multiply_add(vf a, vf b, vf c) {
 #endif
 }
 static inline float float_at(const void *p) { return *(const float_mem *)p; }  // at any address
-
-// For part i of SCALED_PARTS of a pack of q4, number 2k of `pairs` for its first half and 2k + 1 for the other.
-static inline vf spread(vf pairs, int k, int i) {
-    const int a = 2 * k, b = 2 * k + 1;
-#ifdef SIMD_AVX512
-    (void)i;
-    return _mm512_permutexvar_ps(_mm512_set_epi32(b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a), pairs);
-#elif defined SIMD_AVX2
-    return _mm256_permutevar8x32_ps(pairs, _mm256_set1_epi32(i == 0 ? a : b));
-#else
-    return splat(pairs[i == 0 ? a : b]);
-#endif
-}
 
 static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
@@ -184,26 +172,6 @@ static inline float half_at(const void *p) {
     return vget_lane_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)))), 0);
 #else
     return f16_bits_to_float((vi){0} + (int16_t)bits)[0];
-#endif
-}
-
-// What a table has for 16 bytes' low halves, then for their high halves: 32 bytes.
-static inline void look_up_nibbles(void *out, const int8_t table[16], const uint8_t bytes[16]) {
-    int8_t *to = out;
-#if defined __SSSE3__
-    const __m128i values = _mm_loadu_si128((const void *)table), x = _mm_loadu_si128((const void *)bytes);
-    const __m128i low = _mm_set1_epi8(15);
-    _mm_storeu_si128((void *)to, _mm_shuffle_epi8(values, _mm_and_si128(x, low)));
-    _mm_storeu_si128((void *)(to + 16), _mm_shuffle_epi8(values, _mm_and_si128(_mm_srli_epi16(x, 4), low)));
-#elif defined SIMD_NEON
-    const uint8x16_t x = vld1q_u8(bytes);
-    vst1q_s8(to, vqtbl1q_s8(vld1q_s8(table), vandq_u8(x, vdupq_n_u8(15))));
-    vst1q_s8(to + 16, vqtbl1q_s8(vld1q_s8(table), vshrq_n_u8(x, 4)));
-#else
-    for (int i = 0; i < 16; i++) {
-        to[i] = table[bytes[i] & 15];
-        to[16 + i] = table[bytes[i] >> 4];
-    }
 #endif
 }
 
@@ -326,22 +294,6 @@ static inline vb splat_lane(const void *p) {
     return x;
 }
 
-// The sum of n int8, a multiple of 16.
-static inline int32_t sum_i8(const int8_t *x, int64_t n) {
-#ifdef __SSE2__
-    __m128i sum = _mm_setzero_si128();  // of x + 128
-    for (int64_t i = 0; i < n; i += 16) {
-        __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const void *)(x + i)), _mm_set1_epi8(-128));
-        sum = _mm_add_epi64(sum, _mm_sad_epu8(bytes, _mm_setzero_si128()));
-    }
-    return _mm_cvtsi128_si32(_mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum))) - 128 * (int32_t)n;
-#else
-    int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i];
-    return sum;
-#endif
-}
-
 // Register i of a group of int8 weights as int16. Where a register has four lanes, two registers have the even columns,
 // times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts
 // faster than it widens, and SSE2 does as WebAssembly, so that both add in one order and give the same numbers.
@@ -364,24 +316,152 @@ static inline vb load_pairs_of_x(const void *group, int i) {
     return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
 }
 
-// Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15,
-// or as pairs -8 to 7.
-ALWAYS_INLINE vb load_nibbles(Dot how, const uint8_t *pack, int i) {
-#ifdef SIMD_AVX512
-    (void)how;
-    (void)i;
-    const __m512i shifts = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
-    __m512i twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)pack));
-    return (vb)_mm512_and_si512(_mm512_srlv_epi16(twice, shifts), _mm512_set1_epi8(15));
+// ---- parts: 32 weights of a row, on every processor ------------------------------------------------------------------
+
+typedef uint8_t b16 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint8_t b32 __attribute__((vector_size(32)));
+typedef uint64_t w32 __attribute__((vector_size(32)));  // eight bytes to a word
+typedef int32_t i32x8 __attribute__((vector_size(32)));
+typedef float f32x8 __attribute__((vector_size(32)));
+typedef uint8_t b32_mem __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int32_t i32x8_mem __attribute__((vector_size(32), aligned(1), may_alias));
+typedef float f32x8_mem __attribute__((vector_size(32), aligned(1), may_alias));
+
+static const uint64_t EACH_BYTE = 0x0101010101010101;
+
+ALWAYS_INLINE b32 load_b32(const void *p) { return *(const b32_mem *)p; }
+ALWAYS_INLINE i32x8 load_i32x8(const void *p) { return *(const i32x8_mem *)p; }
+ALWAYS_INLINE f32x8 load_f32x8(const void *p) { return *(const f32x8_mem *)p; }
+ALWAYS_INLINE float sum_f32x8(f32x8 x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
+
+// Of each byte what lies at bit `shift` under the mask.
+ALWAYS_INLINE b32 bits_of(b32 x, int shift, int mask) { return (b32)((w32)x >> shift & (uint64_t)mask * EACH_BYTE); }
+
+// Numbers of 4 bits: the low halves of 16 bytes, then their high halves.
+ALWAYS_INLINE b32 nibbles_at(const uint8_t *bytes) {
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    const __m128i x = _mm_loadu_si128((const void *)bytes);
+    return bits_of((b32)_mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1), 0, 15);
 #else
-    enum { TO_A_HALF = 8 / LANES, PAIRS_TO_A_HALF = 16 / LANES };
-    if (how == PAIRS) {
-        const vs unit = (vs){0} + (int16_t)(i % 2 == 0 ? PAIRS_UNIT : 1);
-        vs bytes = (vs)load_pairs(pack, i % PAIRS_TO_A_HALF);
-        return (vb)((i < PAIRS_TO_A_HALF ? bytes & unit * 15 : bytes >> 4 & unit * 15) - unit * 8);
+    const b16 x = *(const b16 *)bytes, halves[2] = {x & 15, x >> 4};
+    return load_b32(halves);
+#endif
+}
+
+// For each of 32 bits, number i for byte i, 16 where it is set.
+ALWAYS_INLINE b32 fifth_bits_at(const uint8_t *bits) {
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    const __m256i of_byte = _mm256_setr_epi64x(0, (int64_t)EACH_BYTE, (int64_t)(2 * EACH_BYTE), (int64_t)(3 * EACH_BYTE));
+    int32_t all;
+    memcpy(&all, bits, sizeof all);
+    const __m256i mine = _mm256_shuffle_epi8(_mm256_set1_epi32(all), of_byte);
+    const __m256i bit = _mm256_set1_epi64x((int64_t)0x8040201008040201);
+    return (b32)_mm256_cmpeq_epi8(_mm256_and_si256(mine, bit), bit) & 16;
+#else
+    w32 words;
+    for (int i = 0; i < 4; i++) words[i] = bits[i] * EACH_BYTE & 0x8040201008040201;  // one bit is left of each byte
+    return (b32)((words + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE);                   // to the top, by a sum, and down
+#endif
+}
+
+// What a table of 16 has for each byte, which is below 16.
+ALWAYS_INLINE b32 look_up(const int8_t table[16], b32 x) {
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    return (b32)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)), (__m256i)x);
+#else
+    b16 halves[2];
+    memcpy(halves, &x, sizeof halves);
+#if defined SIMD_NEON
+    for (int h = 0; h < 2; h++) halves[h] = (b16)vqtbl1q_u8(vreinterpretq_u8_s8(vld1q_s8(table)), (uint8x16_t)halves[h]);
+#elif defined __wasm_simd128__
+    for (int h = 0; h < 2; h++) halves[h] = (b16)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)halves[h]);
+#else
+    for (int i = 0; i < 32; i++) halves[i / 16][i % 16] = (uint8_t)table[halves[i / 16][i % 16]];
+#endif
+    return load_b32(halves);
+#endif
+}
+
+// The bytes of a word, 0 to 255; eight float16 that lie `stride` bytes apart.
+ALWAYS_INLINE f32x8 bytes_to_float(uint64_t bytes) {
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)&bytes)));
+#else
+    f32x8 out;
+    for (int i = 0; i < 8; i++) out[i] = (float)(bytes >> 8 * i & 255);
+    return out;
+#endif
+}
+
+ALWAYS_INLINE f32x8 halves_at(const uint8_t *p, int stride) {
+    uint16_t bits;
+    typedef uint16_t u16x8 __attribute__((vector_size(16)));
+    u16x8 all = {0};
+    UNROLLED (i, 8) {
+        memcpy(&bits, p + i * stride, sizeof bits);
+        all[i] = bits;
     }
-    vb bytes = load_bytes(pack + i % TO_A_HALF * 4 * LANES);
-    return i < TO_A_HALF ? bytes & 15 : bytes >> 4;
+#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+    return _mm256_cvtph_ps((__m128i)all);
+#else
+    float out[8];
+    for (int i = 0; i < 8; i += LANES) store(out + i, load_f16((const uint8_t *)&all + 2 * i));
+    return load_f32x8(out);
+#endif
+}
+
+ALWAYS_INLINE int32_t sum_of_16(const int8_t *x) {
+#ifdef __SSE2__
+    const __m128i raised = _mm_xor_si128(_mm_loadu_si128((const void *)x), _mm_set1_epi8(-128));  // x + 128
+    const __m128i sum = _mm_sad_epu8(raised, _mm_setzero_si128());
+    return _mm_cvtsi128_si32(_mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum))) - 128 * 16;
+#else
+    int32_t sum = 0;
+    for (int i = 0; i < 16; i++) sum += x[i];
+    return sum;
+#endif
+}
+
+// Lanes 0 to 3 have number a of x, lanes 4 to 7 number b.
+ALWAYS_INLINE f32x8 spread(f32x8 x, int a, int b) {
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    return _mm256_permutevar8x32_ps(x, _mm256_setr_epi32(a, a, a, a, b, b, b, b));
+#else
+    return (f32x8){x[a], x[a], x[a], x[a], x[b], x[b], x[b], x[b]};
+#endif
+}
+
+// sum += a part times 32 activations, which are at x as int8, or for PAIRS in registers of 16 bytes as load_pairs_of_x
+// has them. Lanes 0 to 3 get the first 16 columns. Weights are int8, which takes longer, or 0 to 127.
+ALWAYS_INLINE i32x8 dot_part(i32x8 sum, b32 weights, const void *x, bool is_signed) {
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    __m256i w = (__m256i)weights, a = _mm256_loadu_si256(x);
+    if (is_signed) {  // |w| times a with w's sign
+        a = _mm256_sign_epi8(a, w);
+        w = _mm256_abs_epi8(w);
+    }
+#if defined SIMD_AVX512 && defined SIMD_VNNI
+    return (i32x8)_mm256_dpbusd_epi32((__m256i)sum, w, a);
+#elif defined SIMD_VNNI
+    return (i32x8)_mm256_dpbusd_avx_epi32((__m256i)sum, w, a);
+#else
+    return sum + (i32x8)_mm256_madd_epi16(_mm256_maddubs_epi16(w, a), _mm256_set1_epi16(1));
+#endif
+#else
+    (void)is_signed;
+    enum { BYTES_OF_X = Q8_DOT == PAIRS ? 2 : 1 };
+    vi sums[2];
+    vb halves[2];
+    memcpy(sums, &sum, sizeof sums);
+    memcpy(halves, &weights, sizeof halves);
+    UNROLLED (h, 2) {
+        const uint8_t *at = (const uint8_t *)x + 16 * BYTES_OF_X * h;
+        if (Q8_DOT == PAIRS) {
+            sums[h] = dot(PAIRS, sums[h], (vb)((vs)halves[h] << 8), load_bytes(at));
+            sums[h] = dot(PAIRS, sums[h], (vb)((vs)halves[h] >> 8), load_bytes(at + 16));
+        } else sums[h] = dot(BYTES, sums[h], halves[h], load_bytes(at));
+    }
+    return load_i32x8(sums);
 #endif
 }
 

@@ -42,7 +42,8 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
     SessionConfig config = {
-        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv};
+        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv,
+        .activations = o->activations};
     config.context = context;
     config.threads = o->threads;
     config.stale_keys = plan->stale_keys;
@@ -59,6 +60,8 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "length", "%d", m->length);
     table_note(t, "train_ctx", "%d", m->plans[0].rope.train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
+    if (m->options->activations != ACTIVATIONS_INT8)
+        table_note(t, "activations", "%s", activations_names[m->options->activations]);
     if (m->options->job != JOB_PPL) return;
     table_note(t, "text", "%.200s", m->options->text_path);
     table_note(t, "samples", "%d", m->options->samples);
