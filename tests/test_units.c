@@ -374,6 +374,8 @@ static void test_rotated(void) {
 
 // ---- products -------------------------------------------------------------------------------------------------------
 
+static Activations activations = ACTIVATIONS_INT8;  // of all products
+
 enum { FLAT = 100 };  // beside the weight types: q8 whose groups cross rows
 
 // Packs of 64 columns in 32 bytes: column j in the low half of byte j, column j + 32 in its high half; two float16 scales for each.
@@ -462,12 +464,19 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
     return m;
 }
 
-// What the activations are to the product: themselves, or with q4 and q8 groups of 64 rounded to int8 in groups of 64. slack is how far a
-// number may be from there because it lies between two whole numbers.
-static void round_activations(const float *x, int n, int cols, double *rounded, double *slack) {
+// Columns of activations that are rounded to int8 with a scale of their own: 64 for q4 and for q8 groups of 64, 32 for
+// ggml's blocks, 0 where they stay float32.
+static int rounded_group(int type, int group) {
+    if (activations == ACTIVATIONS_F32 || type == FLAT || type < WEIGHT_Q8) return 0;
+    return type == WEIGHT_Q8 && group != 64 ? 0 : type > WEIGHT_Q4 ? 32 : 64;
+}
+
+// What the activations are to the product when they are rounded. slack is how far a number may be from there because it
+// lies between two whole numbers.
+static void round_activations(const float *x, int n, int cols, int group, double *rounded, double *slack) {
     for (int t = 0; t < n; t++)
-        for (int first = 0; first < cols; first += 64) {
-            int count = cols - first < 64 ? cols - first : 64;
+        for (int first = 0; first < cols; first += group) {
+            int count = cols - first < group ? cols - first : group;
             const float *from = x + (size_t)t * (size_t)cols + first;
             double most = 0;
             for (int i = 0; i < count; i++) most = fmax(most, fabs(from[i]));
@@ -568,7 +577,8 @@ static void check_products(const char *name, int type, int group, int rows, int 
           *row = get((size_t)cols * 4);
     for (size_t i = 0; i < n_x; i++) seen[i] = x[i] = (float)gauss();
     if (cols > 64) memset(x, 0, 64 * 4), memset(seen, 0, 64 * 8);  // a group of zeros
-    if ((type == WEIGHT_Q8 && group == 64) || type == WEIGHT_Q4) round_activations(x, MOST_N, cols, seen, slack);
+    int together = rounded_group(type, group);
+    if (together) round_activations(x, MOST_N, cols, together, seen, slack);
     for (int p = 0; p < N_PRODUCTS; p++) {
         weights[p] = get((size_t)n_rows[p] * (size_t)cols * 8);
         matrices[p] = random_matrix(type, group, n_rows[p], cols, weights[p], &memory[p]);

@@ -66,23 +66,33 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
 
 // Columns of a vector, n of them, at most a super-block, in groups with a scale each.
 static void round_columns(const float *x, int64_t n, int group, Rounded *out) {
+    const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
     memset(out->values, 0, SUPER_BLOCK);
-    memset(out->starts, 0, sizeof out->starts);
-    for (int p = 0; p < PARTS; p++) {
-        const int64_t first = p * PART / group * group, left = n - first, count = left < group ? left : group;
-        if (p * PART == first) out->scales[p] = left > 0 ? f32_to_i8(out->values + first, x + first, count) : 0;
-        else out->scales[p] = out->scales[p - 1];
-        const int32_t low = sum_of_16(out->values + p * PART), high = sum_of_16(out->values + p * PART + 16);
-        out->starts[p][0] = -low;
-        out->starts[p][4] = -high;
-        out->part_starts[p] = -low - high;
-        if (p % 2) out->group_starts[p / 2] = out->part_starts[p - 1] - low - high;
-        out->half_sums[2 * p] = out->scales[p] * (float)low;
-        out->half_sums[2 * p + 1] = out->scales[p] * (float)high;
-        out->sums[p] = out->scales[p] * (float)(low + high);
+    for (int first = 0; first < SUPER_BLOCK; first += group) {
+        const int64_t left = n - first, count = left < group ? left : group;
+        const float scale = left > 0 ? f32_to_i8(out->values + first, x + first, count) : 0;
+        for (int p = first / PART; p < (first + group) / PART; p++) out->scales[p] = scale;
     }
     for (int i = 0; HAS_PAIRS && i < SUPER_BLOCK / (2 * LANES); i++)
         store(out->values + SUPER_BLOCK + 4 * LANES * i, (vf)load_pairs_of_x(out->values, i));
+    for (int i = 0; i < REGISTERS; i++) {
+        const vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), false);
+        store(out->starts + i * LANES, (vf)-sums);
+    }
+    for (int h = 0; h < 2 * PARTS; h++) {
+        const int32_t *s = out->starts + 4 * h, start = (s[0] + s[1] + s[2] + s[3]) / (IN_PAIRS ? PAIRS_UNIT : 1);
+        out->half_starts[h] = start;
+        out->half_scales[h] = out->scales[h / 2];
+        out->half_sums[h] = -out->scales[h / 2] * (float)start;
+    }
+    for (int p = 0; p < PARTS; p++) {
+        out->part_starts[p] = out->half_starts[2 * p] + out->half_starts[2 * p + 1];
+        out->sums[p] = -out->scales[p] * (float)out->part_starts[p];
+    }
+    for (int g = 0; g < PARTS / 2; g++) {
+        out->group_starts[g] = out->part_starts[2 * g] + out->part_starts[2 * g + 1];
+        out->group_scales[g] = out->scales[2 * g];
+    }
 }
 
 static void round_vector(const float *x, int group, Vectors *v, int64_t t) {

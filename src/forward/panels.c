@@ -37,27 +37,26 @@ static inline void transpose_into(float *to, const vf rows[LANES]) {
 
 static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
     const Layout *layout = &layouts[m->type];
-    const uint8_t raised = layout->is_signed ? INT8_OFFSET : 0;
     const float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
-    panel->zero_bits = raised ? 7 : layout->zero_bits;
+    panel->zero_bits = zero_bits_of(m->type);
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
         vf square[LANES];
         for (int r = 0; r < LANES; r++) {
             SuperBlockCopy copy;
-            int n_parts;
+            int n_columns;
             int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
-            SuperBlock at = super_block_at(m, from, panel->index, &copy, &n_parts);
-            unpack_super_block(m->type, at, n_parts, &panel->rows[r]);
+            SuperBlock at = super_block_at(m, from, panel->index, &copy, &n_columns);
+            unpack_super_block(m->type, at, n_columns, &panel->rows[r]);
         }
         for (int i = 0; i < SUPER_BLOCK / LANES / (how == PAIRS ? 2 : 4); i++) {
             for (int r = 0; r < LANES; r++) {
                 const uint8_t *q = panel->rows[r].q;
-                vb weights = how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i) ^ raised;
+                vb weights = how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i);
                 square[r] = (vf)in_panel(weights);
             }
             transpose_into((float *)(void *)panel->values[i * LANES][r0], square);
         }
-        for (int s = 0; s < (layout->columns == 16 ? 16 : PARTS); s += LANES) {
+        for (int s = 0; s < SUPER_BLOCK / layout->columns; s += LANES) {
             for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].scales + s) * unit;
             transpose_into(panel->scales[s] + r0, square);
             if (!layout->has_offset) continue;
@@ -69,7 +68,7 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
 
 // Where sums of stretch s of so many columns begin, for a zero of 1.
 ALWAYS_INLINE int32_t start_of(const Rounded *x, int columns, int s) {
-    return columns == 64 ? x->group_starts[s] : columns == 32 ? x->part_starts[s] : x->starts[s / 2][s % 2 * 4];
+    return columns == 64 ? x->group_starts[s] : columns == 32 ? x->part_starts[s] : x->half_starts[s];
 }
 
 // Vectors x to x + m: what the panel's columns give is added to sums (n, PANEL_ROWS), or begins them. Inlined with
@@ -78,7 +77,7 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
     const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
     for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
         const bool is_first = panel->index == 0 && s == 0;
-        const int part = s * columns / PART, number = columns == 64 ? part : s;  // of the scale
+        const int part = s * columns / PART;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
             vi sum[TILE_ROWS][TILE_VECS], start[TILE_ROWS];
             UNROLLED (i, m) {
@@ -97,7 +96,7 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
                 }
             }
             vf scales[TILE_VECS];
-            UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[number] + r0 + j * LANES);
+            UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
             UNROLLED (i, m)
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
@@ -122,10 +121,9 @@ static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Pa
             vf sum = {0};
             if (panel->index > 0) sum = load(out);
             for (int s = 0; s < stretches; s++) {
-                const int part = s * columns / PART, number = columns == 64 ? part : s;  // of the scale
                 vi whole = (vi)load(products[s][i]);
                 if (panel->zero_bits) whole += start_of(&x[i], columns, s) << panel->zero_bits;
-                sum = multiply_add(to_float(whole), load(panel->scales[number] + r0) * x[i].scales[part], sum);
+                sum = multiply_add(to_float(whole), load(panel->scales[s] + r0) * x[i].scales[s * columns / PART], sum);
             }
             store(out, sum);
         }

@@ -4,51 +4,48 @@
 
 #include "product.h"
 
-// sum += n_parts parts of a super-block times a vector's. Four sums, so that they do not wait for one another.
-ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n_parts, const Rounded *x, f32x8 sum[4]) {
+// sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one another.
+ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, vf sum[4]) {
     const Layout *layout = &layouts[type];
-    const bool by_halves = layout->columns == PART / 2, in_pairs = HAS_PAIRS && LANES == 4;
-    const int8_t *values = in_pairs ? x->values + SUPER_BLOCK : x->values;
-    const f32x8 x_scales = load_f32x8(x->scales) * (in_pairs ? 1.0f / PAIRS_UNIT : 1);
+    const int columns = layout->columns, zero_bits = zero_bits_of(type);
+    const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
+    const float *x_scales = columns == 16 ? x->half_scales : columns == 32 ? x->scales : x->group_scales;
+    const float *x_sums = columns == 16 ? x->half_sums : x->sums;
     Scales s = scales_of(type, at);
-    if (layout->has_offset && by_halves) {
-        sum[0] += s.offsets[0] * load_f32x8(x->half_sums);
-        sum[1] += s.offsets[1] * load_f32x8(x->half_sums + 8);
-    } else if (layout->has_offset) sum[0] += s.offsets[0] * load_f32x8(x->sums);
-    if (by_halves) {
-        s.scales[0] *= (f32x8){x_scales[0], x_scales[0], x_scales[1], x_scales[1], x_scales[2], x_scales[2], x_scales[3], x_scales[3]};
-        s.scales[1] *= (f32x8){x_scales[4], x_scales[4], x_scales[5], x_scales[5], x_scales[6], x_scales[6], x_scales[7], x_scales[7]};
-    } else s.scales[0] *= x_scales;
-    UNROLLED (p, PARTS) {
-        if (p >= n_parts) break;
-        i32x8 start = {0};
-        if (layout->zero_bits) start = load_i32x8(x->starts[p]) << layout->zero_bits;
-        const i32x8 dots = dot_part(start, part_of(type, at.values, p), values + p * PART * (in_pairs ? 2 : 1), layout->is_signed);
-        const f32x8 scale = by_halves ? spread(s.scales[p / 4], p % 4 * 2, p % 4 * 2 + 1) : spread(s.scales[0], p, p);
-        sum[p % 4] += __builtin_convertvector(dots, f32x8) * scale;
+    for (int i = 0; i < (SUPER_BLOCK / columns + LANES - 1) / LANES; i++) {
+        s.scales.of[i] *= load(x_scales + i * LANES) * (IN_PAIRS ? 1.0f / PAIRS_UNIT : 1);
+        if (layout->has_offset) sum[i] += s.offsets.of[i] * load(x_sums + i * LANES);
+    }
+    UNROLLED (i, REGISTERS) {
+        if (i >= n) break;
+        vi start = {0};
+        if (zero_bits) start = (vi)load(x->starts + i * LANES) << zero_bits;
+        const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
+        const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, is_int8(type));
+        sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
     }
 }
 
 ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const int64_t whole = m->cols / SUPER_BLOCK;
     const int bytes = type == WEIGHT_Q8 ? SUPER_BLOCK : type == WEIGHT_Q4 ? SUPER_BLOCK / 2 : layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
-    f32x8 sum[4] = {{0}};
+    vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
     SuperBlockCopy copy;
-    int n_parts;
-    SuperBlock at = super_block_at(m, row, 0, &copy, &n_parts);
+    int n_columns;
+    SuperBlock at = super_block_at(m, row, 0, &copy, &n_columns);
     for (int64_t i = 0; i < whole; i++, x += v->n) {
         for (int line = 0; line < bytes; line += 64) prefetch_ahead(at.values + line);
         if (type == WEIGHT_Q4) prefetch_ahead(at.scales);
-        add_super_block(type, at, PARTS, x, sum);
+        add_super_block(type, at, REGISTERS, x, sum);
         at.values += bytes;
         at.scales += 16;
     }
     if (whole * SUPER_BLOCK < m->cols) {
-        at = super_block_at(m, row, whole, &copy, &n_parts);
-        add_super_block(type, at, n_parts, x, sum);
+        at = super_block_at(m, row, whole, &copy, &n_columns);
+        add_super_block(type, at, (n_columns + REGISTER - 1) / REGISTER, x, sum);
     }
-    return sum_f32x8((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 enum { FLOAT_STEP = 4 * LANES };  // four sums that do not wait for one another

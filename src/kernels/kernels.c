@@ -164,6 +164,21 @@ void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float e
     for (i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
 }
 
+// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
+// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN
+// stays NaN.
+static inline vf exp_vf(vf x) {
+    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
+    vf n = shifted - 0x1.8p23f;
+    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
+    vf p = r * 0.008290315047f + 0.0418979302f;
+    p = p * r + 0.1666763574f;
+    p = p * r + 0.4999915063f;
+    p = p * r + 0.999999702f;
+    p = p * r + 1.0f;
+    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
+}
+
 float exp_and_sum(float *x, int64_t n, float max) {
     vf sums = {0};
     int64_t i = 0;

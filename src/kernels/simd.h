@@ -167,7 +167,7 @@ static inline float half_at(const void *p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof bits);
 #if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
-    return MM(cvtph_ps)((vxh){bits})[0];
+    return _cvtsh_ss(bits);
 #elif defined SIMD_NEON
     return vget_lane_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)))), 0);
 #else
@@ -316,152 +316,191 @@ static inline vb load_pairs_of_x(const void *group, int i) {
     return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
 }
 
-// ---- parts: 32 weights of a row, on every processor ------------------------------------------------------------------
+// ---- weights of 2 to 8 bits -----------------------------------------------------------------------------------------
 
-typedef uint8_t b16 __attribute__((vector_size(16), aligned(1), may_alias));
-typedef uint8_t b32 __attribute__((vector_size(32)));
-typedef uint64_t w32 __attribute__((vector_size(32)));  // eight bytes to a word
-typedef int32_t i32x8 __attribute__((vector_size(32)));
-typedef float f32x8 __attribute__((vector_size(32)));
-typedef uint8_t b32_mem __attribute__((vector_size(32), aligned(1), may_alias));
-typedef int32_t i32x8_mem __attribute__((vector_size(32), aligned(1), may_alias));
-typedef float f32x8_mem __attribute__((vector_size(32), aligned(1), may_alias));
+// Weights are stored in parts of 32 columns. A register takes the bytes of two parts (AVX-512), of one (AVX2) or of one
+// half of a part; where a function is given a second part b, or a half, the others have no use for it.
 
 static const uint64_t EACH_BYTE = 0x0101010101010101;
 
-ALWAYS_INLINE b32 load_b32(const void *p) { return *(const b32_mem *)p; }
-ALWAYS_INLINE i32x8 load_i32x8(const void *p) { return *(const i32x8_mem *)p; }
-ALWAYS_INLINE f32x8 load_f32x8(const void *p) { return *(const f32x8_mem *)p; }
-ALWAYS_INLINE float sum_f32x8(f32x8 x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
+// Where the numbers of a part lie: in 32 bytes, at bit `shift` of each.
+typedef struct {
+    const uint8_t *at;
+    int shift;
+} Bits;
 
-// Of each byte what lies at bit `shift` under the mask.
-ALWAYS_INLINE b32 bits_of(b32 x, int shift, int mask) { return (b32)((w32)x >> shift & (uint64_t)mask * EACH_BYTE); }
-
-// Numbers of 4 bits: the low halves of 16 bytes, then their high halves.
-ALWAYS_INLINE b32 nibbles_at(const uint8_t *bytes) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    const __m128i x = _mm_loadu_si128((const void *)bytes);
-    return bits_of((b32)_mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1), 0, 15);
+ALWAYS_INLINE vb take_bits(Bits a, Bits b, int half, int mask) {
+#ifdef SIMD_AVX512
+    (void)half;
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a.at)),
+                                            _mm256_loadu_si256((const void *)b.at), 1);
+    const __m512i shifts = _mm512_inserti64x4(_mm512_set1_epi64(a.shift), _mm256_set1_epi64x(b.shift), 1);
+    return (vb)_mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi8((char)mask));
 #else
-    const b16 x = *(const b16 *)bytes, halves[2] = {x & 15, x >> 4};
-    return load_b32(halves);
+    (void)b;
+    return (vb)((vu)load_bytes(a.at + 16 * half) >> a.shift) & (uint8_t)mask;
 #endif
 }
 
-// For each of 32 bits, number i for byte i, 16 where it is set.
-ALWAYS_INLINE b32 fifth_bits_at(const uint8_t *bits) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    const __m256i of_byte = _mm256_setr_epi64x(0, (int64_t)EACH_BYTE, (int64_t)(2 * EACH_BYTE), (int64_t)(3 * EACH_BYTE));
-    int32_t all;
-    memcpy(&all, bits, sizeof all);
-    const __m256i mine = _mm256_shuffle_epi8(_mm256_set1_epi32(all), of_byte);
-    const __m256i bit = _mm256_set1_epi64x((int64_t)0x8040201008040201);
-    return (b32)_mm256_cmpeq_epi8(_mm256_and_si256(mine, bit), bit) & 16;
+// Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
+ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
+#if defined SIMD_AVX512
+    (void)half;
+    const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)a));
+    const __m256i y = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)b));
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
+    return (vb)_mm512_srlv_epi64(both, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4)) & 15;
+#elif defined SIMD_AVX2
+    (void)b, (void)half;
+    const __m128i x = _mm_loadu_si128((const void *)a);
+    return (vb)_mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1) & 15;
 #else
-    w32 words;
-    for (int i = 0; i < 4; i++) words[i] = bits[i] * EACH_BYTE & 0x8040201008040201;  // one bit is left of each byte
-    return (b32)((words + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE);                   // to the top, by a sum, and down
+    (void)b;
+    return half ? load_bytes(a) >> 4 : load_bytes(a) & 15;
 #endif
 }
 
-// What a table of 16 has for each byte, which is below 16.
-ALWAYS_INLINE b32 look_up(const int8_t table[16], b32 x) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    return (b32)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)), (__m256i)x);
+// 16 for each of 32 bits that is set.
+ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
+    uint32_t bits[2];
+    memcpy(&bits[0], a, sizeof *bits);
+    memcpy(&bits[1], b, sizeof *bits);
+    const uint64_t one_each = 0x8040201008040201;
+#if defined SIMD_AVX512
+    (void)half, (void)one_each;
+    return (vb)_mm512_maskz_set1_epi8(bits[0] | (uint64_t)bits[1] << 32, 16);
+#elif defined SIMD_AVX2
+    (void)half;
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32((int)bits[0]), byte), bit = (vb)_mm256_set1_epi64x((int64_t)one_each);
+    return (vb)((own & bit) == bit) & 16;
 #else
-    b16 halves[2];
-    memcpy(halves, &x, sizeof halves);
-#if defined SIMD_NEON
-    for (int h = 0; h < 2; h++) halves[h] = (b16)vqtbl1q_u8(vreinterpretq_u8_s8(vld1q_s8(table)), (uint8x16_t)halves[h]);
+    uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
+    for (int i = 0; i < 2; i++)
+        words[i] = ((a[2 * half + i] * EACH_BYTE & one_each) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
+    return load_bytes(words);
+#endif
+}
+
+// What a table has for each byte, which is below 16, with INT8_OFFSET.
+ALWAYS_INLINE vb look_up(const int8_t table[16], vb x) {
+#if defined SIMD_AVX512
+    const vb all = (vb)_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)) ^ INT8_OFFSET;
+    return (vb)_mm512_shuffle_epi8((vx)all, (vx)x);
+#elif defined SIMD_AVX2
+    const vb all = (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)) ^ INT8_OFFSET;
+    return (vb)_mm256_shuffle_epi8((vx)all, (vx)x);
+#elif defined SIMD_NEON
+    return (vb)vqtbl1q_u8(vreinterpretq_u8_s8(vld1q_s8(table)), (uint8x16_t)x);
 #elif defined __wasm_simd128__
-    for (int h = 0; h < 2; h++) halves[h] = (b16)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)halves[h]);
+    return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x);
 #else
-    for (int i = 0; i < 32; i++) halves[i / 16][i % 16] = (uint8_t)table[halves[i / 16][i % 16]];
-#endif
-    return load_b32(halves);
+    for (int i = 0; i < 4 * LANES; i++) x[i] = (uint8_t)table[x[i]];
+    return x;
 #endif
 }
 
-// The bytes of a word, 0 to 255; eight float16 that lie `stride` bytes apart.
-ALWAYS_INLINE f32x8 bytes_to_float(uint64_t bytes) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)&bytes)));
+// sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as load_pairs_of_x has
+// them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI does not take.
+ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signed) {
+    (void)is_signed;
+    if (Q8_DOT == PAIRS && LANES == 4) {
+        sum = dot(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
+        return dot(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
+    }
+    vb a = load_bytes(x);
+#if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
+    if (is_signed) {  // |w| times a with w's sign
+#ifdef SIMD_AVX512
+        a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights), _mm512_setzero_si512(), (vx)a);
 #else
-    f32x8 out;
-    for (int i = 0; i < 8; i++) out[i] = (float)(bytes >> 8 * i & 255);
+        a = (vb)_mm256_sign_epi8((vx)a, (vx)weights);
+#endif
+        weights = (vb)MM(abs_epi8)((vx)weights);
+    }
+    return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)weights, (vx)a), (vx)((vs){0} + 1));
+#else
+    return dot(BYTES, sum, weights, a);
+#endif
+}
+
+// 16 float32 in registers, or 8 or 4 with anything behind them.
+typedef struct {
+    vf of[16 / LANES];
+} Floats16;
+
+// Of int8: 8 in each word.
+ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
+    const uint64_t both[2] = {low, high};
+    Floats16 out;
+#if defined SIMD_AVX512
+    out.of[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_set_epi64x((int64_t)both[1], (int64_t)both[0])));
+#elif defined SIMD_AVX2
+    for (int i = 0; i < 2; i++) out.of[i] = load_i8(&both[i]);
+#else
+    for (int i = 0; i < 4; i++) out.of[i] = load_i8((const uint8_t *)both + 4 * i);
+#endif
     return out;
-#endif
 }
 
-ALWAYS_INLINE f32x8 halves_at(const uint8_t *p, int stride) {
-    uint16_t bits;
-    typedef uint16_t u16x8 __attribute__((vector_size(16)));
-    u16x8 all = {0};
+// Eight numbers of 16 bits that lie `stride` bytes apart; as float16, and as whole numbers below 2^15.
+typedef uint16_t Halves __attribute__((vector_size(16)));
+
+ALWAYS_INLINE Halves halves_at(const uint8_t *p, int stride) {
+    Halves all = {0};
     UNROLLED (i, 8) {
+        uint16_t bits;
         memcpy(&bits, p + i * stride, sizeof bits);
         all[i] = bits;
     }
-#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
-    return _mm256_cvtph_ps((__m128i)all);
-#else
-    float out[8];
-    for (int i = 0; i < 8; i += LANES) store(out + i, load_f16((const uint8_t *)&all + 2 * i));
-    return load_f32x8(out);
-#endif
+    return all;
 }
 
-ALWAYS_INLINE int32_t sum_of_16(const int8_t *x) {
-#ifdef __SSE2__
-    const __m128i raised = _mm_xor_si128(_mm_loadu_si128((const void *)x), _mm_set1_epi8(-128));  // x + 128
-    const __m128i sum = _mm_sad_epu8(raised, _mm_setzero_si128());
-    return _mm_cvtsi128_si32(_mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum))) - 128 * 16;
+ALWAYS_INLINE Floats16 floats_of_halves(Halves x) {
+    Floats16 out = {{{0}}};
+#ifdef SIMD_AVX512
+    out.of[0] = _mm512_cvtph_ps(_mm256_zextsi128_si256((__m128i)x));
 #else
-    int32_t sum = 0;
-    for (int i = 0; i < 16; i++) sum += x[i];
-    return sum;
+    for (int i = 0; i < 8 / LANES; i++) out.of[i] = load_f16((const uint8_t *)&x + 2 * LANES * i);
 #endif
+    return out;
 }
 
-// Lanes 0 to 3 have number a of x, lanes 4 to 7 number b.
-ALWAYS_INLINE f32x8 spread(f32x8 x, int a, int b) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    return _mm256_permutevar8x32_ps(x, _mm256_setr_epi32(a, a, a, a, b, b, b, b));
+ALWAYS_INLINE Floats16 bits_of_halves(Halves x) {
+    Floats16 out = {{{0}}};
+#ifdef SIMD_AVX512
+    out.of[0] = (vf)_mm512_cvtepu16_epi32(_mm256_broadcastsi128_si256((__m128i)x));
 #else
-    return (f32x8){x[a], x[a], x[a], x[a], x[b], x[b], x[b], x[b]};
+    for (int i = 0; i < 8 / LANES; i++)
+        out.of[i] = (vf)__builtin_convertvector(((const vh_mem *)&x)[i], vi);
 #endif
+    return out;
 }
 
-// sum += a part times 32 activations, which are at x as int8, or for PAIRS in registers of 16 bytes as load_pairs_of_x
-// has them. Lanes 0 to 3 get the first 16 columns. Weights are int8, which takes longer, or 0 to 127.
-ALWAYS_INLINE i32x8 dot_part(i32x8 sum, b32 weights, const void *x, bool is_signed) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    __m256i w = (__m256i)weights, a = _mm256_loadu_si256(x);
-    if (is_signed) {  // |w| times a with w's sign
-        a = _mm256_sign_epi8(a, w);
-        w = _mm256_abs_epi8(w);
-    }
-#if defined SIMD_AVX512 && defined SIMD_VNNI
-    return (i32x8)_mm256_dpbusd_epi32((__m256i)sum, w, a);
-#elif defined SIMD_VNNI
-    return (i32x8)_mm256_dpbusd_avx_epi32((__m256i)sum, w, a);
+// Four float32.
+ALWAYS_INLINE Floats16 four_floats(const void *p) {
+    Floats16 out = {{{0}}};
+#if defined SIMD_AVX512
+    out.of[0] = _mm512_broadcast_f32x4(_mm_loadu_ps(p));
+#elif defined SIMD_AVX2
+    out.of[0] = _mm256_broadcast_ps(p);
 #else
-    return sum + (i32x8)_mm256_madd_epi16(_mm256_maddubs_epi16(w, a), _mm256_set1_epi16(1));
+    out.of[0] = load(p);
 #endif
+    return out;
+}
+
+// For the lanes of register i, each of which has 4 columns, the one of its columns: there is one for every `columns`.
+ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
+    const int first = i * 4 * LANES / columns;
+#if defined SIMD_AVX512
+    const vi lanes = (vi)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutexvar_ps((vx)(lanes * 4 / columns + first), x->of[0]);
+#elif defined SIMD_AVX2
+    const vi lanes = (vi)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_permutevar8x32_ps(x->of[first / LANES], (vx)(lanes * 4 / columns + first % LANES));
 #else
-    (void)is_signed;
-    enum { BYTES_OF_X = Q8_DOT == PAIRS ? 2 : 1 };
-    vi sums[2];
-    vb halves[2];
-    memcpy(sums, &sum, sizeof sums);
-    memcpy(halves, &weights, sizeof halves);
-    UNROLLED (h, 2) {
-        const uint8_t *at = (const uint8_t *)x + 16 * BYTES_OF_X * h;
-        if (Q8_DOT == PAIRS) {
-            sums[h] = dot(PAIRS, sums[h], (vb)((vs)halves[h] << 8), load_bytes(at));
-            sums[h] = dot(PAIRS, sums[h], (vb)((vs)halves[h] >> 8), load_bytes(at + 16));
-        } else sums[h] = dot(BYTES, sums[h], halves[h], load_bytes(at));
-    }
-    return load_i32x8(sums);
+    return splat(x->of[first / LANES][first % LANES]);
 #endif
 }
 
@@ -503,21 +542,4 @@ static inline void transpose(vf rows[LANES]) {
         for (int j = 0; j < LANES; j++) square[j][i] = rows[i][j];
     for (int i = 0; i < LANES; i++) rows[i] = load(square[i]);
 #endif
-}
-
-// ---- functions ------------------------------------------------------------------------------------------------------
-
-// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
-// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN
-// stays NaN.
-static inline vf exp_vf(vf x) {
-    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
-    vf n = shifted - 0x1.8p23f;
-    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
-    vf p = r * 0.008290315047f + 0.0418979302f;
-    p = p * r + 0.1666763574f;
-    p = p * r + 0.4999915063f;
-    p = p * r + 0.999999702f;
-    p = p * r + 1.0f;
-    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
 }

@@ -5,18 +5,15 @@
 
 BlockSize block_size(WeightType type) { return (BlockSize){layouts[type].values, layouts[type].bytes}; }
 
-// Parts [first, end); columns before and after those are left alone.
+// Registers [first, end) of the numbers; columns before and after those are left alone.
 ALWAYS_INLINE void unpack(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
     const Scales s = scales_of(type, at);
-    for (int p = first; p < end; p++) {
-        const b32 q = part_of(type, at.values, p);
-        memcpy(out->q + PART * p, &q, sizeof q);
-    }
-    memcpy(out->scales, s.scales, sizeof s.scales);
-    if (layouts[type].has_offset) memcpy(out->offsets, s.offsets, sizeof s.offsets);
+    for (int i = first; i < end; i++) store(out->q + i * REGISTER, (vf)weights_of(type, at.values, i));
+    memcpy(out->scales, &s.scales, sizeof out->scales);
+    if (layouts[type].has_offset) memcpy(out->offsets, &s.offsets, sizeof out->offsets);
 }
 
-static void unpack_parts(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
+static void unpack_registers(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
     switch (type) {
     case WEIGHT_Q8: unpack(WEIGHT_Q8, at, first, end, out); break;
     case WEIGHT_Q4: unpack(WEIGHT_Q4, at, first, end, out); break;
@@ -36,54 +33,59 @@ static void unpack_parts(WeightType type, SuperBlock at, int first, int end, Unp
     }
 }
 
-void unpack_super_block(WeightType type, SuperBlock at, int n_parts, Unpacked *out) {
-    unpack_parts(type, at, 0, n_parts, out);
-    memset(out->q + PART * n_parts, 0, SUPER_BLOCK - PART * n_parts);
+void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out) {
+    unpack_registers(type, at, 0, (n_columns + REGISTER - 1) / REGISTER, out);
+    if (n_columns < SUPER_BLOCK) memset(out->q + n_columns, 0, SUPER_BLOCK - n_columns);
 }
 
-SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_parts) {
+SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_columns) {
     const Layout *layout = &layouts[m->type];
-    const int64_t first = index * SUPER_BLOCK, left = m->cols - first, groups = groups_of(m->cols) - 4 * index;
+    const int64_t first = index * SUPER_BLOCK, left = m->cols - first;
     SuperBlock at = {.values = (const uint8_t *)m->data};
     if (layout->values == 0) {
         at.values = group_values(m, row, 4 * index);
         at.scales = group_scales(m, row, 4 * index);
     } else at.values += (row * m->cols + first) / layout->values * layout->bytes;
-    *n_parts = PARTS;
+    *n_columns = SUPER_BLOCK;
     if (left >= SUPER_BLOCK || layout->values == SUPER_BLOCK) return at;
-    *n_parts = (int)((left + PART - 1) / PART);
+    *n_columns = (int)left;
     memset(copy, 0, sizeof *copy);
-    if (layout->values == 0) at.scales = memcpy(copy->scales, at.scales, 4 * groups);
-    else at.values = memcpy(copy->values, at.values, *n_parts * layout->bytes);
+    if (layout->values == 0) at.scales = memcpy(copy->scales, at.scales, 4 * groups_of(left));
+    else at.values = memcpy(copy->values, at.values, (left + PART - 1) / PART * layout->bytes);
     return at;
 }
 
 // Column i is scale * (q - zero) + offset; those of [first, end), at multiples of LANES.
 static void widen(WeightType type, const Unpacked *u, int first, int end, float *out) {
     const Layout *layout = &layouts[type];
-    const float zero = layout->zero_bits ? (float)(1 << layout->zero_bits) : 0;
+    const int zero = zero_bits_of(type) ? 1 << zero_bits_of(type) : 0;
     for (int i = first; i < end; i += LANES, out += LANES) {
         const int s = i / layout->columns;
         const vf scale = splat(u->scales[s]), offset = splat(layout->has_offset ? u->offsets[s] : 0);
-        store(out, (load_i8(u->q + i) - zero) * scale + offset);
+        int8_t values[LANES];
+        for (int j = 0; j < LANES; j++) values[j] = (int8_t)(u->q[i + j] - zero);
+        store(out, load_i8(values) * scale + offset);
     }
 }
 
 void blocks_to_f32(WeightType type, const uint8_t *row, int64_t col, int64_t n, float *out) {
     const Matrix m = {.type = type, .rows = 1, .cols = col + n, .data = row};
     while (n > 0) {
-        int64_t first = col % SUPER_BLOCK, count = SUPER_BLOCK - first < n ? SUPER_BLOCK - first : n;
-        int from = (int)(first / PART), end = (int)((first + count + PART - 1) / PART), n_parts;
+        const int first = (int)(col % SUPER_BLOCK), end = first + n < SUPER_BLOCK ? first + (int)n : SUPER_BLOCK;
+        const int from = first / REGISTER, to = (end + REGISTER - 1) / REGISTER;  // registers
+        const bool in_place = first % LANES == 0 && end % LANES == 0;
         float whole[SUPER_BLOCK];
+        int n_columns;
         SuperBlockCopy copy;
         Unpacked u;
-        SuperBlock at = super_block_at(&m, 0, col / SUPER_BLOCK, &copy, &n_parts);
-        unpack_parts(type, at, from, end, &u);
-        bool in_place = first % PART == 0 && count % PART == 0;
-        widen(type, &u, from * PART, end * PART, in_place ? out : whole);
-        if (!in_place) memcpy(out, whole + first % PART, count * sizeof *out);
-        out += count;
-        col += count;
-        n -= count;
+        unpack_registers(type, super_block_at(&m, 0, col / SUPER_BLOCK, &copy, &n_columns), from, to, &u);
+        if (in_place) widen(type, &u, first, end, out);
+        else {
+            widen(type, &u, from * REGISTER, to * REGISTER, whole);
+            memcpy(out, whole + first - from * REGISTER, (end - first) * sizeof *out);
+        }
+        out += end - first;
+        col += end - first;
+        n -= end - first;
     }
 }

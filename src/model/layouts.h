@@ -1,7 +1,7 @@
 // How quantized weights lie in a file: 256 columns of a row at a time, a super-block, as whole numbers and scales. A
-// super-block is one of ggml's blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4. Every
-// type is what brings 32 columns, number `part` of 8, into bytes, and what brings the scales into registers; both are
-// inlined where the type is a constant.
+// super-block is one of ggml's blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4; a part
+// is 32 columns. Every type is what brings the columns of a register into bytes, and what brings the scales into
+// registers; both are inlined where the type is a constant.
 //
 // The layouts of blocks are those of ggml's ggml-common.h (github.com/ggml-org/ggml), their ideas those of llama.cpp's
 // pull requests: k-quants 1684, IQ4_NL 5590, IQ4_XS 5747. MXFP4 is of the OCP Microscaling Formats Specification 1.0,
@@ -11,89 +11,121 @@
 #include "../kernels/simd.h"
 #include "matrix.h"
 
-enum { SUPER_BLOCK = 256, PART = 32, PARTS = SUPER_BLOCK / PART };
+enum {
+    SUPER_BLOCK = 256,
+    PART = 32,
+    PARTS = SUPER_BLOCK / PART,
+    REGISTER = 4 * LANES,  // columns of a register
+    REGISTERS = SUPER_BLOCK / REGISTER
+};
 
 // Column i is scale * (q[i] - zero) + offset, q being what is stored.
 typedef struct {
     short values, bytes;    // of a block in a file; q8 and q4 have none, their scales lie elsewhere
     short columns;          // that share a scale
-    short bits;             // that q takes
+    short bits;             // that q takes; 8: it is int8
     short zero_bits;        // zero is 1 << zero_bits; 0: zero is 0
-    bool is_signed;         // q is int8, else 0 to 63
     bool has_offset;        // as many as scales
     short nibbles, fifths;  // where a block of 32 has its numbers of 4 bits, and what a fifth bit is; 0: nowhere
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
-    [WEIGHT_Q8] = {.columns = 64, .bits = 8, .is_signed = true},  // int8 [64] a group; a float32 scale elsewhere
-    [WEIGHT_Q4] = {.columns = 32, .bits = 4, .zero_bits = 3},     // nibbles [32] a pack; two float16 scales elsewhere
-    [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},     // d float16 [2], nibbles [16]
-    [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},  // the same with m float16 [2], the offset, behind d
+    // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales elsewhere
+    [WEIGHT_Q8] = {.columns = 64, .bits = 8},
+    [WEIGHT_Q4] = {.columns = 32, .bits = 4, .zero_bits = 3},
+    // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles [16]; the offset is m
+    [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
+    [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
     [WEIGHT_Q5_0] = {32, 22, 32, 5, .zero_bits = 4, .nibbles = 6, .fifths = 2},
     [WEIGHT_Q5_1] = {32, 24, 32, 5, .has_offset = true, .nibbles = 8, .fifths = 4},
-    [WEIGHT_Q8_0] = {32, 34, 32, 8, .is_signed = true},
+    // d float16 [2], int8 [32]
+    [WEIGHT_Q8_0] = {32, 34, 32, 8},
+    // described below
     [WEIGHT_Q2_K] = {256, 84, 16, 2, .has_offset = true},
     [WEIGHT_Q3_K] = {256, 110, 16, 3, .zero_bits = 2},
     [WEIGHT_Q4_K] = {256, 144, 32, 4, .has_offset = true},
     [WEIGHT_Q5_K] = {256, 176, 32, 5, .has_offset = true},
     [WEIGHT_Q6_K] = {256, 210, 16, 6, .zero_bits = 5},
-    [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .is_signed = true, .nibbles = 2},
-    [WEIGHT_IQ4_XS] = {256, 136, 32, 8, .is_signed = true},
-    [WEIGHT_MXFP4] = {32, 17, 32, 8, .is_signed = true, .nibbles = 1},
+    // d float16 [2], or in MXFP4 e [1]; nibbles [16], each a place in a table
+    [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
+    [WEIGHT_IQ4_XS] = {256, 136, 32, 8},
+    [WEIGHT_MXFP4] = {32, 17, 32, 8, .nibbles = 1},
 };
 
 static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 // A float of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6; here is twice that.
 static const int8_t mxfp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
+// Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
+ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
+ALWAYS_INLINE int zero_bits_of(WeightType type) { return is_int8(type) && INT8_OFFSET ? 7 : layouts[type].zero_bits; }
+
 // Where a super-block lies; its scales are in `values` except for q8 and q4.
 typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
 
-// Of 32 bytes from `bytes` on what lies at bit `shift` under the mask.
-ALWAYS_INLINE b32 taken(const uint8_t *bytes, int shift, int mask) { return bits_of(load_b32(bytes), shift, mask); }
-
 // Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4).
-ALWAYS_INLINE b32 twos(const uint8_t *bytes, int part) { return taken(bytes + part / 4 * PART, part % 4 * 2, 3); }
-
-// Numbers of 4 bits: those of part p lie in bytes 32 * (p / 2) and on, at bit 4 * (p % 2).
-ALWAYS_INLINE b32 fours(const uint8_t *bytes, int part) { return taken(bytes + part / 2 * PART, part % 2 * 4, 15); }
-
-// The stored numbers q of a part.
-ALWAYS_INLINE b32 part_of(WeightType type, const uint8_t *values, int part) {
-    const Layout *layout = &layouts[type];
-    const uint8_t *block = values + part * layout->bytes;  // of 32
-    switch (type) {
-    case WEIGHT_Q8: return load_b32(values + part * PART);
-    case WEIGHT_Q4: return fours(values, part);
-    case WEIGHT_Q8_0: return load_b32(block + 2);
-    case WEIGHT_IQ4_NL: return look_up(iq4_values, nibbles_at(block + layout->nibbles));
-    case WEIGHT_MXFP4: return look_up(mxfp4_values, nibbles_at(block + layout->nibbles));
-    // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
-    case WEIGHT_Q2_K: return twos(values + 16, part);
-    // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte i of h is the third of value i of part p.
-    case WEIGHT_Q3_K: return twos(values + 32, part) | taken(values, part, 1) << 2;
-    // Q4_K: d float16 [2], dm float16 [2], s [12], fours [128].
-    case WEIGHT_Q4_K: return fours(values + 16, part);
-    // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte i of h is the fifth of value i.
-    case WEIGHT_Q5_K: return fours(values + 48, part) | taken(values + 16, part, 1) << 4;
-    // Q6_K: low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie
-    // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
-    case WEIGHT_Q6_K:
-        return taken(values + part / 4 * 64 + part % 2 * PART, part % 4 / 2 * 4, 15) | twos(values + 128, part) << 4;
-    // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part, as in IQ4_NL.
-    case WEIGHT_IQ4_XS: return look_up(iq4_values, nibbles_at(values + 8 + part * 16));
-    default: break;  // Q4_0, Q4_1, Q5_0, Q5_1
-    }
-    b32 q = nibbles_at(block + layout->nibbles);
-    return layout->fifths ? q | fifth_bits_at(block + layout->fifths) : q;
+ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half) {
+    bytes += p / 4 * PART;
+    return take_bits((Bits){bytes, p % 4 * 2}, (Bits){bytes, p % 4 * 2 + 2}, half, 3);
 }
 
-// Of a super-block: one for each part, or, where 16 columns share one, two for each part, in their order.
+// Numbers of 4 bits: those of part p lie in bytes 32 * (p / 2) and on, at bit 4 * (p % 2).
+ALWAYS_INLINE vb fours(const uint8_t *bytes, int p, int half) {
+    bytes += p / 2 * PART;
+    return take_bits((Bits){bytes, p % 2 * 4}, (Bits){bytes, 4}, half, 15);
+}
+
+// Bit p of 32 bytes, each for a column of part p.
+ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half) {
+    return take_bits((Bits){bytes, p}, (Bits){bytes, p + 1}, half, 1);
+}
+
+// The numbers q of register i of a super-block.
+ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
+    const Layout *layout = &layouts[type];
+    const int p = i * REGISTER / PART, half = i * REGISTER % PART / 16;
+    const uint8_t *block = values + p * layout->bytes, *next = block + layout->bytes;  // of 32 columns
+    switch (type) {
+    case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
+    case WEIGHT_Q8_0: return take_bits((Bits){block + 2, 0}, (Bits){next + 2, 0}, half, 255) ^ INT8_OFFSET;
+    case WEIGHT_Q4: return fours(values, p, half);
+    // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
+    case WEIGHT_Q2_K: return twos(values + 16, p, half);
+    // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte c of h is the third of column c of part p.
+    case WEIGHT_Q3_K: return twos(values + 32, p, half) | ones(values, p, half) << 2;
+    // Q4_K: d float16 [2], dm float16 [2], s [12], fours [128].
+    case WEIGHT_Q4_K: return fours(values + 16, p, half);
+    // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
+    case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half) << 4;
+    case WEIGHT_Q6_K: {
+        // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie in
+        // their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
+        const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
+        const int shift = p % 4 / 2 * 4;
+        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half) << 4;
+    }
+    // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
+    case WEIGHT_IQ4_XS: block = values + 8 + p * 16; next = block + 16; break;
+    default: block += layout->nibbles, next += layout->nibbles;
+    }
+    const vb q = take_nibbles(block, next, half);
+    const int to_fifths = layout->fifths - layout->nibbles;
+    if (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS) return look_up(iq4_values, q);
+    if (type == WEIGHT_MXFP4) return look_up(mxfp4_values, q);
+    return layout->fifths ? q | take_fifths(block + to_fifths, next + to_fifths, half) : q;
+}
+
+// Of a super-block, one for every so many columns as share one, in their order.
 typedef struct {
-    f32x8 scales[2], offsets[2];
+    Floats16 scales, offsets;
 } Scales;
+
+ALWAYS_INLINE Floats16 times(Floats16 x, float factor, float more) {
+    for (int i = 0; i < 16 / LANES; i++) x.of[i] = (x.of[i] + more) * factor;
+    return x;
+}
 
 ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
     uint32_t word;
@@ -101,97 +133,78 @@ ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
     return word;
 }
 
-ALWAYS_INLINE uint64_t two_words(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
+ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_t)word_at(p + 4) << 32; }
 
 // Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. Those of parts 0 to 3 are the low six bits of bytes p
 // and 4 + p of s; those of parts 4 to 7 have their low four in the halves of byte 4 + p, and their high two in what is
 // left of bytes p - 4 and p. w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
     const uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
-    const uint64_t scales = two_words(a & 0x3f3f3f3f, (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030));
-    const uint64_t minima = two_words(b & 0x3f3f3f3f, (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030));
-    Scales out;
-    out.scales[0] = bytes_to_float(scales) * half_at(block);
-    out.offsets[0] = bytes_to_float(minima) * -half_at(block + 2);
-    return out;
+    const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030), minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
+    const uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32, minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
+    return (Scales){times(floats_of_bytes(scales, 0), half_at(block), 0),
+                    times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
 
-// Q2_K: a byte of s is for 16 values: its low half is their scale, its high half their minimum. w = d * scale * q - dm
+// Q2_K: a byte of s is for 16 columns: its low half is their scale, its high half their minimum. w = d * scale * q - dm
 // * minimum.
 ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
-    const float d = half_at(block + 80), dm = -half_at(block + 82);
-    Scales out;
-    for (int i = 0; i < 2; i++) {
-        const uint64_t s = two_words(word_at(block + 8 * i), word_at(block + 8 * i + 4));
-        out.scales[i] = bytes_to_float(s & 15 * EACH_BYTE) * d;
-        out.offsets[i] = bytes_to_float(s >> 4 & 15 * EACH_BYTE) * dm;
-    }
-    return out;
+    const uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
+    return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),
+                    times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
 }
 
-// Q3_K: the scale of every 16 values has 6 bits: number k its low four in half k / 8 of byte k % 8 of s, its high two
+// Q3_K: the scale of every 16 columns has 6 bits: number k its low four in half k / 8 of byte k % 8 of s, its high two
 // at bit 2 * (k / 4) of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
-ALWAYS_INLINE Scales q3_k_scales(const uint8_t *block) {
-    const uint64_t low = two_words(word_at(block + 96), word_at(block + 100));
-    const uint32_t high = word_at(block + 104);
-    const float d = half_at(block + 108);
-    Scales out;
-    for (int i = 0; i < 2; i++) {
-        const uint64_t twos = two_words(high >> 4 * i, high >> (4 * i + 2)) & 3 * EACH_BYTE;
-        out.scales[i] = (bytes_to_float((low >> 4 * i & 15 * EACH_BYTE) | twos << 4) - 32) * d;
-    }
-    return out;
+ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
+    const uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
+    const uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);
+    const uint64_t second = (high & 0x30303030) | (high << 30 & 0x3030303000000000);
+    return times(floats_of_bytes((low & mask) | first, (low >> 4 & mask) | second), half_at(block + 108), -32);
 }
 
 // IQ4_XS: the scale of part p has 6 bits: four in half p % 2 of byte p / 2 of low, above them the two at bit 2 * p of
-// high. w = d * (scale - 32) * iq4_values[q].
-ALWAYS_INLINE Scales iq4_xs_scales(const uint8_t *block) {
-    const i32x8 place = {0, 1, 2, 3, 4, 5, 6, 7}, low = (int32_t)word_at(block + 4) - (i32x8){0};
-    const i32x8 high = (int32_t)(word_at(block + 2) & 0xffff) - (i32x8){0};
-    const i32x8 scale = (low >> 4 * place & 15) | (high >> 2 * place & 3) << 4;
-    Scales out;
-    out.scales[0] = __builtin_convertvector(scale - 32, f32x8) * half_at(block);
-    return out;
+// high. w = d * (scale - 32) * iq4_values[q]. Bits are dealt out to bytes, half of them at a time.
+ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
+    uint64_t low = word_at(block + 4), high = word_at(block + 2) & 0xffff;
+    low = (low | low << 16) & 0x0000ffff0000ffff;
+    low = (low | low << 8) & 0x00ff00ff00ff00ff;
+    low = (low | low << 4) & 0x0f0f0f0f0f0f0f0f;
+    high = (high | high << 24) & 0x000000ff000000ff;
+    high = (high | high << 12) & 0x000f000f000f000f;
+    high = (high | high << 6) & 0x0303030303030303;
+    return times(floats_of_bytes(low | high << 4, 0), half_at(block), -32);
 }
 
 // MXFP4: w = 2^(e - 127) * q, here 2^(e - 128) for twice the q. e = 255 is NaN.
-ALWAYS_INLINE Scales mxfp4_scales(const uint8_t *blocks) {
-    i32x8 e;
-    UNROLLED (i, PARTS) e[i] = blocks[17 * i];
-    const i32x8 normal = (e - 1) << 23, small = (e + 1) << 21, nan = e == 255, is_normal = e > 1;
-    Scales out;
-    out.scales[0] = (f32x8)((is_normal & normal) | (~is_normal & small) | (nan & 0x7fc00000));
+ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
+    Floats16 out = bits_of_halves(halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255);
+    for (int i = 0; i < (8 + LANES - 1) / LANES; i++) {
+        const vi e = (vi)out.of[i], power = (e - 1) << 23, subnormal = (e + 1) << 21, nan = (e == 255) & 0x7fc00000;
+        out.of[i] = (vf)((vi)select_vf(e > 1, (vf)power, (vf)subnormal) | nan);
+    }
     return out;
-}
-
-// Four float32, each twice.
-ALWAYS_INLINE f32x8 doubled(const uint8_t *p) {
-    const float a = float_at(p), b = float_at(p + 4), c = float_at(p + 8), d = float_at(p + 12);
-    return (f32x8){a, a, b, b, c, c, d, d};
 }
 
 ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     const uint8_t *block = at.values;
-    Scales out;
+    const int bytes = layouts[type].bytes;
+    Scales out = {.scales = {{{0}}}};
     switch (type) {
-    case WEIGHT_Q8: out.scales[0] = doubled(at.scales); return out;
-    case WEIGHT_Q4: out.scales[0] = halves_at(at.scales, 2); return out;
-    case WEIGHT_Q2_K: return q2_k_scales(block);
-    case WEIGHT_Q3_K: return q3_k_scales(block);
+    case WEIGHT_Q8: out.scales = four_floats(at.scales); break;
+    case WEIGHT_Q4: out.scales = floats_of_halves(halves_at(at.scales, 2)); break;
+    case WEIGHT_Q2_K: out = q2_k_scales(block); break;
+    case WEIGHT_Q3_K: out.scales = q3_k_scales(block); break;
     case WEIGHT_Q4_K:
-    case WEIGHT_Q5_K: return sixes(block);
-    case WEIGHT_Q6_K:  // w = d * s * (q - 32), an s for 16 values
-        for (int i = 0; i < 2; i++) {
-            const uint8_t *s = block + 192 + 8 * i;
-            const uint64_t raised = two_words(word_at(s), word_at(s + 4)) ^ 128 * EACH_BYTE;
-            out.scales[i] = (bytes_to_float(raised) - 128) * half_at(block + 208);
-        }
-        return out;
-    case WEIGHT_IQ4_XS: return iq4_xs_scales(block);
-    case WEIGHT_MXFP4: return mxfp4_scales(block);
-    default: break;
+    case WEIGHT_Q5_K: out = sixes(block); break;
+    case WEIGHT_Q6_K:  // w = d * s * (q - 32), an s for 16 columns
+        out.scales = times(floats_of_bytes(words_at(block + 192), words_at(block + 200)), half_at(block + 208), 0);
+        break;
+    case WEIGHT_IQ4_XS: out.scales = iq4_xs_scales(block); break;
+    case WEIGHT_MXFP4: out.scales = mxfp4_scales(block); break;
+    default:
+        out.scales = floats_of_halves(halves_at(block, bytes));
+        if (layouts[type].has_offset) out.offsets = floats_of_halves(halves_at(block + 2, bytes));
     }
-    out.scales[0] = halves_at(block, layouts[type].bytes);
-    if (layouts[type].has_offset) out.offsets[0] = halves_at(block + 2, layouts[type].bytes);
     return out;
 }
