@@ -39,6 +39,7 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
     const Layout *layout = &layouts[m->type];
     const float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
     panel->zero_bits = zero_bits_of(m->type);
+    if (panel->zero_bits && IN_PAIRS) panel->zero_bits += 8;  // PAIRS_UNIT
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
         vf square[LANES];
         for (int r = 0; r < LANES; r++) {
@@ -66,27 +67,23 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
     }
 }
 
-// Where sums of stretch s of so many columns begin, for a zero of 1.
-ALWAYS_INLINE int32_t start_of(const Rounded *x, int columns, int s) {
+// Minus the sum of stretch s of so many columns.
+ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
     return columns == 64 ? x->group_starts[s] : columns == 32 ? x->part_starts[s] : x->half_starts[s];
 }
 
-// Vectors x to x + m: what the panel's columns give is added to sums (n, PANEL_ROWS), or begins them. Inlined with
+// Vectors x to x + m: what the panel's columns give is added to sums (n, PANEL_ROWS). Inlined with
 // constants m, how and columns, those that share a scale, so that `sum` is registers.
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
     const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
     for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
-        const bool is_first = panel->index == 0 && s == 0;
         const int part = s * columns / PART;
+        int32_t starts[TILE_ROWS];
+        UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
-            vi sum[TILE_ROWS][TILE_VECS], start[TILE_ROWS];
-            UNROLLED (i, m) {
-                start[i] = (vi){0};
-                if (panel->zero_bits)
-                    start[i] = ((vi){0} + start_of(&x[i], columns, s) * (how == PAIRS ? PAIRS_UNIT : 1))
-                               << panel->zero_bits;
-                UNROLLED (j, TILE_VECS) sum[i][j] = how == NIBBLES ? (vi){0} : start[i];
-            }
+            vi sum[TILE_ROWS][TILE_VECS];
+            UNROLLED (i, m)
+                UNROLLED (j, TILE_VECS) sum[i][j] = how == NIBBLES ? (vi){0} : splat_int(starts[i]);
             for (int q = 0; q < stretch_bytes / 4; q++) {
                 vb w[TILE_VECS];
                 UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q][r0 + j * LANES]);
@@ -97,14 +94,15 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
             }
             vf scales[TILE_VECS];
             UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
-            UNROLLED (i, m)
+            UNROLLED (i, m) {
+                const vi start = splat_int(starts[i]);
+                const float x_scale = x[i].scales[s * columns / PART];
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
-                    vf before = {0};
-                    if (!is_first) before = load(out);
-                    vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + start[i] : sum[i][j];
-                    store(out, multiply_add(to_float(whole), scales[j] * x[i].scales[part], before));
+                    vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + start : sum[i][j];
+                    store(out, multiply_add(to_float(whole), scales[j] * x_scale, load(out)));
                 }
+            }
         }
     }
 }
@@ -118,11 +116,10 @@ static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Pa
                        sizeof panel->values[0]);
         for (int64_t i = 0; i < m; i++) {
             float *out = sums + i * PANEL_ROWS + r0;
-            vf sum = {0};
-            if (panel->index > 0) sum = load(out);
+            vf sum = load(out);
             for (int s = 0; s < stretches; s++) {
                 vi whole = (vi)load(products[s][i]);
-                if (panel->zero_bits) whole += start_of(&x[i], columns, s) << panel->zero_bits;
+                if (panel->zero_bits) whole += minus_sum(&x[i], columns, s) << panel->zero_bits;
                 sum = multiply_add(to_float(whole), load(panel->scales[s] + r0) * x[i].scales[s * columns / PART], sum);
             }
             store(out, sum);
@@ -158,6 +155,7 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
     offsets.b_stride = offsets.c_stride = PANEL_ROWS;
     offsets.a_stride = sizeof(Rounded) / sizeof(float);
     offsets.c = sums;
+    memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
     if (v->by_units) units_begin(layout->columns);
     for (panel->index = 0; panel->index < count; panel->index++) {
         const Rounded *x = v->rounded + panel->index * v->n;

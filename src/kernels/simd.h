@@ -237,8 +237,8 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
     return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX512 || defined SIMD_AVX2
     if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
-    sum = (vi)((vs)sum + (vs)MM(maddubs_epi16)((vx)weights, (vx)x));
-    __asm__("" : "+v"(sum));  // else gcc adds up in another order, for which registers are too few
+    // In C, gcc adds up in another order or in other registers, and runs out of them.
+    __asm__("vpaddw %1, %0, %0" : "+v"(sum) : "v"(MM(maddubs_epi16)((vx)weights, (vx)x)));
     return sum;
 #elif defined __SSE2__
     (void)how;
@@ -278,6 +278,15 @@ static inline vb in_panel(vb weights) {
     weights = (vb)vqtbl1q_u8((uint8x16_t)weights, halves);
 #endif
     return weights;
+}
+
+// A number in all lanes, which the compiler does not compute with before it is there: that would take longer.
+static inline vi splat_int(int32_t x) {
+    vi all = (vi){0} + x;
+#ifdef __SSE2__
+    __asm__("" : "+v"(all));
+#endif
+    return all;
 }
 
 // The four bytes at p, activations for all lanes.

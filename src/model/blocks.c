@@ -8,7 +8,9 @@ BlockSize block_size(WeightType type) { return (BlockSize){layouts[type].values,
 // Registers [first, end) of the numbers; columns before and after those are left alone.
 ALWAYS_INLINE void unpack(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
     const Scales s = scales_of(type, at);
-    for (int i = first; i < end; i++) store(out->q + i * REGISTER, (vf)weights_of(type, at.values, i));
+    UNROLLED (i, REGISTERS) {
+        if (i >= first && i < end) store(out->q + i * REGISTER, (vf)weights_of(type, at.values, i));
+    }
     memcpy(out->scales, &s.scales, sizeof out->scales);
     if (layouts[type].has_offset) memcpy(out->offsets, &s.offsets, sizeof out->offsets);
 }
