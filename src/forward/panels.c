@@ -77,7 +77,6 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
     const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
     for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
-        const int part = s * columns / PART;
         int32_t starts[TILE_ROWS];
         UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {

@@ -9,7 +9,7 @@ enum {
     PANEL_ROWS = 64,         // rows of a panel, which is one piece of work
     PANEL_BYTES = 44 << 10,  // of a panel and what is needed to make it
     HAS_PAIRS = Q8_DOT == PAIRS,
-    IN_PAIRS = HAS_PAIRS && LANES == 4,    // also in place
+    IN_PAIRS = HAS_PAIRS && LANES == 4,  // also in place
 };
 
 // A super-block of a vector rounded to int8, x = scale * value, zeros behind the vector's end. Weights are stored as
@@ -17,12 +17,12 @@ enum {
 // 8 of Q4_0, weights -3 and 2 are stored as 5 and 10; times values 4 and 5 that gives 20 + 50, and behind the start
 // -8 * (4 + 5) = -72 the product -2 = -12 + 10.
 typedef struct {
-    int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];      // behind them, where dot takes them so, the same as pairs
-    int32_t starts[SUPER_BLOCK / 4];                       // minus the sums of each lane's values
-    int32_t half_starts[2 * PARTS], part_starts[PARTS], group_starts[PARTS / 2];   // of 16, of 32 and of 64
+    int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them, where dot takes them so, the same as pairs
+    int32_t starts[SUPER_BLOCK / 4];                   // minus the sums of each lane's values
+    int32_t half_starts[2 * PARTS], part_starts[PARTS], group_starts[PARTS / 2];  // of 16, of 32 and of 64
     float half_scales[2 * PARTS], scales[PARTS], group_scales[PARTS / 2];
-    float half_sums[2 * PARTS], sums[PARTS];               // scale times the sum of values, for weights with an offset
-    float behind[16];                                      // so that whole registers can be loaded
+    float half_sums[2 * PARTS], sums[PARTS];  // scale times the sum of values, for weights with an offset
+    float behind[16];                         // so that whole registers can be loaded
 } Rounded;
 
 // The input's vectors as a thread multiplies them: normed, and when the weights are quantized rounded to int8.

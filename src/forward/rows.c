@@ -28,7 +28,9 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
 
 ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
     const int64_t whole = m->cols / SUPER_BLOCK;
-    const int bytes = type == WEIGHT_Q8 ? SUPER_BLOCK : type == WEIGHT_Q4 ? SUPER_BLOCK / 2 : layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
+    const int bytes = type == WEIGHT_Q8   ? SUPER_BLOCK
+                      : type == WEIGHT_Q4 ? SUPER_BLOCK / 2
+                                          : layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
     vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
     SuperBlockCopy copy;

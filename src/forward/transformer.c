@@ -285,8 +285,7 @@ static void lay_out(Session *s, Arena *arena) {
     s->positions.view.n_heads = m->n_heads;
     s->positions.view.window = c->window;
     s->positions.view.sinks = c->sinks;
-    s->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads,
-                                     c->activations);
+    s->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->activations);
     s->attention = attention_lay_out(arena, &s->cache, m->n_heads, c->chunk, threads);
 }
 

@@ -381,7 +381,8 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #elif defined SIMD_AVX2
     (void)half;
     const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32((int)bits[0]), byte), bit = (vb)_mm256_set1_epi64x((int64_t)one_each);
+    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32((int)bits[0]), byte),
+             bit = (vb)_mm256_set1_epi64x((int64_t)one_each);
     return (vb)((own & bit) == bit) & 16;
 #else
     uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
@@ -480,8 +481,7 @@ ALWAYS_INLINE Floats16 bits_of_halves(Halves x) {
 #ifdef SIMD_AVX512
     out.of[0] = (vf)_mm512_cvtepu16_epi32(_mm256_broadcastsi128_si256((__m128i)x));
 #else
-    for (int i = 0; i < 8 / LANES; i++)
-        out.of[i] = (vf)__builtin_convertvector(((const vh_mem *)&x)[i], vi);
+    for (int i = 0; i < 8 / LANES; i++) out.of[i] = (vf) __builtin_convertvector(((const vh_mem *)&x)[i], vi);
 #endif
     return out;
 }

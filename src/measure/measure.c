@@ -41,9 +41,12 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
-    SessionConfig config = {
-        .rope = plan->rope, .window = plan->window, .sinks = plan->sinks, .all_slide = plan->all_slide, .kv = o->kv,
-        .activations = o->activations};
+    SessionConfig config = {.rope = plan->rope,
+                            .window = plan->window,
+                            .sinks = plan->sinks,
+                            .all_slide = plan->all_slide,
+                            .kv = o->kv,
+                            .activations = o->activations};
     config.context = context;
     config.threads = o->threads;
     config.stale_keys = plan->stale_keys;

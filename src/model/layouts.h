@@ -107,7 +107,10 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
         return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half) << 4;
     }
     // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
-    case WEIGHT_IQ4_XS: block = values + 8 + p * 16; next = block + 16; break;
+    case WEIGHT_IQ4_XS:
+        block = values + 8 + p * 16;
+        next = block + 16;
+        break;
     default: block += layout->nibbles, next += layout->nibbles;
     }
     const vb q = take_nibbles(block, next, half);
@@ -140,8 +143,10 @@ ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_
 // left of bytes p - 4 and p. w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
     const uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
-    const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030), minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
-    const uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32, minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
+    const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030),
+                   minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
+    const uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32,
+                   minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
     return (Scales){times(floats_of_bytes(scales, 0), half_at(block), 0),
                     times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
