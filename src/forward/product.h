@@ -1,7 +1,7 @@
 // What the files of matmul share: vectors made ready, and the functions that multiply rows of weights by them.
 #pragma once
 
-#include "../model/blocks.h"
+#include "../model/layouts.h"
 
 enum {
     VECTORS_IN_PLACE = 3,    // up to so many vectors multiply rows in place, where they lie; more, panels of rows

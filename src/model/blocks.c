@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "layouts.h"
+
 BlockSize block_size(WeightType type) { return (BlockSize){layouts[type].values, layouts[type].bytes}; }
 
 // Registers [first, end) of the numbers; columns before and after those are left alone.

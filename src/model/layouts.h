@@ -213,3 +213,20 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     }
     return out;
 }
+
+// Room for the end of a row, with zeros behind it.
+typedef struct {
+    uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];
+} SuperBlockCopy;
+
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. *n_columns: how many the row has of
+// it. Those can be read where they lie, in whole registers; scales are there for all, zeros for those that it lacks.
+SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_columns);
+
+// The stored numbers of a super-block, 0 behind the row's end, and its scales and offsets, 8 or 16 of each.
+typedef struct {
+    uint8_t q[SUPER_BLOCK];
+    float scales[16], offsets[16];
+} Unpacked;
+
+void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out);
