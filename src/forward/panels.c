@@ -18,6 +18,8 @@ static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int6
             __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
 }
 
+enum { SIXES_ROWS = LANES == 8 ? 4 : TILE_ROWS };  // SIXES take registers of their own
+
 // A super-block of 64 rows. Four columns of a row lie together, or two as int16, as dot takes them.
 typedef struct {
     uint8_t values[SUPER_BLOCK / (HAS_PAIRS ? 2 : 4)][PANEL_ROWS][4];
@@ -83,7 +85,18 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
             vi sum[TILE_ROWS][TILE_VECS];
             UNROLLED (i, m)
                 UNROLLED (j, TILE_VECS) sum[i][j] = how == NIBBLES ? (vi){0} : splat_int(starts[i]);
-            for (int q = 0; q < stretch_bytes / 4; q++) {
+            for (int q = 0; how == SIXES && q < stretch_bytes / 4; q += 2) {
+                vb w[2][TILE_VECS];
+                UNROLLED (k, 2)
+                    UNROLLED (j, TILE_VECS)
+                        w[k][j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q + k][r0 + j * LANES]);
+                UNROLLED (i, m) {
+                    const int8_t *at = x[i].values + s * stretch_bytes + 4 * q;
+                    vb four = splat_lane(at), next = splat_lane(at + 4);
+                    UNROLLED (j, TILE_VECS) sum[i][j] = dot_twice(sum[i][j], w[0][j], four, w[1][j], next);
+                }
+            }
+            for (int q = 0; how != SIXES && q < stretch_bytes / 4; q++) {
                 vb w[TILE_VECS];
                 UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q][r0 + j * LANES]);
                 UNROLLED (i, m) {
@@ -131,9 +144,10 @@ ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const 
     const Rounded *x = v->rounded + panel->index * v->n;
     for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
         int8_by_units(v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS, columns, x + t, panel, sums + t * PANEL_ROWS);
-    for (int64_t t = 0; !v->by_units && t < v->n; t += TILE_ROWS) {
+    const int64_t most = how == SIXES ? SIXES_ROWS : TILE_ROWS;
+    for (int64_t t = 0; !v->by_units && t < v->n; t += most) {
         float *out = sums + t * PANEL_ROWS;
-        switch (v->n - t) {
+        switch (v->n - t < most ? v->n - t : most) {
         case 1: int8_tile(1, how, columns, x + t, panel, out); break;
         case 2: int8_tile(2, how, columns, x + t, panel, out); break;
         case 3: int8_tile(3, how, columns, x + t, panel, out); break;
@@ -146,7 +160,7 @@ ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const 
 
 void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
     const Layout *layout = &layouts[m->type];
-    const Dot how = layout->bits <= 4 ? (Dot)Q4_DOT : (Dot)Q8_DOT;
+    const Dot how = layout->bits <= 4 ? (Dot)Q4_DOT : layout->bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
     const int64_t row_bytes = matrix_row_bytes(m), count = super_blocks_of(m->cols);
     Int8Panel *panel = v->panel;
     Gemm offsets = {.m = v->n, .n = PANEL_ROWS, .k = SUPER_BLOCK / layout->columns, .b = panel->offsets};
@@ -162,10 +176,11 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
         unpack_int8(how, m, row, n_rows, panel);
         prefetch_block(m, row, row_bytes, row_bytes * next / m->cols, row_bytes * SUPER_BLOCK / m->cols);
         if (layout->columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
-        else if (layout->columns == 32 && how == (Dot)Q4_DOT) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
-        else if (layout->columns == 32) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
-        else if (how == (Dot)Q4_DOT) multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
-        else multiply_panel((Dot)Q8_DOT, 16, v, panel, sums);
+        else if (layout->columns == 32 && layout->bits == 8) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
+        else if (layout->columns == 32 && layout->bits > 4) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
+        else if (layout->columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
+        else if (layout->bits > 4) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
+        else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
         offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
         if (layout->has_offset) gemm_accumulate(&offsets);
     }

@@ -194,26 +194,32 @@ static inline void store_f16(void *p, vf x) {
 
 // ---- dot products of small integers ---------------------------------------------------------------------------------
 
-// How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what q8 and q4 take.
+// How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what weights of 8, 5 or 6, and up to 4 bits take.
 typedef enum {
     BYTES,    // four weights and activations a lane
     NIBBLES,  // the same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to 32 columns
     PAIRS,    // two a lane, as int16: where a processor would take more instructions for bytes
+    SIXES,    // four a lane with weights 0 to 63, whose products add up in 16 bits for two groups of four
 #if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
 #define SIMD_VNNI
     Q8_DOT = BYTES,
+    Q6_DOT = BYTES,
     Q4_DOT = BYTES
 #elif defined SIMD_AVX512 || defined SIMD_AVX2
     Q8_DOT = PAIRS,
+    Q6_DOT = SIXES,
     Q4_DOT = NIBBLES
 #elif defined __SSE2__ || defined __wasm_simd128__
     Q8_DOT = PAIRS,
+    Q6_DOT = PAIRS,
     Q4_DOT = PAIRS
 #elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
     Q8_DOT = BYTES,
+    Q6_DOT = BYTES,
     Q4_DOT = NIBBLES
 #else
     Q8_DOT = BYTES,
+    Q6_DOT = BYTES,
     Q4_DOT = BYTES
 #endif
 } Dot;
@@ -258,6 +264,16 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
     (void)how;
     for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
     return sum;
+#endif
+}
+
+// The same for SIXES, two groups of four at once.
+ALWAYS_INLINE vi dot_twice(vi sum, vb w, vb x, vb next_w, vb next_x) {
+#if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
+    vs both = (vs)MM(maddubs_epi16)((vx)w, (vx)x) + (vs)MM(maddubs_epi16)((vx)next_w, (vx)next_x);
+    return sum + (vi)MM(madd_epi16)((vx)both, (vx)((vs){0} + 1));
+#else
+    return dot(BYTES, dot(BYTES, sum, w, x), next_w, next_x);
 #endif
 }
 
@@ -392,20 +408,18 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #endif
 }
 
-// What a table has for each byte, which is below 16, with INT8_OFFSET.
-ALWAYS_INLINE vb look_up(const int8_t table[16], vb x) {
+// What a table has for each byte, which is below 16.
+ALWAYS_INLINE vb look_up(const uint8_t table[16], vb x) {
 #if defined SIMD_AVX512
-    const vb all = (vb)_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)) ^ INT8_OFFSET;
-    return (vb)_mm512_shuffle_epi8((vx)all, (vx)x);
+    return (vb)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)), (vx)x);
 #elif defined SIMD_AVX2
-    const vb all = (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)) ^ INT8_OFFSET;
-    return (vb)_mm256_shuffle_epi8((vx)all, (vx)x);
+    return (vb)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)), (vx)x);
 #elif defined SIMD_NEON
-    return (vb)vqtbl1q_u8(vreinterpretq_u8_s8(vld1q_s8(table)), (uint8x16_t)x);
+    return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x);
 #elif defined __wasm_simd128__
     return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x);
 #else
-    for (int i = 0; i < 4 * LANES; i++) x[i] = (uint8_t)table[x[i]];
+    for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]];
     return x;
 #endif
 }

@@ -49,12 +49,14 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     // d float16 [2], or in MXFP4 e [1]; nibbles [16], each a place in a table
     [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
     [WEIGHT_IQ4_XS] = {256, 136, 32, 8},
-    [WEIGHT_MXFP4] = {32, 17, 32, 8, .nibbles = 1},
+    [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
 };
 
-static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-// A float of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6; here is twice that.
-static const int8_t mxfp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// The table of IQ4_NL and IQ4_XS, each number 128 more.
+static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+// MXFP4 has floats of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6. Here is twice that,
+// and 16 more.
+static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
 ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
@@ -115,7 +117,7 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     }
     const vb q = take_nibbles(block, next, half);
     const int to_fifths = layout->fifths - layout->nibbles;
-    if (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS) return look_up(iq4_values, q);
+    if (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS) return look_up(iq4_values, q) ^ (uint8_t)(128 - INT8_OFFSET);
     if (type == WEIGHT_MXFP4) return look_up(mxfp4_values, q);
     return layout->fifths ? q | take_fifths(block + to_fifths, next + to_fifths, half) : q;
 }
@@ -169,7 +171,7 @@ ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
 }
 
 // IQ4_XS: the scale of part p has 6 bits: four in half p % 2 of byte p / 2 of low, above them the two at bit 2 * p of
-// high. w = d * (scale - 32) * iq4_values[q]. Bits are dealt out to bytes, half of them at a time.
+// high. w = d * (scale - 32) times the table's number. Bits are dealt out to bytes, half of them at a time.
 ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     uint64_t low = word_at(block + 4), high = word_at(block + 2) & 0xffff;
     low = (low | low << 16) & 0x0000ffff0000ffff;
