@@ -1,8 +1,8 @@
 // The command line: one table of options, from which help, reading, ranges and what goes with what all follow.
 #pragma once
 
+#include "forward/activations.h"
 #include "forward/kv_cache.h"
-#include "forward/matmul.h"
 #include "settings.h"
 #include "util.h"
 

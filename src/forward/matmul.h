@@ -2,11 +2,8 @@
 #pragma once
 
 #include "../model/matrix.h"
+#include "activations.h"
 #include "team.h"
-
-// What weights that are quantized multiply: activations rounded to int8, or as they are.
-typedef enum { ACTIVATIONS_INT8, ACTIVATIONS_F32, N_ACTIVATIONS } Activations;
-extern const char *const activations_names[N_ACTIVATIONS];
 
 // Memory that products need besides their operands, for max_n vectors of at most max_cols elements and teams of at most
 // n_threads. NULL from an arena that only counts.
@@ -33,9 +30,10 @@ typedef struct {
 
 // All the products with the input's vectors; all matrices have equal cols. The threads of a team call it together and
 // share the work, everything is done and can be read by all when it returns. The result does not depend on the number
-// of threads. When all matrices are quantized, they multiply activations that are rounded to int8, each group of 64 (if
-// one of them is q8 or q4) or of 32 columns (if all are ggml's blocks) with a scale of its own, unless the workspace is
-// for float32. All other matrices, q8 with other groups than of 64 among them, multiply float32, and so do sets with one
-// of these.
+// of threads.
+//
+// Quantized weights multiply activations that are rounded to int8, with a scale for each group of 64 columns, or of 32
+// where all matrices are ggml's blocks. All other weights multiply float32: also q8 whose groups are not of 64, sets of
+// matrices in which one is not quantized, and everything in a workspace for float32.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

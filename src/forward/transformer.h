@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../model/model.h"
+#include "activations.h"
 #include "attention.h"
-#include "matmul.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise

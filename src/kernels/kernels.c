@@ -69,16 +69,17 @@ ALWAYS_INLINE vf load_number(Number type, const char *at) {
     return type == NUMBER_F32 ? load(at) : type == NUMBER_F16 ? load_f16(at) : load_i8(at);
 }
 
-// The angles by which keys turn on their way into the registers: cosines and sines (k / 2, 64), pair p for rows 2p and
-// 2p + 1 of B. NULL: they do not turn.
+// A product, and the angles by which keys turn on their way into the registers, if they do: cosines and sines (k / 2,
+// 64), pair p for rows 2p and 2p + 1 of B.
 typedef struct {
+    Gemm gemm;
     const float *cosines, *sines;
-} Turn;
+} Turned;
 
 // Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs, type and `turns`, so
 // that `sum` is registers.
-ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column,
-                        const Turn *turn) {
+ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Turned *t, int64_t row, int64_t column) {
+    const Gemm *g = &t->gemm;
     const int size = bytes_of(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
     const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->c_stride;
     const float *a = g->a + row * g->a_stride;
@@ -96,7 +97,7 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
             if (!turns) continue;
             const int64_t at = p / 2 * g->b_stride + column + j * LANES;
             vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
-            vf cosine = load(turn->cosines + at), sine = load(turn->sines + at);
+            vf cosine = load(t->cosines + at), sine = load(t->sines + at);
             w[0][j] = x * cosine - y * sine;
             w[1][j] = x * sine + y * cosine;
         }
@@ -110,40 +111,39 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
 }
 
 // Rows [row, row + m), columns [0, n).
-ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, int64_t row, int64_t n,
-                                const Turn *turn) {
-    for (int64_t column = 0; column < n; column += TILE_VECS * LANES)
-        tile(m, TILE_VECS, type, turns, g, row, column, turn);
+ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Turned *t, int64_t row, int64_t n) {
+    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, turns, t, row, column);
 }
 
-ALWAYS_INLINE void gemm_of_type(Number type, bool turns, const Gemm *g, const Turn *turn) {
+ALWAYS_INLINE void gemm_of_type(Number type, bool turns, const Turned *t) {
+    const Gemm *g = &t->gemm;
     const int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
     const int most = turns ? 4 : TILE_ROWS;                              // what turns takes registers of its own
     int64_t row = 0;
-    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, g, row, n, turn);
+    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, t, row, n);
     switch (g->m - row) {
-    case 1: row_of_tiles(1, type, turns, g, row, n, turn); break;
-    case 2: row_of_tiles(2, type, turns, g, row, n, turn); break;
-    case 3: row_of_tiles(3, type, turns, g, row, n, turn); break;
-    case 4: row_of_tiles(4, type, turns, g, row, n, turn); break;
-    case 5: row_of_tiles(5, type, turns, g, row, n, turn); break;
+    case 1: row_of_tiles(1, type, turns, t, row, n); break;
+    case 2: row_of_tiles(2, type, turns, t, row, n); break;
+    case 3: row_of_tiles(3, type, turns, t, row, n); break;
+    case 4: row_of_tiles(4, type, turns, t, row, n); break;
+    case 5: row_of_tiles(5, type, turns, t, row, n); break;
     }
     for (int64_t column = n; column < g->n; column += LANES)
-        for (row = 0; row < g->m; row++) tile(1, 1, type, turns, g, row, column, turn);
+        for (row = 0; row < g->m; row++) tile(1, 1, type, turns, t, row, column);
 }
 
-ALWAYS_INLINE void gemm_of(bool turns, const Gemm *g, const Turn *turn) {
-    switch (g->b_type) {
-    case NUMBER_F32: gemm_of_type(NUMBER_F32, turns, g, turn); break;
-    case NUMBER_F16: gemm_of_type(NUMBER_F16, turns, g, turn); break;
-    default: gemm_of_type(NUMBER_I8, turns, g, turn);
+ALWAYS_INLINE void gemm_of(bool turns, const Turned *t) {
+    switch (t->gemm.b_type) {
+    case NUMBER_F32: gemm_of_type(NUMBER_F32, turns, t); break;
+    case NUMBER_F16: gemm_of_type(NUMBER_F16, turns, t); break;
+    default: gemm_of_type(NUMBER_I8, turns, t);
     }
 }
 
-void gemm_accumulate(const Gemm *g) { gemm_of(false, g, NULL); }
+void gemm_accumulate(const Gemm *g) { gemm_of(false, &(Turned){*g, NULL, NULL}); }
 
 void gemm_rotated(const Gemm *g, const float *cosines, const float *sines) {
-    gemm_of(true, g, &(Turn){cosines, sines});
+    gemm_of(true, &(Turned){*g, cosines, sines});
 }
 
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {

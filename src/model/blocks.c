@@ -1,4 +1,4 @@
-// Super-blocks out of registers: into memory, for panels, and as float32. A loop for each type is made here by inlining.
+// Super-blocks out of registers: into memory, for panels, and as float32. Inlining makes a loop for each type.
 #include "blocks.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 // laid out by pull request 15091. A field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
 #pragma once
 
-#include "../kernels/simd.h"
+#include "../kernels/simd_int8.h"
 #include "matrix.h"
 
 enum {
@@ -102,19 +102,17 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
     case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half) << 4;
     case WEIGHT_Q6_K: {
-        // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie in
-        // their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
+        // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie
+        // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         const int shift = p % 4 / 2 * 4;
         return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half) << 4;
     }
     // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
-    case WEIGHT_IQ4_XS:
-        block = values + 8 + p * 16;
-        next = block + 16;
-        break;
-    default: block += layout->nibbles, next += layout->nibbles;
+    case WEIGHT_IQ4_XS: block = values + 8 + p * 16; break;
+    default: block += layout->nibbles;
     }
+    next = block + (type == WEIGHT_IQ4_XS ? 16 : layout->bytes);
     const vb q = take_nibbles(block, next, half);
     const int to_fifths = layout->fifths - layout->nibbles;
     if (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS) return look_up(iq4_values, q) ^ (uint8_t)(128 - INT8_OFFSET);
