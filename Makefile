@@ -13,6 +13,14 @@
 # make install  puts run and its man page below PREFIX (/usr/local), or below DESTDIR/PREFIX
 # make clean    removes what was built
 
+# As many jobs as there are processors, where nobody says -j, on the command line (most makes do not tell here) or in the
+# environment. A make that is called by another one has the caller's, and `make clean` must not meet a build.
+ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
+ifeq ($(shell { ps -o args= -p $$PPID; echo " $$MAKEFLAGS"; } 2>/dev/null | grep -E -- ' (-[a-zA-Z]*j|--jobs)'),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+endif
+endif
+
 CC ?= cc
 # This machine's instructions: -march=native, or -mcpu=native where the compiler wants it so. make ARCH= for any machine.
 accepts = $(shell printf 'int main(void){return 0;}' | $(CC) $(1) -x c - -o /dev/null 2>/dev/null && echo $(1))
@@ -52,8 +60,9 @@ check-portable: run
 valgrind: run
 	$(PYTHON) tests/portable.py valgrind
 
+# Tests that build something do so as if at a terminal: jobs and flags are this make's own.
 test: run
-	@CC='$(CC)' $(PYTHON) tests/run_tests.py
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py
 
 figures: run
 	$(PYTHON) tools/figures.py
@@ -79,21 +88,34 @@ clean:
 	rm -rf build run
 
 # The page. What is bundled is pinned in page/package-lock.json, and nothing but files comes out.
-PAGE_NEEDS = the page needs emcc, node and npm: apt-get install emscripten node-acorn nodejs npm
-
-page: page/node_modules
-	@command -v emcc > /dev/null && command -v node > /dev/null || { echo '$(PAGE_NEEDS)'; exit 1; }
+page: page-tools page/node_modules
 	@node page/build.mjs
 
-page/node_modules: page/package.json page/package-lock.json
-	@command -v npm > /dev/null || { echo '$(PAGE_NEEDS)'; exit 1; }
+# What is not here is told at once, by Debian's packages. Their emscripten looks for acorn among node's modules.
+page-tools:
+	@have() { for name; do command -v "$$name" > /dev/null && return; done; false; }; \
+	packages=; \
+	have emcc || packages="$$packages emscripten"; \
+	[ "$$(command -v emcc || echo /usr/bin/emcc)" != /usr/bin/emcc ] || [ -d /usr/share/nodejs/acorn ] || \
+		packages="$$packages node-acorn"; \
+	have node || packages="$$packages nodejs"; \
+	have npm || packages="$$packages npm"; \
+	[ -z '$(BROWSER)' ] || have $(BROWSER) || packages="$$packages chromium"; \
+	[ -z "$$packages" ] || { echo "the page needs what is not here: apt-get install$$packages" >&2; exit 1; }
+
+page/node_modules: page/package.json page/package-lock.json | page-tools
+	@$(SAY) 'page: npm gets what is bundled and what tests it, into page/node_modules'
 	@cd page && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
+
+# Silent under make -s.
+SAY = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),:,echo)
 
 page-open: page
 	$(PYTHON) page/serve.py
 
+test-page: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
 test-page: run page
-	@$(PYTHON) tests/run_tests.py test_page
+	@MAKEFLAGS= $(PYTHON) tests/run_tests.py test_page
 
 # tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small
 # files justify.
@@ -145,7 +167,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install page page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
+.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

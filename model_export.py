@@ -41,9 +41,10 @@ from export.common import ENCODINGS, MAX_SEQ, Problem, notes, replacing, replaci
 from export.config import ROPE_METHODS
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
+from export.inputs import GGUF, check_model, check_source, check_tokenizer, kind_of
 from export.llama2c import read_llama2c
 from export.meta import read_meta
-from export.model_bin import opened_model, version_of
+from export.model_bin import opened_model
 from export.out_gguf import name_of, write_gguf
 from export.out_huggingface import write_huggingface
 from export.tensors import BLOCKS, ITEM_SIZES, TYPE_NAMES
@@ -53,6 +54,7 @@ from export.write import most_used, plan_model, write_model
 
 
 def export_model(source, out, tokenizer_out, with_tokenizer, context):
+    check_source(source, out, tokenizer_out)
     checkpoint, find_tokenizer = read_source(source, context)
     model, plan = checkpoint.model, plan_model(checkpoint)
     tokenizer = find_tokenizer() if with_tokenizer else None
@@ -73,8 +75,7 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context):
 
 def carry_out(source, out, with_tokenizer):
     """A model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
-    if not os.path.isfile(source):
-        raise Problem(source, 'is no model.bin (expected one to make %s of: write that first)' % out)
+    check_model(source, out)
     folder = out.endswith('/')
     with opened_model(source, out.rstrip('/') or '.', set(ITEM_SIZES) | (set() if folder else set(BLOCKS))) as model:
         tokenizer = find_tokenizer(source, model.model['vocab_size']) if with_tokenizer else None
@@ -98,25 +99,16 @@ def read_source(source, context):
     if context and not is_meta:
         raise Problem(source, 'says its context itself (--context is for folders with params.json, which does not)')
     if os.path.isdir(source):
-        if not is_meta and not holds('config.json'):
-            raise Problem(source, 'is no checkpoint (expected a folder with config.json or params.json, or a file)')
         checkpoint = read_meta(source, context) if is_meta else read_huggingface(source)
         return checkpoint, lambda: read_folder_tokenizer(source, checkpoint.model)
-    if not os.path.isfile(source):
-        raise Problem(source, 'no such file or folder (expected a checkpoint)')
-    with open(source, 'rb') as file:
-        start = file.read(8)
-    if start[:4] == b'GGUF':
+    if kind_of(source) == GGUF:
         checkpoint, settings = read_gguf(source)
         return checkpoint, lambda: read_gguf_tokenizer(source, settings, checkpoint.model)
-    if start[:4] == b'PK\3\4' or source.endswith('.safetensors'):
-        raise Problem(source, 'holds weights alone (expected its folder, with config.json or params.json)')
-    if version_of(source) in (3, 4):
-        raise Problem(source, 'is a model.bin already (expected OUT.gguf or OUT_FOLDER/ to carry it out)')
     return read_llama2c(source), lambda: notes.append('no tokenizer written: llama2.c has a file of its own for it')
 
 
 def export_tokenizer(source, out):
+    check_tokenizer(source, out)
     tokenizer = read_tokenizer(source)
     with replacing(out) as file:
         write_tokenizer(file, tokenizer)

@@ -11,8 +11,6 @@
 #include "rope.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const double PI = 3.14159265358979323846;
 
@@ -95,19 +93,19 @@ static double longrope_attention(const RopeConfig *c, double s) {
 // To add a method, write its formula above and give it a row here. Model files store the row's number, so new rows go
 // to the end.
 const RopeMethod rope_methods[] = {
-    {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864", "default", "none"},
-    {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_IS_FIXED_MIX,
-     "position interpolation: all pairs s times slower", "arXiv 2306.15595", "linear", "linear"},
-    {"ntk", ntk, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_IS_ANOTHER_BASE,
-     "NTK-aware: a larger base, the fastest pair kept", "bloc97, 2023", "default", "none"},
-    {"ntk-by-parts", ntk_by_parts, NULL, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC | ROPE_IS_FIXED_MIX,
-     "fast pairs kept, slow ones interpolated", "arXiv 2309.00071", "yarn", "yarn"},
-    {"yarn", ntk_by_parts, yarn_attention, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC | ROPE_IS_FIXED_MIX,
-     "ntk-by-parts with an attention temperature", "arXiv 2309.00071", "yarn", "yarn"},
-    {"llama3", llama3, NULL, ROPE_USES_FACTOR | ROPE_USES_FREQ_FACTORS | ROPE_CAN_BE_DYNAMIC | ROPE_IS_FIXED_MIX,
-     "by wavelength, as Llama 3.1", "Hugging Face llama3", "llama3", NULL},
-    {"longrope", longrope, longrope_attention, ROPE_USES_FACTOR | ROPE_USES_LENGTH | ROPE_USES_LISTS,
-     "the model's own short and long divisor lists", "arXiv 2402.13753", "longrope", NULL},
+    {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
+    {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "position interpolation: all pairs s times slower",
+     "arXiv 2306.15595"},
+    {"ntk", ntk, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "NTK-aware: a larger base, the fastest pair kept",
+     "bloc97, 2023"},
+    {"ntk-by-parts", ntk_by_parts, NULL, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC,
+     "fast pairs kept, slow ones interpolated", "arXiv 2309.00071"},
+    {"yarn", ntk_by_parts, yarn_attention, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC,
+     "ntk-by-parts with an attention temperature", "arXiv 2309.00071"},
+    {"llama3", llama3, NULL, ROPE_USES_FACTOR | ROPE_USES_FREQ_FACTORS | ROPE_CAN_BE_DYNAMIC,
+     "by wavelength, as Llama 3.1", "Hugging Face llama3"},
+    {"longrope", longrope, longrope_attention, ROPE_USES_FACTOR | ROPE_USES_LISTS,
+     "the model's own short and long divisor lists", "arXiv 2402.13753"},
 };
 const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
@@ -115,48 +113,47 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
 // A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
 // map keeps the distances below `near` as they are, so that neighbours stay sharp, and has another rule for what is
-// further: the query's part minus the key's part. Each line below says {near, query, key}. L is the trained context,
+// further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context,
 // and N the length asked for, from which what is not said follows (settings_fill_defaults).
 
 // ReRoPE: D = min(d, w). What is far is all equally far. Su, kexue.fm 9708.
-static RopeDistance rerope(const RopeMeeting *m) {
-    int w = m->config->near;
-    return (RopeDistance){w, w, 0};
+static RopeParts rerope(const RopeConfig *c, int p) {
+    (void)p;
+    return (RopeParts){c->near, c->near, 0};
 }
 
 // Leaky ReRoPE: D = w + (d - w) / k past w. Far distances still differ, k times less. Su, kexue.fm 9708.
-static RopeDistance leaky_rerope(const RopeMeeting *m) {
-    double w = m->config->near, k = m->config->k;
-    return (RopeDistance){m->config->near, w + (m->i - w) / k, m->j / k};
+static RopeParts leaky_rerope(const RopeConfig *c, int p) {
+    double w = c->near, k = c->k;
+    return (RopeParts){c->near, w + (p - w) / k, p / k};
 }
 
 // Self-Extend: D = floor(i/G) - floor(j/G) + w - floor(w/G) past w. Far positions are counted in groups of G, so that
 // all distances are whole numbers, as in training. arXiv 2401.01325.
-static RopeDistance self_extend(const RopeMeeting *m) {
-    int w = m->config->near, g = m->config->group;
-    int query = m->i / g + w - w / g, key = m->j / g;
-    return (RopeDistance){w, query, key};
+static RopeParts self_extend(const RopeConfig *c, int p) {
+    int w = c->near, g = c->group;
+    return (RopeParts){w, p / g + w - w / g, p / g};
 }
 
 // Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk; min(i mod c + c, L-1) - j
 // mod c in the next one, which is d again as long as i mod c + c < L; L-1 - j mod c further on. arXiv 2402.17463.
-static RopeDistance dca(const RopeMeeting *m) {
-    int c = m->config->chunk, last = m->config->train_ctx - 1, i = m->i % c, j = m->j % c;
-    return (RopeDistance){i + 1 + (i + c <= last ? c : 0), last, j};
+static RopeParts dca(const RopeConfig *c, int p) {
+    int chunk = c->chunk, last = c->train_ctx - 1, in_chunk = p % chunk;
+    return (RopeParts){in_chunk + 1 + (in_chunk + chunk <= last ? chunk : 0), last, in_chunk};
 }
 
 // StreamingLLM: D = min(i, W+K-1) - j for the K first keys, as if they stood right before the window of the W last
 // ones; nothing else is seen. The model rests what it has no use for on the first keys, so they must stay.
 // arXiv 2309.17453.
-static RopeDistance streaming(const RopeMeeting *m) {
-    int w = m->config->window, last = w + m->config->sinks - 1;
-    return (RopeDistance){w, m->i < last ? m->i : last, m->j};
+static RopeParts streaming(const RopeConfig *c, int p) {
+    int last = c->window + c->sinks - 1;
+    return (RopeParts){c->window, p < last ? p : last, p};
 }
 
 // LM-Infinite: D = min(d, W), for a window and the K first keys likewise: these stand at W for ever. arXiv 2308.16137.
-static RopeDistance lm_infinite(const RopeMeeting *m) {
-    int w = m->config->window;
-    return (RopeDistance){w, w, 0};
+static RopeParts lm_infinite(const RopeConfig *c, int p) {
+    (void)p;
+    return (RopeParts){c->window, c->window, 0};
 }
 
 // To add a map, write its formula above and give it a row here.
@@ -174,14 +171,14 @@ const RopeMap rope_maps[] = {
 };
 const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
 
-RopeDistance rope_meet(const RopeConfig *c, int i, int j) {
-    return c->map ? c->map->formula(&(RopeMeeting){c, i, j}) : (RopeDistance){i + 1, i, j};
-}
+RopeParts rope_parts(const RopeConfig *c, int p) { return c->map ? c->map->formula(c, p) : (RopeParts){p + 1, p, p}; }
 
 double rope_distance(const RopeConfig *c, int i, int j) {
-    RopeDistance d = rope_meet(c, i, j);
-    return i - j < d.near ? i - j : d.query - d.key;
+    RopeParts query = rope_parts(c, i), key = rope_parts(c, j);
+    return i - j < query.near ? i - j : query.query - key.key;
 }
+
+bool rope_sees(const RopeConfig *c, int i, int j) { return c->window == 0 || i - j < c->window || j < c->sinks; }
 
 int rope_key_period(const RopeConfig *c) {
     unsigned flags = c->map ? c->map->flags : 0;
@@ -195,73 +192,27 @@ double rope_logn(const RopeConfig *c, int position) {
 // ---- methods at work ------------------------------------------------------------------------------------------------
 
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing from there.
-double rope_scale(const RopeConfig *c, int length) {
-    if (!c->dynamic) return c->factor;
-    return fmax(1, c->factor * length / c->train_ctx - (c->factor - 1));
+static double scale_at(const RopeConfig *c, int length) {
+    return c->dynamic ? fmax(1, c->factor * length / c->train_ctx - (c->factor - 1)) : c->factor;
 }
 
-bool rope_has_one_list(const RopeConfig *c) {
-    size_t bytes = (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors;
-    return memcmp(c->short_factors, c->long_factors, bytes) == 0;
-}
-
-bool rope_follows_length(const RopeConfig *c, int context) {
-    if (rope_methods[c->method].flags & ROPE_USES_LENGTH) return context > c->train_ctx && !rope_has_one_list(c);
-    return rope_scale(c, context) != rope_scale(c, 1);
-}
+double rope_plain(const RopeConfig *c, int pair) { return pow(c->theta, -2.0 * pair / c->rotary_dim); }
 
 void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
-    double s = rope_scale(c, length);
+    double s = scale_at(c, length);
     bool unscaled = c->dynamic && s == 1;  // a text no longer than L runs exactly as without a method
     const RopeMethod *method = &rope_methods[unscaled ? ROPE_NONE : c->method];
     f->n_pairs = c->rotary_dim / 2;
-    f->unscaled = method->flags & ROPE_USES_LISTS ? c->unscaled_positions : 0;
     f->scale = s;
     f->attention_factor = method->attention ? method->attention(c, s) : 1;
     if (!unscaled && c->attention_factor != 0) f->attention_factor = c->attention_factor;
     for (int i = 0; i < f->n_pairs; i++) {
-        double plain = f->plain[i] = pow(c->theta, -2.0 * i / c->rotary_dim);
-        RopePair pair = {c, i, plain, c->train_ctx * plain / (2 * PI), s, length};
-        f->inv_freq[i] = method->frequency(&pair);
+        double plain = rope_plain(c, i);
+        f->inv_freq[i] = method->frequency(&(RopePair){c, i, plain, c->train_ctx * plain / (2 * PI), s, length});
     }
 }
 
-// ---- rotation -------------------------------------------------------------------------------------------------------
-
-// The angle position * inv_freq is taken in double: at position 2^20 a float would be wrong by whole degrees. Sines are
-// costly, so they are computed for every `step`th position and for the steps between, and (a + b) follows from a and b
-// by cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b, still in double.
-static void fill_table(double attention, double speed, int position, int count, float *cosines, float *sines,
-                       size_t stride) {
-    enum { MOST_STEPS = 64 };
-    double step_cos[MOST_STEPS], step_sin[MOST_STEPS];
-    int step = 1;
-    while (step < MOST_STEPS && step * step < count) step *= 2;
-    for (int k = 0; k < step; k++) {
-        step_cos[k] = attention * cos(k * speed);
-        step_sin[k] = attention * sin(k * speed);
-    }
-    for (int p = 0; p < count; p += step) {
-        double angle = (position + p) * speed;
-        double base_cos = cos(angle), base_sin = sin(angle);
-        int n = count - p < step ? count - p : step;
-        for (int k = 0; k < n; k++, cosines += stride, sines += stride) {
-            *cosines = (float)(base_cos * step_cos[k] - base_sin * step_sin[k]);
-            *sines = (float)(base_sin * step_cos[k] + base_cos * step_sin[k]);
-        }
-    }
-}
-
-void rope_table(const RopeFreqs *f, int pair, int position, int count, float *cosines, float *sines, size_t stride) {
-    int first = f->unscaled - position;  // so many of them turn as in plain RoPE
-    first = first < 0 ? 0 : first > count ? count : first;
-    size_t behind = (size_t)first * stride;
-    double a = f->attention_factor;
-    if (first > 0) fill_table(a, f->plain[pair], position, first, cosines, sines, stride);
-    if (first == count) return;
-    fill_table(a, f->inv_freq[pair], position + first, count - first, cosines + behind, sines + behind, stride);
-}
-
+// The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
 void rope_turn(const RopeFreqs *f, int pair, double distance, double factor, float *cosine, float *sine) {
     double angle = distance * f->inv_freq[pair];
     *cosine = (float)(factor * cos(angle));

@@ -1,6 +1,5 @@
 // The RoPE stage: what every scaling method makes of the inverse frequencies, what every distance map makes of the
-// distances, and the rotation itself.
-// Knows no file format, no model, no command line and no threads.
+// distances, and the rotation itself. Knows no file format, no model, no command line and no threads.
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +9,6 @@ enum { ROPE_MAX_HEAD_DIM = 1024, ROPE_MAX_PAIRS = ROPE_MAX_HEAD_DIM / 2 };
 enum { ROPE_NONE = 0 };  // the row of plain RoPE
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
-
-typedef struct RopeMap RopeMap;
 
 // All that a method or a map can ask. Lengths are in positions, theta and factors are plain numbers. What is 0 for "not
 // said" must have been replaced before the functions below are called (settings_fill_defaults).
@@ -34,12 +31,13 @@ typedef struct {
     const double *short_factors;  // longrope's divisors, one per pair, up to L; NULL: none
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
-    const RopeMap *map;           // row of rope_maps; NULL: distances as they are
+    const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
     int near;                     // rerope, leaky-rerope, self-extend: distances below w are kept; 0: not said
     int group;                    // self-extend: positions that share an angle far off; 0: not said
     int chunk;                    // dca; 0: not said
     double k;                     // leaky-rerope: far distances count k times less; 0: not said
-    int window, sinks;            // streaming, lm-infinite: W and K
+    int window, sinks;            // a query sees the last W positions, its own among them (0: all), and the first K
+    bool all_slide;               // in every layer, not only in those that the model says
     bool logn;                    // scores of late queries grow, see rope_logn
 } RopeConfig;
 
@@ -63,11 +61,8 @@ enum {
     ROPE_USES_FACTOR = 1,        // s
     ROPE_USES_BETAS = 2,         // the ramp, beta_fast, beta_slow, truncate
     ROPE_USES_FREQ_FACTORS = 4,  // low_freq_factor, high_freq_factor
-    ROPE_USES_LENGTH = 8,        // the current length, even when static
     ROPE_USES_LISTS = 16,        // short_factors, long_factors
     ROPE_CAN_BE_DYNAMIC = 32,    // a scale that follows the length has a meaning
-    ROPE_IS_FIXED_MIX = 64,      // plain * g + plain / s * (1 - g) with a g that does not depend on s
-    ROPE_IS_ANOTHER_BASE = 128,  // plain RoPE with a larger theta
 };
 
 typedef struct {
@@ -77,8 +72,6 @@ typedef struct {
     unsigned flags;            // of the above
     const char *summary;       // one line for --help
     const char *source;
-    const char *hugging_face;  // the rope_type that Hugging Face has for it, NULL: none
-    const char *llama_cpp;     // the --rope-scaling that llama.cpp has for it, NULL: none
 } RopeMethod;
 
 extern const RopeMethod rope_methods[];
@@ -86,21 +79,16 @@ extern const int rope_n_methods;
 
 // ---- distance maps --------------------------------------------------------------------------------------------------
 
-// A query at position i that meets a key at position j <= i.
+// What a map makes of one position p. A query at i and a key at j <= i stand D(i, j) apart: i - j below near(i), and
+// query(i) - key(j) from there on. No part knows both i and j. So attention turns a query once for near keys and once
+// for far ones, and a key once for far queries, but never a key for each query.
 typedef struct {
-    const RopeConfig *config;
-    int i, j;
-} RopeMeeting;
+    int near;      // of a query at p; p - near does not fall when p grows
+    double query;  // of a query at p
+    double key;    // of a key at p
+} RopeParts;
 
-// What a map makes of their distance d = i - j: D(i, j) is d below `near`, and query - key from there on. `near` and
-// `query` depend on i alone, and i - near does not fall when i grows; `key` depends on j alone. So attention turns a
-// query once for near keys and once for far ones, and a block of keys likewise, but never a key for each query.
-typedef struct {
-    int near;
-    double query, key;
-} RopeDistance;
-
-typedef RopeDistance RopeMapFormula(const RopeMeeting *meeting);
+typedef RopeParts RopeMapFormula(const RopeConfig *config, int p);
 
 // What a map looks at.
 enum {
@@ -112,31 +100,31 @@ enum {
     ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks fill the trained context together
 };
 
-struct RopeMap {
+typedef struct RopeMap {
     const char *name;  // as --rope spells it, alone or behind a method and +
     RopeMapFormula *formula;
     unsigned flags;       // of the above
     int sinks;            // K, when not said
     const char *summary;  // one line for --help
     const char *source;
-};
+} RopeMap;
 
 extern const RopeMap rope_maps[];
 extern const int rope_n_maps;
 
-// What the map says about i and j; without a map every distance is near, and key is j.
-RopeDistance rope_meet(const RopeConfig *config, int i, int j);
+// The parts of position p; without a map every distance is near, and both parts are p.
+RopeParts rope_parts(const RopeConfig *config, int p);
 // D(i, j) for j <= i.
 double rope_distance(const RopeConfig *config, int i, int j);
+// Whether a query at i sees a key at j <= i, in layers that slide.
+bool rope_sees(const RopeConfig *config, int i, int j);
 
-// Smallest p > 0 for which the map's key(j + p) - key(j) is the same for all j: what repeats along the keys.
+// Smallest n > 0 for which the map's key(p + n) - key(p) is the same for all p: what repeats along the keys.
 int rope_key_period(const RopeConfig *config);
 
 // What the scores of a query at `position` are multiplied by: 1, or with logn max(1, ln(position + 1) / ln L), so that
 // attention over more keys than in training stays as sharp as in training. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
-
-// ---- methods and maps at work ---------------------------------------------------------------------------------------
 
 // What a method makes of a RopeConfig at one length.
 typedef struct {
@@ -144,29 +132,16 @@ typedef struct {
     double scale;  // s in force
     double attention_factor;
     double inv_freq[ROPE_MAX_PAIRS];  // radians per position
-    double plain[ROPE_MAX_PAIRS];     // and at the first `unscaled` positions
-    int unscaled;
 } RopeFreqs;
 
-// The scale s at a current length of `length` positions.
-double rope_scale(const RopeConfig *config, int length);
-
-// True when longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached
-// un-rotated get their angles block by block, and all by one speed.
-bool rope_has_one_list(const RopeConfig *config);
-
-// True when the frequencies change somewhere between 1 and `context` positions, so that keys must be cached un-rotated.
-bool rope_follows_length(const RopeConfig *config, int context);
+// f_i = theta^(-2i/d) of pair i, radians per position: what plain RoPE has, and every method begins with.
+double rope_plain(const RopeConfig *config, int pair);
 
 // The frequencies and the attention factor at a current length of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
-// Cosines and sines of one pair's angle at `count` positions from `position` on, attention factor included, each
-// `stride` elements behind the one before. Right to 1e-6 up to position 2^20 and beyond.
-void rope_table(const RopeFreqs *freqs, int pair, int position, int count, float *cosines, float *sines, size_t stride);
-
-// factor * cosine and sine of one pair's angle for a distance, which may be a fraction and of either sign. Without the
-// attention factor.
+// factor * cosine and factor * sine of one pair's angle for a distance, which may be a fraction and of either sign.
+// Right to 1e-6 at 2^20 positions and beyond. Without the attention factor.
 void rope_turn(const RopeFreqs *freqs, int pair, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/forward/machine.h"
+#include "src/forward/session.h"
 #include "src/forward/team.h"
-#include "src/forward/transformer.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
+#include "src/model/foreign.h"
 #include "src/options.h"
-#include "src/rope_config.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
 #include "src/text/text_io.h"
@@ -20,21 +21,20 @@
 
 #define VERSION "1.0"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT, MAX_CONTEXT = 1 << 30 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 
 typedef struct {
     Options options;
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
-    Model model;           // closed when --head-dim takes its place
+    Model model;           // without weights where options stand in its place
     Tokenizer *tokenizer;  // NULL where none is needed
-    RopePlan *plans;       // the methods to run, for `context` positions
-    int n_plans;
-    int context;   // -n, resolved
-    int32_t *ids;  // of a text to measure
+    RopePlan *plans;       // (n_methods) how they run, for `context` positions
+    int context;           // -n, resolved
+    int32_t *ids;          // of a text to measure
     size_t n_ids;
-    RopeFile rope_file;  // --rope-config, in the model's place
-    char advice[300];    // a warning about the only method, or empty
+    RopeFile rope_file;    // --rope-config, in the model's place
+    RopeConfig file_rope;  // what the model's file says
     // Text.
     Session *session;
     Sampler sampler;
@@ -76,6 +76,7 @@ int main(int argc, char **argv) {
     }
     if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
         finish(false, &err);
+        close_program(&p);
         return EXIT_USAGE;
     }
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
@@ -89,35 +90,28 @@ int main(int argc, char **argv) {
 
 // ---- load -----------------------------------------------------------------------------------------------------------
 
-// --rope-config. A block alone is about the model, or about --head-dim, --theta and --train-ctx.
-static bool read_rope_config(Program *p, Error *err) {
+// The model, or what the options say in its place.
+static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    RopeFile *file = &p->rope_file;
-    file->rope = p->model.rope;
-    file->head_dim = o->model_path ? (int)p->model.config.head_dim : o->head_dim;
-    file->max_positions = o->model_path ? p->model.config.seq_len : 0;
-    if (!rope_config_open(file, o->rope_config, err)) return false;
-    if (file->unused[0])
-        fprintf(stderr, "run: %s: not used, since they mean nothing to the rope_type: %s\n", o->rope_config,
-                file->unused);
-    p->model.rope = file->rope;
-    p->model.config.head_dim = file->head_dim;
-    p->model.config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
-    return true;
+    p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
+    p->model.rope.theta = o->rope.rope.theta;
+    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
+    if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
+    p->file_rope = p->model.rope;
+    return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
+           (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
 }
 
-// The model, or what the options say in its place, and what goes with the job: its tokenizer, a prompt, a text.
-static bool load(Program *p, Error *err) {
+static bool needs_tokenizer(const Options *o) {
+    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON;
+}
+
+// What goes with the job: the model's tokenizer, a prompt, a text.
+static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
-    p->model.rope.theta = o->rope.theta;
-    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.train_ctx;
-    if (o->model_path && !model_open(o->model_path, &p->model, err)) return false;
-    if (!options_fit_encoding(o, encoding_names[p->model.config.encoding], err)) return false;
-    if (o->rope_config && !read_rope_config(p, err)) return false;
-    if (JOBS_OF_TEXT >> o->job & 1 && !o->ids) {
+    if (needs_tokenizer(o)) {
         p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->tokenizer) return false;
     }
@@ -139,63 +133,71 @@ static bool read_methods(Program *p, Error *err) {
                 o->methods, p->n_methods);
 }
 
+// What a job has to work with.
+static Measurement measurement_of(const Program *p) {
+    return (Measurement){&p->options, &p->model,     p->tokenizer, p->plans, p->n_methods,
+                         p->context,  &p->file_rope, p->ids,       p->n_ids};
+}
+
 // How many positions the job is about: -n, or what suits it.
 static int context_of(const Program *p) {
     const Options *o = &p->options;
-    int seq_len = p->model.config.seq_len, most = p->model.learned ? p->model.config.encoding_rows : MAX_CONTEXT;
-    bool has_bos = p->tokenizer && tokenizer_bos(p->tokenizer) >= 0;
-    if (o->steps >= 0) return o->steps ? o->steps : seq_len;
-    switch (o->job) {
-    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : most < 256 ? most : 256;
-    case JOB_ATTN: return (int)p->n_ids;
-    case JOB_BENCH: return most / 2 < BENCH_DEPTH ? most / 2 : BENCH_DEPTH;
-    case JOB_PPL:
-    case JOB_SEARCH: return measured_length(&p->model, p->n_ids + has_bos);
-    case JOB_TASKS: return measured_length(&p->model, SIZE_MAX);
-    default: return seq_len;
-    }
+    const ModelConfig *c = &p->model.config;
+    const Measurement m = measurement_of(p);
+    if (o->steps > 0) return o->steps;
+    if (o->steps == 0 || (o->job == JOB_TEXT && o->mode == MODE_CHAT)) return c->seq_len;
+    if (o->job != JOB_TEXT) return measured_length(&m);
+    return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
 }
 
-// Each method put together with what the model says, for p->context positions.
+// Each method put together with what the model says, for p->context positions, in place of what there was.
 static bool make_plans(Program *p, Error *err) {
-    const Options *o = &p->options;
     const int encoding = p->model.config.encoding;
+    int n = 0;
+    free(p->plans);
     p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
     for (int i = 0; p->plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
-        if (s->of_all && rope_methods[s->method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
-        RopePlan *plan = &p->plans[p->n_plans++];
+        if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
+        RopePlan *plan = &p->plans[n];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, p->context, plan, err)) return false;
         if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
-        plan->stale_keys = o->stale_keys;
+        plan->stale_keys = p->options.stale_keys;
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
+        p->methods[n++] = *s;
     }
-    if (p->n_plans == 1 && !encoding) settings_advice(p->methods, p->plans, p->context, p->advice, sizeof p->advice);
+    p->n_methods = n;
     return p->plans != NULL;
-}
-
-static void print_advice(const Program *p) {
-    if (p->advice[0]) fprintf(stderr, "run: warning: %s\n", p->advice);
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
 
-// The model's memory of one text, and the choice of tokens. A chat whose length nobody said, and for which the model's
-// whole context is too much memory, gets a half of it, or a quarter, and so on.
-static bool open_text(Program *p, Error *err) {
+// The model's memory of one text. A chat whose length nobody said, and for which the model's whole context is too much
+// memory, gets a half of it, or a quarter, and so on, each planned anew.
+static bool open_session_that_fits(Program *p, Error *err) {
     const Options *o = &p->options;
-    const RopePlan *plan = p->plans;
-    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
-    char factor[40] = "";
-    while (!(p->session = open_session(o, &p->model, plan, p->context, true, err))) {
+    for (;;) {
+        p->session = open_session(o, &p->model, p->plans, p->context, true, err);
+        if (p->session) return true;
         if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
         p->context /= 2;
+        if (!make_plans(p, err)) return false;
     }
+}
+
+// The session, and the choice of tokens.
+static bool open_text(Program *p, Error *err) {
+    const Options *o = &p->options;
+    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
+    char factor[40] = "";
+    if (!open_session_that_fits(p, err)) return false;
+    const RopePlan *plan = p->plans;
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
             plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
-    print_advice(p);
+    const Measurement m = measurement_of(p);
+    print_advice(&m, p->methods);
     p->out = text_out(p->tokenizer);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;
@@ -223,9 +225,8 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
 // ---- answer ---------------------------------------------------------------------------------------------------------
 
 static bool is_end(const Program *p, int token) {
-    for (int i = 0; i < p->model.config.n_eos; i++)
-        if (token == p->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(p->tokenizer, token) || token == tokenizer_bos(p->tokenizer) || token == p->end_of_turn;
+    const ModelConfig *c = &p->model.config;
+    return token == p->end_of_turn || tokenizer_ends_text(p->tokenizer, token, c->eos_ids, c->n_eos);
 }
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
@@ -268,18 +269,16 @@ static bool chat(Program *p, Error *err) {
         fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
                         "turns, and may go on with them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
-    char *typed = o->system_prompt ? NULL : read_line("Enter system prompt (optional): ");
-    const char *system_prompt = o->system_prompt ? o->system_prompt : typed ? typed : "";
+    char *system_prompt = o->system_prompt ? strdup(o->system_prompt) : read_line("Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        bool is_given = turn == 0 && o->prompt;
-        char *line = is_given ? NULL : read_line("User: ");
-        if (!is_given && !line) break;
+        char *line = turn == 0 && o->prompt ? strdup(o->prompt) : read_line("User: ");
+        if (!line) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt, line ? line : o->prompt, last, &n, err);
+        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
         full = ids && n > p->context - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
-        if (line) free(line);  // gcc's analyzer takes NULL freed twice for an error
+        free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         p->out = text_out(p->tokenizer);
@@ -288,7 +287,7 @@ static bool chat(Program *p, Error *err) {
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }
-    if (typed) free(typed);
+    free(system_prompt);
     if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
     return ok;
 }
@@ -307,23 +306,19 @@ static bool run_text(Program *p, Error *err) {
 // Does what was asked for. *passed becomes false when it was done and found wanting.
 static bool run_job(Program *p, bool *passed, Error *err) {
     const Options *o = &p->options;
+    Error other;
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
+    bool has_text = load_text(p, err);
+    // What a check says of settings needs no text.
+    if (!has_text && (o->job != JOB_CHECK || p->tokenizer)) return false;
     p->context = context_of(p);
-    if (!make_plans(p, err)) return false;
+    if (!make_plans(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);
-    const Measurement m = {o, &p->model, p->tokenizer, p->plans, p->n_plans, p->context, p->ids, p->n_ids};
-    switch (o->job) {
-    case JOB_PPL: return measure_perplexity(&m, err);
-    case JOB_TASKS: return measure_tasks(&m, passed, err);
-    case JOB_CHECK: return check_model(&m, passed, err);
-    case JOB_ATTN: return show_attention(&m, err);
-    case JOB_BENCH: return bench(&m, err);
-    case JOB_SEARCH: return search(&m, NULL, NULL, err);
-    case JOB_EXPLAIN: print_advice(p); return explain(&m, err);
-    case JOB_ROPE_JSON: return explain_json(p->plans, err);
-    default: return run_text(p, err);
-    }
+    if (o->job == JOB_TEXT) return run_text(p, err);
+    const Measurement m = measurement_of(p);
+    if (has_text) print_advice(&m, p->methods);
+    return measure(&m, passed, err);
 }

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shlex
 import shutil
 from contextlib import contextmanager
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
 TEXT_LIMIT = 64 << 20     # bytes that a JSON text or a tokenizer.model may have: Llama 3.1's tokenizer.json has 17 MB
+POINTER = b'version https://git-lfs.github.com/spec/'  # what a clone without Git LFS has in a file's place
 NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
 
 # What run accepts.
@@ -79,6 +81,10 @@ def size_of(path):
     if not os.path.isfile(path):
         raise Problem(path, 'is not a file' if os.path.exists(path) else 'no such file')
     inputs.add(os.path.realpath(path))
+    with open(path, 'rb') as file:
+        if file.read(len(POINTER)) == POINTER:
+            raise Problem(path, 'is a Git LFS pointer in place of the file: git -C %s lfs pull'
+                          % shlex.quote(os.path.dirname(path) or '.'))
     return os.path.getsize(path)
 
 

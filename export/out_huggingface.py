@@ -143,20 +143,34 @@ def rope_keys(path, family, model):
                       'none or longrope)' % kind)
     if kind == 'none':
         return keys
-    if kind != 'longrope' or rope['factor'] != model['seq_len'] / length:
-        block['factor'] = rope['factor']
     if kind == 'dynamic' and length != model['seq_len']:
         notes.append('max_position_embeddings is %d, the length that dynamic scaling counts from' % length)
         keys['max_position_embeddings'] = length
-    if kind in ('yarn', 'llama3', 'longrope'):
-        (keys if family == 'phi3' else block)['original_max_position_embeddings'] = length
+    if kind == 'longrope':
+        return longrope_keys(family, model, rope, keys)
+    block['factor'] = rope['factor']
+    if kind in ('yarn', 'llama3'):
+        block['original_max_position_embeddings'] = length
     if kind == 'yarn':
         block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
         block.update({} if rope['truncate'] else {'truncate': False})
     if kind == 'llama3':
         block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
-    if kind == 'longrope':
-        block.update(short_factor=rope['short_factor'], long_factor=rope['long_factor'])
     if rope['attention_factor']:
         block['attention_factor'] = rope['attention_factor']
     return {**keys, 'rope_scaling': block}
+
+
+def longrope_keys(family, model, rope, keys):
+    """Transformers 4 looks for L beside the block, which it also takes the factor from; others look inside. Its class
+    of Phi-3 takes `type` and the lists, as they were released, and refuses a block with any more."""
+    key, length = 'original_max_position_embeddings', rope['train_ctx']
+    lists = {'short_factor': rope['short_factor'], 'long_factor': rope['long_factor']}
+    block = {'type': 'longrope', **lists} if family == 'phi3' else {'rope_type': 'longrope', key: length, **lists}
+    if rope['factor'] != model['seq_len'] / length:
+        block.update(factor=rope['factor'], attention_factor=rope['attention'])
+    elif rope['attention_factor']:
+        block['attention_factor'] = rope['attention_factor']
+    if family == 'phi3' and len(block) > 3:
+        notes.append("Transformers 4 will refuse the folder, since its Phi-3 has no factors beside longrope's lists")
+    return {**keys, key: length, 'rope_scaling': block}

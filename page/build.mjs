@@ -1,5 +1,4 @@
-// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside
-// it
+// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside it,
 // and rope.html, which holds everything but the second model and opens from disk.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -38,6 +37,8 @@ const LINK = [
     '-sEXPORTED_RUNTIME_METHODS=FS',
 ];
 
+const silent = /^\w*s/.test(process.env.MAKEFLAGS ?? ''); // make -s
+const say = (text) => silent || console.log(`page: ${text}`);
 const run = (program, args) => execFileSync(program, args, { env: environment, stdio: 'inherit', cwd: root });
 const newest = (files) => Math.max(...files.map((file) => statSync(file).mtimeMs));
 
@@ -53,7 +54,7 @@ function buildWasm() {
     mkdirSync(objects, { recursive: true });
     const headers = newest([join(root, 'rope.h'), fileURLToPath(import.meta.url), ...sources('src', '.h')]);
     const files = [join(here, 'page.c'), join(root, 'rope.c'), ...sources('src', '.c')];
-    const made = files.map((file) => {
+    const made = files.map((file, i) => {
         const object = join(
             objects,
             file
@@ -62,12 +63,17 @@ function buildWasm() {
                 .replace(/c$/, 'o'),
         );
         const time = statSync(object, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-        if (time < Math.max(headers, newest([file]))) run('emcc', [...COMPILE, '-c', file, '-o', object]);
+        if (time < Math.max(headers, newest([file]))) {
+            say(`emcc ${file.slice(root.length + 1)} (${i + 1} of ${files.length})`);
+            run('emcc', [...COMPILE, '-c', file, '-o', object]);
+        }
         return object;
     });
     const glue = join(objects, 'rope.js');
-    if ((statSync(glue, { throwIfNoEntry: false })?.mtimeMs ?? 0) < newest(made))
+    if ((statSync(glue, { throwIfNoEntry: false })?.mtimeMs ?? 0) < newest(made)) {
+        say('emcc links them');
         run('emcc', [...LINK, ...made, '-o', glue]);
+    }
     return glue;
 }
 
@@ -105,6 +111,7 @@ const base64 = (bytes) => gzipSync(bytes, { level: 9 }).toString('base64');
 const inline = (script) => script.replaceAll('</script', '<\\/script');
 
 buildWasm();
+say('esbuild bundles the modules');
 const worker = await bundle('worker.js', {});
 const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker) });
 const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
@@ -149,6 +156,4 @@ const whole = fill({
 });
 writeFileSync(join(out, 'rope.html'), whole);
 if (whole.length > MOST_BYTES) throw new Error(`rope.html has ${whole.length} bytes, more than ${MOST_BYTES}`);
-console.log(
-    `build/page/index.html with its files, build/page/rope.html: ${(whole.length / 1e6).toFixed(2)} MB in one file`,
-);
+say(`build/page/index.html with its files, build/page/rope.html: ${(whole.length / 1e6).toFixed(2)} MB in one file`);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../src/forward/session.h"
 #include "../src/kernels/kernels.h"
-#include "../src/forward/transformer.h"
 #include "../src/measure/measure.h"
 #include "../src/methods.h"
 #include "../src/rope_config.h"
@@ -41,7 +41,7 @@ typedef struct {
     RopePlan plan;                // the page may plan another one meanwhile
     double divisors[MOST_PAIRS];  // and its own of what the plan points to
     Sampler sampler;
-    double nll;     // of the last token that was sampled
+    double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
 } Reader;
@@ -62,7 +62,7 @@ FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 
 // Opens a model and its tokenizer, which lie in emscripten's file system; they may be removed there afterwards.
 FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
-    if (!model_open(model_path, &page->model, &page->err)) return false;
+    if (!open_model(model_path, &page->model, &page->err)) return false;
     page->start = page->model.rope;
     page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
     return page->tokenizer != NULL;
@@ -71,9 +71,7 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
     page->start = (RopeConfig){.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
-    RopeConfig filled = page->start;
-    settings_fill_defaults(&filled, train_ctx);
-    const char *reason = settings_check(&filled);
+    const char *reason = settings_check(&page->start, train_ctx);
     return !reason || fail(&page->err, "%s", reason);
 }
 
@@ -83,9 +81,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     *file = (RopeFile){.rope = {.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
     if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
     page->start = file->rope;
-    RopeConfig filled = page->start;
-    settings_fill_defaults(&filled, filled.train_ctx);
-    const char *reason = settings_check(&filled);
+    const char *reason = settings_check(&page->start, page->start.train_ctx);
     return !reason || fail(&page->err, "%s", reason);
 }
 
@@ -146,7 +142,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     start.short_factors = start.long_factors = page->divisors;
     RopeSettings s = settings_nothing_said;
     settings_read_method(&s, "longrope");
-    s.attention_factor = attention_factor;
+    if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
     return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);
 }
 
@@ -168,25 +164,21 @@ FOR_PAGE const char *page_maps(Page *page) {
 
 // The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does not see it.
 FOR_PAGE double page_distance(const Page *page, int i, int j) {
-    const RopePlan *plan = &page->plan;
-    bool seen = plan->window == 0 || i - j < plan->window || j < plan->sinks;
-    return seen ? rope_distance(&plan->rope, i, j) : -1;
+    const RopeConfig *c = &page->plan.rope;
+    return rope_sees(c, i, j) ? rope_distance(c, i, j) : -1;
 }
 
 // What the plan makes of a text of `length` positions: the number of pairs, the scale, the attention factor, then the
 // pairs' frequencies, then plain RoPE's.
 FOR_PAGE const double *page_frequencies(Page *page, int length) {
     RopeFreqs freqs;
-    RopeConfig plain = page->plan.rope;
-    plain.method = ROPE_NONE;
     rope_frequencies(&page->plan.rope, length, &freqs);
     double *out = page->numbers;
     out[0] = freqs.n_pairs;
     out[1] = freqs.scale;
     out[2] = freqs.attention_factor;
     memcpy(out + HEAD, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
-    rope_frequencies(&plain, length, &freqs);
-    memcpy(out + HEAD + freqs.n_pairs, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
+    for (int i = 0; i < freqs.n_pairs; i++) out[HEAD + freqs.n_pairs + i] = rope_plain(&page->plan.rope, i);
     return out;
 }
 
@@ -201,7 +193,7 @@ FOR_PAGE bool page_json(Page *page) {
 FOR_PAGE bool page_check(Page *page, int length) {
     const int positions = page->file.max_positions;
     const Model model = {.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
-    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length};
+    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length, .file = &model.rope};
     bool ok = check_settings(&m, &page->err);
     fflush(stdout);
     return ok;
@@ -270,9 +262,7 @@ FOR_PAGE const char *page_text(const Page *page) { return page->text; }
 
 // Does this token end a text?
 FOR_PAGE bool page_is_end(const Page *page, int token) {
-    for (int i = 0; i < page->model.config.n_eos; i++)
-        if (token == page->model.config.eos_ids[i]) return true;
-    return tokenizer_is_end(page->tokenizer, token) || token == tokenizer_bos(page->tokenizer);
+    return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids, page->model.config.n_eos);
 }
 
 // ---- readers --------------------------------------------------------------------------------------------------------
@@ -288,13 +278,8 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    const SessionConfig config = {.rope = r->plan.rope,
-                                  .window = r->plan.window,
-                                  .sinks = r->plan.sinks,
-                                  .all_slide = r->plan.all_slide,
-                                  .stale_keys = stale_keys,
-                                  .kv = KV_F32,
-                                  .context = context};
+    const SessionConfig config = {
+        .rope = r->plan.rope, .stale_keys = stale_keys, .kv = KV_F32, .context = context};
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);
@@ -317,11 +302,9 @@ FOR_PAGE bool reader_read(Reader *r, const int32_t *ids, int n, int length, int 
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
-// nll[i] = -ln p(ids[i + 1]) of a text of n ids that follows what was read, read up to its last but one at a current
-// length; ids[0] is the first that is read. See score_tokens.
+// See score_next.
 FOR_PAGE bool reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
-    int from = session_position(r->session);
-    return score_tokens(r->session, ids - from, from + 1, from + n, length, nll - from - 1, &r->page->err);
+    return score_next(r->session, ids, n, length, nll, &r->page->err);
 }
 
 // From now on the scores of a head for the last position of each read are at reader_scores, one per position.

@@ -16,7 +16,7 @@ static const char *wrong(Fault *fault, const char *at, const char *expected) {
     return NULL;
 }
 
-// The four below go behind what begins at p; NULL with the fault where that is no JSON.
+// Each of the four functions below returns the place behind what begins at p, or NULL with the fault.
 static const char *behind_string(const char *p, Fault *fault) {
     static const char expected[] = "a string of JSON", hexadecimal[] = "0123456789abcdefABCDEF";
     for (p++; *p != '"'; p++) {
@@ -73,15 +73,20 @@ static const char *behind_value(const char *p, int depth, Fault *fault) {
     return p ? space(p) : NULL;
 }
 
+int json_line(const char *text, const char *place) {
+    int line = 1;
+    for (const char *p = text; p < place; p++) line += *p == '\n';
+    return line;
+}
+
 bool json_check(const char *text, size_t length, Error *err) {
     Fault fault;
     const char *p = behind_value(space(text), JSON_DEPTH, &fault);
     if (p && p < text + length) p = wrong(&fault, p, "nothing more");
     if (p) return true;
-    int line = 1;
-    for (p = text; p < fault.at; p++) line += *p == '\n';
-    if (p == text + length) return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
-    return fail(err, "line %d: found '%.1s' (expected %s)", line, p, fault.expected);
+    const int line = json_line(text, fault.at);
+    if (fault.at == text + length) return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
+    return fail(err, "line %d: found '%.1s' (expected %s)", line, fault.at, fault.expected);
 }
 
 // What begins at p, or the value behind a key that does.

@@ -10,6 +10,9 @@ enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 // reason, which begins with the line.
 bool json_check(const char *text, size_t length, Error *err);
 
+// The line of the text in which a place is, from 1 on.
+int json_line(const char *text, const char *place);
+
 // The first value in a list or an object, and the one behind a value; NULL: there is none. In an object *key becomes
 // the member's key, at its quote; in a list key is NULL.
 const char *json_first(const char *container, const char **key);

@@ -1,4 +1,4 @@
-// Lists of methods. A reader goes through the text once; every part of it moves `at` behind what it has read.
+// Lists of methods. The text is read once; every function here that reads moves `at` behind what it has read.
 #include "methods.h"
 
 #include <ctype.h>
@@ -35,24 +35,21 @@ static bool append(List *list, const RopeSettings *item) {
 
 static bool append_method(List *list, const char *name, bool of_all) {
     RopeSettings s = *list->base;
-    char names[300] = "expected ";
     if (settings_read_method(&s, name)) {
         s.of_all = of_all;
         snprintf(s.name, sizeof s.name, "%s", name);
         return append(list, &s);
     }
+    char names[300] = "expected ";
     const char *plain = strncmp(name, "dynamic-", 8) == 0 ? name + 8 : name;
     const char *nearest = nearer_name(plain, "dynamic", nearer_name(plain, "window", ""));
-    for (int i = 0; i < rope_n_methods; i++) {
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ", rope_methods[i].name);
-        nearest = nearer_name(plain, rope_methods[i].name, nearest);
+    for (int i = 0; i < rope_n_methods + rope_n_maps; i++) {
+        const char *known = i < rope_n_methods ? rope_methods[i].name : rope_maps[i - rope_n_methods].name;
+        if (i == rope_n_methods) add_name(names, sizeof names, ", dynamic, dynamic-NAME, window", "");
+        add_name(names, sizeof names, i > 0 ? ", " : "", known);
+        nearest = nearer_name(plain, known, nearest);
     }
-    snprintf(names + strlen(names), sizeof names - strlen(names), "dynamic, dynamic-NAME, window");
-    for (int i = 0; i < rope_n_maps; i++) {
-        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", rope_maps[i].name);
-        nearest = nearer_name(plain, rope_maps[i].name, nearest);
-    }
-    snprintf(names + strlen(names), sizeof names - strlen(names), ", METHOD+MAP");
+    add_name(names, sizeof names, ", ", "METHOD+MAP");
     return fail_unknown(list->err, "--rope: there is no method", name, nearest, names);
 }
 
@@ -66,8 +63,8 @@ static bool append_set(List *list, RopeSettings s, const char *key, const char *
     return append(list, &s);
 }
 
-// Reads ":key=value,value..." and multiplies the methods of the list from `first` on by the values. A comma ends them
-// when a method's name follows.
+// Reads ":key=value,value..." and replaces the methods of the list from `first` on by one for each value. A comma ends
+// the values when a method's name follows.
 static bool read_setting(List *list, int first) {
     char key[32], value[64];
     const char *start = ++list->at;
@@ -91,17 +88,15 @@ static bool read_setting(List *list, int first) {
 }
 
 static bool append_all(List *list) {
-    for (int i = 0; i < 2 * rope_n_methods; i++) {
-        char name[MAX_METHOD_NAME];
-        int method = i % rope_n_methods;
-        bool dynamic = i >= rope_n_methods;
-        if (dynamic && !(rope_methods[method].flags & ROPE_CAN_BE_DYNAMIC)) continue;
+    char name[MAX_METHOD_NAME];
+    bool ok = true;
+    for (int i = 0; ok && i < 2 * rope_n_methods; i++) {
+        const int method = i % rope_n_methods, dynamic = i / rope_n_methods;
         settings_method_name(method, dynamic, name, sizeof name);
-        if (!append_method(list, name, true)) return false;
+        if (!dynamic || rope_methods[method].flags & ROPE_CAN_BE_DYNAMIC) ok = append_method(list, name, true);
     }
-    for (int i = 0; i < rope_n_maps; i++)
-        if (!append_method(list, rope_maps[i].name, true)) return false;
-    return append_method(list, "window", true);
+    for (int i = 0; ok && i < rope_n_maps; i++) ok = append_method(list, rope_maps[i].name, true);
+    return ok && append_method(list, "window", true);
 }
 
 // Reads a method with its settings, or `all`.

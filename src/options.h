@@ -21,27 +21,22 @@ typedef enum {
     N_JOBS
 } Job;
 
-// Those that need a tokenizer.
-enum {
-    JOBS_OF_TEXT = 1 << JOB_TEXT | 1 << JOB_PPL | 1 << JOB_TASKS | 1 << JOB_CHECK | 1 << JOB_ATTN | 1 << JOB_SEARCH
-};
-
 enum { MODE_GENERATE, MODE_CHAT };
 enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 
 typedef struct {
     const char *model_path;  // NULL: none
     Job job;                 // the last one asked for
-    unsigned jobs, company;  // bits (1 << job): all that were asked for, all that what was said goes with
+    unsigned jobs, company;  // bits (1 << job): the jobs asked for; the jobs that some option said goes with
     // Text.
     double temperature, top_p, min_p;
-    int top_k;                                                          // 0: all
-    uint64_t seed;                                                      // 0: from the clock
-    int steps;                                                          // -1: not said; 0: the model's context
-    int threads;                                                        // 0: not said
+    int top_k;      // 0: all
+    uint64_t seed;  // 0: from the clock
+    int steps;      // -1: not said; 0: the model's context
+    int threads;    // 0: not said
+    int mode;       // MODE_...
+    bool ignore_eos, plain;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
-    int mode;                                                           // MODE_...
-    bool ignore_eos;
     KvType kv;
     Activations activations;
     // RoPE.
@@ -49,6 +44,7 @@ typedef struct {
     RopeSettings rope;        // the other rope options
     int head_dim;             // 0: not said
     const char *rope_config;  // a file that stands in the model's place, NULL: none
+    const char *about_rope;   // the last option that only a model with RoPE has a use for, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
@@ -64,11 +60,11 @@ typedef struct {
     bool help, version;
 } Options;
 
-// Reads the command line; the strings stay in argv. Both are false with the reason, which is about usage.
+// Reads the command line. The strings stay in argv. False with the reason, which is about usage.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
 // Refuses options that contradict each other or miss one another.
 bool options_check(const Options *options, Error *err);
-// Refuses, by name, what is about RoPE with a model that knows positions by another `encoding` than "rope".
+// Refuses an option about RoPE, by its name, when the model knows positions by another `encoding` than "rope".
 bool options_fit_encoding(const Options *options, const char *encoding, Error *err);
 // Prints the table to standard output.
 void options_help(void);

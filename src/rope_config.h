@@ -7,17 +7,19 @@
 // A model's RoPE before, the file's afterwards. The lists are in here: rope points to them, so it must not move.
 typedef struct {
     RopeConfig rope;    // without defaults filled in; theta and lengths of 0 are not known
-    int head_dim;       // of which rope.head_dim turn; 0: not known
+    int head_dim;       // of which rope.rotary_dim turn; 0: not known
     int max_positions;  // the context that the model is meant for; 0: not known
+    bool has_type;      // its block has a rope_type
     char unused[200];   // keys that mean nothing to the file's rope_type, between commas
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } RopeFile;
 
 // Puts what a text of JSON says in the place of what `file` holds, by the exporter's rules (export/config.py). A config
 // with a model_type or architectures says everything, with its family's defaults; a block alone, or beside a few other
-// keys, leaves theta and lengths that it does not mention as they were. Lines in front that begin with # are no part of
-// it. False with the reason, which names line and key, for what the exporter would refuse, keys that no rope_type has,
-// and heads that are not those of `file`. The text is changed.
-bool rope_config_parse(RopeFile *file, char *text, size_t length, Error *err);
+// keys, leaves theta and lengths that it does not mention as they were. The text may be a part of a config, as model
+// cards show it: members without braces around them, dots ("...") for others, a comma behind the last. Lines in front
+// that begin with # are no part of it. False with the reason, which names line and key, for what the exporter would
+// refuse, a factor below 1, keys that no rope_type has, and heads that are not those of `file`.
+bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 // The same with a file's text.
 bool rope_config_open(RopeFile *file, const char *path, Error *err);

@@ -5,37 +5,104 @@
 #include <stdio.h>
 #include <string.h>
 
-const RopeSettings settings_nothing_said = {.method = -1, .ramp = -1, .window = -1, .sinks = -1, .logn = -1};
+const RopeSettings settings_nothing_said = {.said = 0};
+const char *const rope_ramps[2] = {"dims", "turns"};
 
-// Reads the name of a map at the end of `name`: what stands before it and a + is its length.
-static const RopeMap *read_map(const char *name, size_t *before) {
-    const char *plus = strrchr(name, '+'), *last = plus ? plus + 1 : name;
-    *before = plus ? (size_t)(plus - name) : 0;
-    for (int i = 0; i < rope_n_maps; i++)
-        if (strcmp(last, rope_maps[i].name) == 0) return &rope_maps[i];
-    *before = strlen(name);
-    return NULL;
+// ---- the fields -----------------------------------------------------------------------------------------------------
+
+enum { MOST = 1 << 30 };
+#define IN(field) .place = offsetof(RopeConfig, field)
+
+// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with what a model says, blocks
+// of JSON, --explain and the warning that nothing uses it follow.
+const Option rope_fields[] = {
+    {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9, 1e18, .key = "rope_theta"},
+    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER, IN(factor), 1,
+     1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
+    {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
+    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", WORD, IN(ramp),
+     0, 1, rope_ramps, "a ramp (expected dims or turns)", .methods = ROPE_USES_BETAS},
+    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
+     .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
+    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
+     .key = "beta_slow", .missing = 1, .methods = ROPE_USES_BETAS},
+    {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
+    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", NUMBER, IN(attention_factor), 1e-6,
+     1e6, .key = "attention_factor"},
+    {.key = "mscale", .type = NUMBER, IN(mscale), .methods = ROPE_USES_BETAS},
+    {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .methods = ROPE_USES_BETAS},
+    {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor",
+     .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
+    {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor",
+     .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
+    {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .methods = ROPE_USES_LISTS},
+    {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
+    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0, MOST},
+    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", WHOLE, IN(near), 1, MOST,
+     .maps = ROPE_MAP_NEAR},
+    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NUMBER, IN(k), 1, 1e9,
+     .maps = ROPE_MAP_K},
+    {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE, IN(group), 1, MOST,
+     .maps = ROPE_MAP_GROUP},
+    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST, .maps = ROPE_MAP_CHUNK},
+    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
+};
+const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
+
+double field_value(const void *base, const Option *f) {
+    const char *place = (const char *)base + f->place;
+    switch (f->type) {
+    case NUMBER: return *(const double *)(const void *)place;
+    case FLAG: return *(const bool *)place;
+    default: return *(const int *)(const void *)place;
+    }
 }
 
+void field_set(void *base, const Option *f, double value) {
+    char *place = (char *)base + f->place;
+    switch (f->type) {
+    case NUMBER: *(double *)(void *)place = value; break;
+    case FLAG: *(bool *)place = value != 0; break;
+    default: *(int *)(void *)place = (int)value;
+    }
+}
+
+static int row_of(const char *option) {
+    int i = 0;
+    while (!rope_fields[i].option || strcmp(rope_fields[i].option, option) != 0) i++;
+    return i;
+}
+
+void settings_say(RopeSettings *s, const char *option, double value) {
+    int row = row_of(option);
+    field_set(&s->rope, &rope_fields[row], value);
+    s->said |= 1u << row;
+}
+
+static bool is_said(const RopeSettings *s, const char *option) { return s->said >> row_of(option) & 1; }
+
+// ---- methods and defaults -------------------------------------------------------------------------------------------
+
 // "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
-// alone stands behind none.
+// stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
     static const char prefix[] = "dynamic-";
     char method[MAX_METHOD_NAME];
-    const char *name = method;
-    size_t length;
-    s->map = read_map(text, &length);
-    snprintf(method, sizeof method, "%.*s", (int)length, text);
-    if (s->map && text[length] != '+') name = rope_methods[ROPE_NONE].name;
-    if (s->map && strcmp(name, "window") == 0) return false;
+    const char *plus = strrchr(text, '+'), *last = plus ? plus + 1 : text, *name = method;
+    RopeConfig *c = &s->rope;
+    s->has_method = true;
+    c->map = NULL;
+    for (int i = 0; i < rope_n_maps; i++)
+        if (strcmp(last, rope_maps[i].name) == 0) c->map = &rope_maps[i];
+    snprintf(method, sizeof method, "%.*s", (int)(c->map && plus ? (size_t)(plus - text) : strlen(text)), text);
+    s->is_window = !c->map && strcmp(method, "window") == 0;
+    if (s->is_window || (c->map && !plus)) name = rope_methods[ROPE_NONE].name;
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
-    s->is_window = strcmp(name, "window") == 0;
-    if (s->is_window) name = rope_methods[ROPE_NONE].name;
-    s->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
-    if (s->dynamic) name += sizeof prefix - 1;
-    for (s->method = 0; s->method < rope_n_methods; s->method++) {
-        const RopeMethod *m = &rope_methods[s->method];
-        if (strcmp(name, m->name) == 0) return !s->dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
+    c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
+    if (c->dynamic) name += sizeof prefix - 1;
+    for (c->method = 0; c->method < rope_n_methods; c->method++) {
+        const RopeMethod *m = &rope_methods[c->method];
+        if (strcmp(name, m->name) == 0) return !c->dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
     }
     return false;
 }
@@ -44,20 +111,20 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity) 
     snprintf(out, capacity, "%s%s", dynamic ? "dynamic-" : "", rope_methods[method].name);
 }
 
-static double either(double said, double otherwise) { return said != 0 ? said : otherwise; }
-
 void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
-    c->beta_fast = either(c->beta_fast, 32);
-    c->beta_slow = either(c->beta_slow, 1);
-    c->low_freq_factor = either(c->low_freq_factor, 1);
-    c->high_freq_factor = either(c->high_freq_factor, 4);
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+        if (f->missing != 0 && field_value(c, f) == 0) field_set(c, f, f->missing);
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
     // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
     double left = c->train_ctx - 1 - c->near, stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
-    c->k = either(c->k, stretch);
+    if (c->k == 0) c->k = stretch;
     if (c->group == 0) c->group = (int)ceil(stretch);
+}
+
+bool settings_has_one_list(const RopeConfig *c) {
+    return memcmp(c->short_factors, c->long_factors, (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
 }
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
@@ -71,12 +138,14 @@ static const char *check_lists(const RopeConfig *c) {
             return "longrope's factors must be numbers above 0";
     if (c->unscaled_positions && c->map) return "unscaled_positions and a distance map exclude one another";
     if (c->unscaled_positions < 0) return "unscaled_positions must be 0 or more";
-    if (c->unscaled_positions && !rope_has_one_list(c))
+    if (c->unscaled_positions && !settings_has_one_list(c))
         return "unscaled_positions need one list of factors for all lengths, short and long the same";
     return NULL;
 }
 
-const char *settings_check(const RopeConfig *c) {
+const char *settings_check(const RopeConfig *config, int context) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
     if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
@@ -105,88 +174,79 @@ static bool check_map(const RopePlan *plan, Error *err) {
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
         return fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name,
                     has_chunk ? "chunk" : "near", found, most, c->train_ctx);
-    if (flags & ROPE_MAP_WINDOW && plan->window < 1)
+    if (flags & ROPE_MAP_WINDOW && c->window < 1)
         return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
-                    plan->window, plan->sinks, c->train_ctx);
-    if (plan->sinks > 0 && plan->window == 0)
+                    c->window, c->sinks, c->train_ctx);
+    if (c->sinks > 0 && c->window == 0)
         return fail(err, "rope %s: %d sinks without a window (--window says how many of the last positions are seen)",
-                    plan->name, plan->sinks);
+                    plan->name, c->sinks);
     if (c->logn && c->train_ctx < 2) return fail(err, "rope %s: logn needs a train_ctx of at least 2", plan->name);
     return true;
 }
 
 // Window and sinks, which streaming and lm-infinite choose themselves when they are not said; but a model that was
 // trained with a window never sees more.
-static void resolve_window(const RopeSettings *s, int window, RopePlan *plan) {
-    const RopeMap *map = plan->rope.map;
-    int trained = plan->rope.train_ctx;
-    if (s->is_window) window = trained;
-    plan->sinks = s->sinks > 0 ? s->sinks : 0;
-    if (map && map->flags & ROPE_MAP_WINDOW) {
-        if (s->sinks < 0) plan->sinks = map->sinks;
-        int own = map->flags & ROPE_MAP_SINKS_INSIDE ? trained - plan->sinks : trained;
+static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
+    const unsigned map = c->map ? c->map->flags : 0;
+    if (s->is_window) window = c->train_ctx;
+    if (map & ROPE_MAP_WINDOW) {
+        if (!is_said(s, "--sinks")) c->sinks = c->map->sinks;
+        int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
         if (window == 0 || window > own) window = own;
     }
-    plan->window = s->window >= 0 ? s->window : window;
-    plan->all_slide = s->is_window || s->window >= 0 || (map && map->flags & ROPE_MAP_WINDOW);
-    plan->rope.window = plan->window;
-    plan->rope.sinks = plan->sinks;
+    if (!is_said(s, "--window")) c->window = window;
+    c->all_slide = s->is_window || is_said(s, "--window") || map & ROPE_MAP_WINDOW;
 }
 
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err) {
     RopeConfig r = *start;
-    if (s->method >= 0) r.dynamic = s->dynamic;
-    if (s->method >= 0) r.method = s->method;
-    if (s->method >= 0) r.map = s->map;
+    if (s->has_method) {
+        r.method = s->rope.method;
+        r.dynamic = s->rope.dynamic;
+        r.map = s->rope.map;
+    }
     // A temperature in the model is meant for methods that have one; put on another it would only do harm.
     if (!rope_methods[r.method].attention) r.attention_factor = 0;
-    r.factor = either(s->factor, r.factor);
-    r.theta = either(s->theta, r.theta);
-    r.beta_fast = either(s->beta_fast, r.beta_fast);
-    r.beta_slow = either(s->beta_slow, r.beta_slow);
-    r.attention_factor = either(s->attention_factor, r.attention_factor);
-    r.low_freq_factor = either(s->low_freq_factor, r.low_freq_factor);
-    r.high_freq_factor = either(s->high_freq_factor, r.high_freq_factor);
-    if (s->train_ctx) r.train_ctx = s->train_ctx;
-    if (s->ramp >= 0) r.ramp = (RopeRamp)s->ramp;
-    r.near = s->near;
-    r.group = s->group;
-    r.chunk = s->chunk;
-    r.k = s->k;
-    if (s->logn >= 0) r.logn = s->logn;
+    for (int i = 0; i < rope_n_fields; i++)
+        if (s->said >> i & 1) field_set(&r, &rope_fields[i], field_value(&s->rope, &rope_fields[i]));
     settings_fill_defaults(&r, context);
+    resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    resolve_window(s, window, plan);
     if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
     else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    const char *reason = settings_check(&r);
+    const char *reason = settings_check(&r, context);
     return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
+}
+
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
+    return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
 // The option that was said and that neither the method nor the map looks at, or NULL.
 static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
-    if (s->factor != 0 && !(flags & ROPE_USES_FACTOR)) return "--factor";
-    if ((s->beta_fast != 0 || s->beta_slow != 0) && !(flags & ROPE_USES_BETAS)) return "--beta-fast or --beta-slow";
-    if (s->ramp >= 0 && !(flags & ROPE_USES_BETAS)) return "--ramp";
-    if ((s->low_freq_factor != 0 || s->high_freq_factor != 0) && !(flags & ROPE_USES_FREQ_FACTORS))
-        return "--low-freq-factor or --high-freq-factor";
-    if (s->near != 0 && !(map & ROPE_MAP_NEAR)) return "--near";
-    if (s->group != 0 && !(map & ROPE_MAP_GROUP)) return "--group";
-    if (s->chunk != 0 && !(map & ROPE_MAP_CHUNK)) return "--chunk";
-    if (s->k != 0 && !(map & ROPE_MAP_K)) return "--k";
+    for (int i = 0; i < rope_n_fields; i++) {
+        const Option *f = &rope_fields[i];
+        if (s->said >> i & 1 && ((f->methods && !(flags & f->methods)) || (f->maps && !(map & f->maps))))
+            return f->option;
+    }
     return NULL;
 }
 
 void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
     const RopeConfig *r = &plan->rope;
-    unsigned flags = rope_methods[r->method].flags;
-    const char *unused = unused_option(s, flags, r->map ? r->map->flags : 0);
+    const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
+    const char *unused = unused_option(s, flags, map);
+    const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
+    const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;
-    bool reaches = r->dynamic || r->map || times <= 1 || (plan->window > 0 && plan->window <= r->train_ctx);
+    bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
     out[0] = '\0';
     if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
+    else if (s->rope.window > 0 && s->rope.window <= kept)
+        snprintf(out, capacity, "--window %d hides all that rope %s changes: its distances below %d are plain",
+                 s->rope.window, plan->name, kept);
     else if (!reaches && !(flags & ROPE_USES_FACTOR))
         snprintf(out, capacity,
                  "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "

@@ -6,27 +6,55 @@
 
 enum { MAX_METHOD_NAME = 160 };
 
-// What the command line can say; 0 (or -1 where 0 has a meaning) is "not said".
+// What a value is, and so the type of its place: none, bool, int, double, one of the words by its number (int or an
+// enum), const char *, uint64_t, two whole numbers with a point between (int[2]). In the place of ROPE_FIELDS stand the
+// rows of rope_fields.
+typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR, ROPE_FIELDS } ValueType;
+
+// One option of the command line. A setting of RoPE is also said in a list of methods, and in a block of JSON.
+typedef struct {
+    // Without an option: a line above those that follow, in --help. An argument in brackets may be left out.
+    const char *option, *argument, *help;
+    ValueType type;
+    size_t place;      // in Options; for a setting of RoPE in RopeConfig
+    double low, high;  // limits, both included
+    const char *const *words;
+    const char *refusal;  // what another word is not
+    int job, with;        // the Job that it asks for; the Job that it goes with, whose rows stand together; 0: none
+    bool about_rope;      // only a model with RoPE has a use for it, as for the settings of RoPE
+    // Of a setting of RoPE.
+    const char *key;         // in a rope_scaling block of Hugging Face, NULL: in none
+    double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
+    unsigned methods, maps;  // flags of those that use it, 0: all
+} Option;
+
+extern const Option rope_fields[];
+extern const int rope_n_fields;
+extern const char *const rope_ramps[2];  // by RopeRamp
+
+// The value of an option in `base`, and a new one. It is a number, the number of a word, or a flag (0 or 1).
+double field_value(const void *base, const Option *field);
+void field_set(void *base, const Option *field, double value);
+
+// What the command line says.
 typedef struct {
     char name[MAX_METHOD_NAME];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
-    int method;                  // row of rope_methods, -1: not said
-    bool dynamic;
-    const RopeMap *map;  // behind the method, NULL: none; or, without a method, the model's
-    bool is_window;      // the pseudo-method `window`: none, with a window of the trained context
-    bool of_all;         // from the list `all`: left out where the model lacks what the method needs
-    double factor, theta, beta_fast, beta_slow, attention_factor, low_freq_factor, high_freq_factor, k;
-    int train_ctx, near, group, chunk;
-    int ramp, window, sinks, logn;  // a RopeRamp; logn is 0 or 1; -1: not said
+    RopeConfig rope;             // method, dynamic and map with has_method, and the fields that are said
+    bool has_method;             // false: the model's own
+    bool is_window;              // the pseudo-method `window`: none, with a window of the trained context
+    bool of_all;                 // from the list `all`: left out where the model lacks what the method needs
+    unsigned said;               // bits (1 << row of rope_fields)
 } RopeSettings;
 
 extern const RopeSettings settings_nothing_said;
 
+// Says a setting by its option ("--theta").
+void settings_say(RopeSettings *settings, const char *option, double value);
+
 // What runs.
 typedef struct {
     RopeConfig rope;             // complete, and checked
-    int head_dim;                // of the model, of which rope.head_dim turn
-    int window, sinks;           // a query sees so many positions, its own the last (0: all), and the first `sinks`
-    bool all_slide;              // in every layer, not only in those that the model says
+    int head_dim;                // of the model, of which rope.rotary_dim turn
     bool stale_keys;             // see SessionConfig
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
@@ -40,12 +68,17 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
 // that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
 void settings_fill_defaults(RopeConfig *config, int context);
-// NULL when a complete configuration makes sense, else the reason why not.
-const char *settings_check(const RopeConfig *config);
+// Whether longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached before
+// they are turned get their angles block by block, and all by one speed.
+bool settings_has_one_list(const RopeConfig *config);
+// NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
+const char *settings_check(const RopeConfig *config, int context);
 
 // The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
 // `context` positions. False with the reason when the result makes no sense.
 bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err);
-// One line of advice when `context` is more than the plan reaches, or when a setting has no effect; empty: nothing.
+// True when a model is what it was made: its own method, static or dynamic, or any when its own is plain RoPE.
+bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
+// One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);

@@ -6,8 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +29,10 @@ enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
 
 void *arena_take(Arena *arena, uint64_t count, uint64_t size) {
     uint64_t bytes, first = arena->used;
-    bool fits = mul_size(count, size, &bytes) && add_size(bytes, ARENA_ALIGNMENT - 1, &bytes) &&
-                add_size(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
-    if (!fits || first == UINT64_MAX) arena->used = UINT64_MAX;
+    bool too_large = __builtin_mul_overflow(count, size, &bytes) ||
+                     __builtin_add_overflow(bytes, ARENA_ALIGNMENT - 1, &bytes) ||
+                     __builtin_add_overflow(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
+    if (too_large || first == UINT64_MAX) arena->used = UINT64_MAX;
     return arena->memory ? arena->memory + first : NULL;
 }
 
@@ -53,96 +52,26 @@ void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err) {
     Arena arena = {0};
     arena_take(&arena, count, size);
     uint64_t bytes = arena.used;
-    if (bytes > PTRDIFF_MAX)
-        fail(err, "%s: %llu elements of %llu bytes do not fit in the address space", what, (unsigned long long)count,
-             (unsigned long long)size);
-    else if (arena_open(&arena, what, err)) memset(arena.memory, 0, (size_t)bytes);
-    return arena.memory;
+    return arena_open(&arena, what, err) ? memset(arena.memory, 0, (size_t)bytes) : NULL;
 }
 
 void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err) {
     uint64_t bytes;
     size_t room = wanted + *capacity;
     if (wanted <= *capacity) return array;
-    void *grown = mul_size(room, size, &bytes) && bytes <= PTRDIFF_MAX ? realloc(array, (size_t)bytes) : NULL;
+    bool fits = !__builtin_mul_overflow(room, size, &bytes) && bytes <= PTRDIFF_MAX;
+    void *grown = fits ? realloc(array, (size_t)bytes) : NULL;
     if (grown) *capacity = room;
     else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
     return grown;
 }
 
-// The number behind `key` at the start of a line of folder/name; `missing` when there is none.
-static double number_in(const char *folder, const char *name, const char *key, double missing) {
-    char path[PATH_MAX], line[256];
-    double number = missing;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &number) == 1) break;
-    if (file) fclose(file);
-    return number;
+void add_name(char *list, size_t capacity, const char *between, const char *name) {
+    snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
-// What a control group can still give: up to its limit, and what it would give back of files' pages.
-static double left_in_group(const char *folder, bool v2) {
-    double limit = number_in(folder, v2 ? "memory.max" : "memory.limit_in_bytes", "", INFINITY);
-    double used = number_in(folder, v2 ? "memory.current" : "memory.usage_in_bytes", "", 0);
-    double inactive = number_in(folder, "memory.stat", v2 ? "inactive_file " : "total_inactive_file ", 0);
-    double active = number_in(folder, "memory.stat", v2 ? "active_file " : "total_active_file ", 0);
-    return fmax(limit - used + inactive + active, 0);
-}
-
-// The least of the control groups that hold the program, each within the one above: `0::/a/b` in /proc/self/cgroup for
-// version 2, `7:memory:/a/b` for version 1. In a container the folders a and b may be out of sight, their limits then
-// stand at the top.
-static double left_in_groups(const char *root) {
-    char path[PATH_MAX], line[PATH_MAX];
-    double least = INFINITY;
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *groups = fopen(path, "r");
-    while (groups && fgets(line, sizeof line, groups)) {
-        const bool v2 = strncmp(line, "0::/", 4) == 0;
-        const char *v1 = strstr(line, "memory:/"), *group = v2 ? line + 3 : v1 ? v1 + strlen("memory:") : NULL;
-        if (!group) continue;
-        int top = snprintf(path, sizeof path, "%s/sys/fs/cgroup%s", root, v2 ? "" : "/memory");
-        snprintf(path + top, sizeof path - (size_t)top, "%.*s", (int)strcspn(group, "\n"), group);
-        for (char *end = path + strlen(path); end; end = strrchr(path + top, '/')) {
-            *end = '\0';
-            least = fmin(least, left_in_group(path, v2));
-        }
-    }
-    if (groups) fclose(groups);
-    return least;
-}
-
-size_t available_memory(const char *root) {
-    char proc[PATH_MAX];
-    snprintf(proc, sizeof proc, "%s/proc", root);
-    double bytes = fmin(1024 * number_in(proc, "meminfo", "MemAvailable:", INFINITY), left_in_groups(root));
-    return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
-}
-
-// Decimal alone: strtod would take spaces before a number, hexadecimal, "nan" and "infinity", too.
-static bool is_decimal(const char *text) { return *text && text[strspn(text, "0123456789.eE+-")] == '\0'; }
-
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err) {
-    char *end;
-    double x = strtod(text, &end);
-    if (!is_decimal(text) || *end || !isfinite(x) || x < low || x > high)
-        return fail(err, "%s: '%.60s' is not a number from %g to %g", name, text, low, high);
-    *out = x;
-    return true;
-}
-
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err) {
-    char *end;
-    long x = strtol(text, &end, 10);
-    if (!is_decimal(text) || *end || x < low || x > high)
-        return fail(err, "%s: '%.60s' is not a whole number from %ld to %ld", name, text, low, high);
-    *out = (int)x;
-    return true;
-}
-
-// Letters to put in, take out, change or swap with the next (optimal string alignment), in any case; long words differ.
+// How many letters must be put in, taken out, changed or swapped with the next to make b of a, in any case (optimal
+// string alignment). A word that is too long is far from every other.
 static int edit_distance(const char *a, const char *b) {
     enum { LONGEST = 32 };
     int m = (int)strlen(a), n = (int)strlen(b), d[LONGEST + 1][LONGEST + 1];
@@ -178,15 +107,16 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     struct stat info;
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-    bool fits = regular && (uint64_t)info.st_size <= PTRDIFF_MAX;
-    void *data = fits ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    const long long size = regular ? info.st_size : 0;
+    void *data = size > 0 && (uint64_t)size <= PTRDIFF_MAX ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0)
+                                                           : MAP_FAILED;
     int reason = errno;
     close(fd);
     if (!regular) return fail(err, "%s: not a regular file", path);
-    if (info.st_size == 0) return fail(err, "%s: the file is empty", path);
-    if (!fits) return fail(err, "%s: %lld bytes, more than this machine can address", path, (long long)info.st_size);
-    if (data == MAP_FAILED)
-        return fail(err, "%s: cannot map %lld bytes (%s)", path, (long long)info.st_size, strerror(reason));
+    if (size == 0) return fail(err, "%s: the file is empty", path);
+    if ((uint64_t)size > PTRDIFF_MAX)
+        return fail(err, "%s: %lld bytes, more than this machine can address", path, size);
+    if (data == MAP_FAILED) return fail(err, "%s: cannot map %lld bytes (%s)", path, size, strerror(reason));
     *file = (MappedFile){data, (size_t)info.st_size};
     return true;
 }
@@ -196,23 +126,27 @@ void unmap_file(MappedFile *file) {
     *file = (MappedFile){0};
 }
 
-char *read_file(const char *path, size_t *length, Error *err) {
+bool is_same_file(const char *a, const char *b) {
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "standard input" : path;
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
-    size_t capacity = 1 << 16, used = 0;
-    char *text = in ? malloc(capacity) : NULL;
-    while (text) {
-        used += fread(text + used, 1, capacity - used - 1, in);
-        if (used < capacity - 1) break;
-        char *grown = capacity <= SIZE_MAX / 2 ? realloc(text, capacity * 2) : NULL;
-        if (!grown) free(text);
+    size_t capacity = 0, used = 0;
+    char *text = NULL, *grown = NULL;
+    do {
+        grown = in ? grow(text, &capacity, used + (1 << 16), 1, name, err) : NULL;
+        if (!grown) break;
         text = grown;
-        capacity *= 2;
-    }
+        used += fread(text + used, 1, capacity - 1 - used, in);
+    } while (used == capacity - 1 && used <= most);
     bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
-                (text || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
-                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno)));
+                (grown || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
+                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno))) &&
+                (used <= most || fail(err, "%s: more than %zu bytes", name, most));
     if (in && !is_stdin) fclose(in);
     *length = used;
     if (good) text[used] = '\0';
@@ -251,6 +185,7 @@ void catch_interrupt(int flags) {
 void catch_termination(void) {
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN);
 }
 
 static void on_bus_error(int signal_number) {

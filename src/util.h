@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
+
 // What went wrong: one line, without the program's name. Functions that can fail take an Error* last, return false (or
 // NULL) and leave the reason there.
 typedef struct {
@@ -15,12 +17,8 @@ typedef struct {
 // Control characters in it (a hostile file's names) become '?', so that an error stays one line.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold; longer products go through mul_size.
-// What the machine can address, with 32 bits less, is checked where memory is taken or a file is mapped.
-// *out = a * b, or a + b. False when the true result does not fit in 64 bits.
-static inline bool mul_size(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
-static inline bool add_size(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
-
+// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What is longer, or more than the
+// machine can address, is found out where memory is taken or a file is mapped.
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 
@@ -40,10 +38,6 @@ void *arena_take(Arena *arena, uint64_t count, uint64_t size);
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
 
-// What the machine can give now without swapping, in bytes, within the limits of the control groups (a container's)
-// that the program runs in; SIZE_MAX when neither says. `root` is where /proc and /sys are: "".
-size_t available_memory(const char *root);
-
 // A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
 typedef struct {
     const uint8_t *data;
@@ -52,9 +46,11 @@ typedef struct {
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
-// Strict decimal numbers: the whole of `text`, finite, within [low, high]. `name` is what the reason calls it.
-bool parse_double(const char *name, const char *text, double low, double high, double *out, Error *err);
-bool parse_int(const char *name, const char *text, long low, long high, int *out, Error *err);
+// True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
+bool is_same_file(const char *a, const char *b);
+
+// Adds a name to a list of names, with `between` before it unless it is the first.
+void add_name(char *list, size_t capacity, const char *between, const char *name);
 
 // The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
 // than a third of the word's letters is none.
@@ -63,8 +59,9 @@ const char *nearer_name(const char *word, const char *known, const char *best);
 // Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
 
-// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. Free with free().
-char *read_file(const char *path, size_t *length, Error *err);
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
+// reason, one of which is more than `most` bytes. Free with free().
+char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
 // Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
 // seed at first, and never 0.
@@ -80,7 +77,8 @@ extern volatile sig_atomic_t interrupted;
 // From here on Ctrl-C is taken note of; a second one ends the program. With flags 0 instead of SA_RESTART it also ends
 // a read that waits for the user.
 void catch_interrupt(int flags);
-// Ctrl-C and SIGTERM are taken note of, however often they come: for work that must clean up.
+// Ctrl-C, SIGTERM and, without nohup, the end of the terminal are taken note of, however often they come: for work that
+// must clean up.
 void catch_termination(void);
 // A mapped file that has become shorter ends the program with a line; one that may not grow is an error of writing.
 void catch_file_errors(void);

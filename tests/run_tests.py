@@ -9,6 +9,7 @@ with a word, where that is absent.
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -50,4 +51,5 @@ def main(words):
 
 
 if __name__ == '__main__':
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
     sys.exit(main(sys.argv[1:]))

@@ -16,8 +16,8 @@ import sys
 import blocks
 import reference
 import source_writers as w
-from common import (BLOCK_MODELS, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config, good, in_work,
-                    main, perplexity, random_ids, random_weights, read, run, shapes, skip, write, write_model)
+from common import (BLOCK_MODELS, ENGINES, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config, good,
+                    in_work, main, perplexity, random_ids, random_weights, read, run, shapes, skip, write, write_model)
 from source_writers import STRING, U32, Place
 
 SCALES = {'typical': None, 'zero': 0.0, 'negative zero': -0.0, 'subnormal': 6e-8, 'subnormals': -1.7e-5,
@@ -110,9 +110,9 @@ def test_models():
         stored = write_model(path, c, block_weights(c, random_weights(c, 4), 4))
         ids = random_ids(40, c['vocab_size'], 8)
         expected = reference.nll(c, stored, ids)
-        exact, rounded = (perplexity(path, ids, '--kv', 'f32', '--activations', kind) for kind in ('f32', 'int8'))
-        close(exact, expected, 1e-4, 'the naive reference, ' + name)
-        near(rounded, expected, name)
+        for engine in ENGINES:
+            close(perplexity(path, ids, *engine), expected, 1e-4, 'the naive reference, %s, %s' % (name, engine[0]))
+        near(perplexity(path, ids, '--kv', 'f32'), expected, name)
         check(perplexity(path, ids, '--threads', 2) == perplexity(path, ids), name + ' on two threads')
         plain = in_work('plain.bin')
         write_model(plain, dict(c, weight_type=0, types=(), type_table=0, group_size=0, version=3), stored)
@@ -266,9 +266,10 @@ def test_golden_gguf():
         done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
                                os.path.join(folder, name, 'model.gguf'), out], stderr=subprocess.PIPE)
         if check(done.returncode == 0, 'exports %s of golden_gguf' % name, done.stderr):
-            found = perplexity(out, golden['ids'], '--kv', 'f32', '--activations', 'f32')
-            close(found, golden['nll'], 1e-4, name + ' of golden_gguf')
-            close([sum(found) / len(found)], [sum(golden['nll']) / len(golden['nll'])], 1e-5, name + ', mean')
+            for engine in ENGINES:
+                found, what = perplexity(out, golden['ids'], *engine), '%s of golden_gguf, %s' % (name, engine[0])
+                close(found, golden['nll'], 1e-4, what)
+                close([sum(found) / len(found)], [sum(golden['nll']) / len(golden['nll'])], 1e-5, what + ', mean')
             near(perplexity(out, golden['ids'], '--kv', 'f32'), golden['nll'], name + ' of golden_gguf')
 
 

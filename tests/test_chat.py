@@ -6,7 +6,7 @@ import shlex
 import struct
 import subprocess
 
-from common import ROOT, check, good, in_work, main, tiny_model, write, write_tokenizer
+from common import ROOT, check, good, in_work, main, skip, tiny_model, write, write_tokenizer
 
 DRIVER = r'''
 #include <stdio.h>
@@ -172,6 +172,24 @@ def test_run():
     done = good(model, '-z', path, '-m', 'chat', '-y', '', '-n', '300', '-t', '1', '-s', '4',
                 stdin=b'Hello\nAnd again\n')
     check(done.out.count('Assistant: ') >= 1, 'a chat with a byte-level tokenizer', done)
+
+
+def test_halved():
+    """A context for which there is no memory is halved until there is, and then all is as if it had been asked for."""
+    if 'sanitize' in open(os.path.join(ROOT, 'build', 'flags')).read():
+        return skip('a context that is halved (the sanitizers end the program instead)')
+    path = in_work('halved.tokenizer.bin')
+    model = tiny_model('halved.bin', n_layers=4, n_kv_heads=4, head_dim=64, train_ctx=512, seq_len=1 << 30,
+                       vocab_size=write_tokenizer(path))  # 4 TB of cache
+    for rope in ('yarn', 'none', 'dynamic', 'self-extend'):
+        what = (model, '-m', 'chat', '-y', '', '-t', 0, '-s', 1, '--rope', rope)
+        done = good(*what, stdin=b'Hello\n')
+        n = int(re.match(r'run: (\d+) positions', done.err)[1])
+        asked = good(*what, '-n', n, stdin=b'')
+        lines = [line for line in done.err.splitlines() if line in asked.err]
+        check(512 <= n < 1 << 30 and '1073741824' not in done.err and len(lines) >= 2 + (rope == 'none')
+              and (rope != 'yarn' or 'factor %.6g,' % (n / 512) in done.err), 'a halved chat with ' + rope,
+              done.err + asked.err)
 
 
 main(globals())

@@ -61,6 +61,13 @@ def test_a_text_of_the_users():
     check(short.status == 1 and 'fewer' in short.err and not short.raw, 'a text that is too short', short)
 
 
+def test_blocks_that_overlap():
+    """The last block of 600 positions overlaps the one before it, which must not change what that is held against."""
+    rows = table(run(MODEL, '--check', '-n', 600, '--rope', 'none').out)[2]
+    value = [float(row['value']) for row in rows if (row['check'], row['length']) == ('perplexity', '512')]
+    check(len(value) == 1 and abs(value[0] - 1) < 1e-3, 'a short window read as what it is', value)
+
+
 def test_none_past_the_context():
     found = judge(changed(MODEL, 'claims.bin', seq_len=4096, train_ctx=4096))
     fails('a file that claims what it was not trained for', found, 'perplexity', 'retrieval')
@@ -71,6 +78,32 @@ def test_none_past_the_context():
 def test_wrong_base():
     fails('a base in the file that is too small', judge(changed(MODEL, 'base.bin', theta=1000.0)), 'base')
     fails('another base than the file\'s', judge(MODEL, '--theta', 500000), 'theta')
+
+
+def test_rope_config():
+    """What the file says stays the reference for a block: another L, theta or method is another model's."""
+    def with_block(model, text, *options):
+        return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
+    yarn = '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
+    passes('a block for this model', 1024, with_block(MODEL, yarn % 512, '-n', 1024))
+    found = with_block(MODEL, yarn % 32768, '-n', 1024)
+    fails('a block for another model', found, 'train_ctx')
+    check({('perplexity', 512), ('base', 512)} <= set(found[2]), 'short windows are of the file\'s context', found)
+    fails('a base that the file does not have', with_block(MODEL, '{"rope_theta": 500000.0}'), 'theta')
+    fails('a method that the file does not have', with_block(SIBLING, '{"type": "linear", "factor": 16.0}', '-n', 1024),
+          'method')
+
+
+def test_without_a_tokenizer():
+    """The settings are judged; then it is said what was looked for, and what to do."""
+    alone = changed(MODEL, 'alone.bin')
+    result = run(alone, '--check', '-n', '1k')
+    rows = {r['check']: (r['value'], r['verdict']) for r in table(result.out)[2]}
+    check(result.status == 1 and rows == {'reach': ('512', 'fail')}, 'settings without a tokenizer', result.out)
+    check(result.err.count('\n') == 1 and all(word in result.err for word in (
+        in_work('alone.tokenizer.bin'), in_work('tokenizer.bin'), '-z FILE', 'model_export.py --tokenizer ')),
+        'where a tokenizer was looked for', result.err)
+    one_line(run(alone, '-i', 'x'), 1, 'a text without a tokenizer', in_work('alone.tokenizer.bin'), '-z FILE')
 
 
 def test_factors():

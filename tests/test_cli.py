@@ -4,13 +4,17 @@ models whose next token is known."""
 
 import array
 import os
+import pickle
+import struct
+import zipfile
 
-from common import (METHODS, check, config, good, in_work, main, one_line, random_weights, run, skip, tiny_model, write,
-                    write_model, write_tokenizer)
+from common import (METHODS, check, config, good, in_work, main, one_line, random_ids, random_weights, run, skip, table,
+                    tiny_model, write, write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
 BOS, EOS = 1, 2
+GGUF = b'GGUF' + struct.pack('<IQQ', 3, 0, 0)
 
 
 def token(text):
@@ -107,6 +111,68 @@ def test_usage_errors():
         result = run(m, '--explain', *options)
         check(result.status in (1, 2) and result.err.count('\n') == 1 and not result.raw,
               'settings that contradict each other: %s' % (options,), result)
+
+
+def test_lengths():
+    """Lengths in 1,024s, wherever one is meant."""
+    m = tiny_model('tiny.bin', train_ctx=4096, seq_len=4096)
+
+    def explained(*options):
+        return dict(line[2:].split('\t') for line in good(m, '--explain', *options).out.splitlines() if line[0] == '#')
+    for length, n in (('8k', 8192), ('8K', 8192), ('128k', 131072), ('1m', 1 << 20), ('1024M', 1 << 30), ('0k', 4096)):
+        check(explained('-n', length)['length'] == str(n), '-n ' + length, explained('-n', length))
+    for option, key in (('--train-ctx', 'train_ctx'), ('--window', 'window'), ('--near', 'near'), ('--chunk', 'chunk')):
+        rope = {'--near': 'rerope', '--chunk': 'dca'}.get(option, 'none')
+        for said in ([option, '2k', '--rope', rope], ['--rope', '%s:%s=2K' % (rope, option[2:])]):
+            check(explained(*said, '-n', '4k').get(key) == '2048', ' '.join(said), explained(*said, '-n', '4k'))
+    for option in ('-n', '--train-ctx', '--window', '--near', '--chunk'):
+        for value in ('k', 'm', '8kk', '8km', '8k8', '8 k', '8kb', '-8k', '1.5k', '1e3k', '8g', '1025m', '1048577k',
+                      '9007199254740993k', '99999999999999999999m', 'k8'):
+            one_line(run(m, option, value), 2, '%s %s' % (option, value), option)
+    shown = [line for line in good('--help').out.splitlines() if '1,024' in line]
+    check(len(shown) == 1 and shown[0].startswith('  -n N'), '--help says it in one place', shown)
+
+
+def test_foreign_files():
+    """What other programs keep models in is called by its name, with the command that brings it in."""
+    def folder(name, *files):
+        os.makedirs(in_work(name), exist_ok=True)
+        for file in files:
+            write(os.path.join(in_work(name), file), GGUF if file.endswith('.gguf') else b'{}')
+        return in_work(name)
+
+    def refused(path, what, source=None, made=None, cwd=in_work('')):
+        command = 'python3 model_export.py %s %s)\n' % (source or path, made)
+        result = run(path, '--explain', cwd=cwd)
+        one_line(result, 1, what, path + ': ', what, command if made else '')
+        return result
+    safetensors = struct.pack('<Q', 96) + b'{"__metadata__":{}}'
+    with zipfile.ZipFile(in_work('weights.pth'), 'w') as archive:
+        archive.writestr('archive/data.pkl', b'x' * 30)
+    refused(write(in_work('Qwen3-Q4_K_M.gguf'), GGUF), 'a GGUF file', made='Qwen3-Q4_K_M.bin')
+    path = write(in_work('two words.gguf'), GGUF)
+    refused(path, 'a GGUF file', '\'%s\'' % path, "'two words.bin'")
+    refused('two words.gguf', 'a GGUF file', "'two words.gguf'", "'two words.bin'")
+    refused(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
+    refused(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
+    refused(folder('meta', 'params.json', 'consolidated.00.pth', 'a.gguf'), "a checkpoint's folder", made='meta.bin')
+    for name, files in (('ggufs', ('b-2.gguf', 'b-1.gguf', 'c.gguf')), ('ggufs+', ('config.json', 'b-1.gguf'))):
+        place = folder(name, *files)
+        refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    refused(folder('nothing', 'README.md'), 'a folder without a checkpoint')
+    refused('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
+    refused(write(os.path.join(folder('hub'), 'model.safetensors'), safetensors), 'as safetensors', folder('hub'),
+            'hub.bin')
+    refused('weights.pth', "PyTorch's zip", '.', 'model.bin')
+    refused(write(in_work('old.bin'), pickle.dumps({'weight': 1.5}, protocol=2)), "PyTorch's pickle",
+            os.path.dirname(in_work('x')), os.path.basename(os.path.dirname(in_work('x'))) + '.bin')
+    pointer = write(in_work('pointer.bin'), 'version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n')
+    check('lfs pull)' in refused(pointer, 'a Git LFS pointer').err, 'how to fetch what a pointer points to')
+    for start in (b'GGU', b'GGUF', b'PK\3\4', b'\x80\2', safetensors[:9]):
+        one_line(run(write(in_work('cut.bin'), start)), 1, 'a file of %r' % start, 'cut.bin')
+    # Version 0 of llama2.c has no magic: its first number may be 640, which begins as a pickle does.
+    head = struct.pack('<7i', 640, 4, 1, 1, 1, 2, 4)
+    one_line(run(write(in_work('v0.bin'), head), '--explain'), 1, 'a cut file of 640 dimensions', 'truncated')
 
 
 def test_files_that_cannot_be_read():
@@ -311,6 +377,60 @@ def test_warnings():
     check(len(warnings('-n', 20, '--rope', 'none', '--factor', 2)) == 1
           and len(warnings('-n', 20, '--rope', 'linear', '--ramp', 'turns')) == 1,
           'settings without effect warn')
+
+
+def test_warnings_of_another_method():
+    """Wherever a model runs with a method for which --check has a row that fails."""
+    ids = write(in_work('tuned.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
+    for own, dynamic in (('yarn', 0), ('yarn', 1), ('linear', 0), ('none', 0)):
+        m = alphabet(train_ctx=32, seq_len=32, method=own, rope_dynamic=dynamic, factor=float(own != 'none'))
+        block = write(in_work('block.json'), '{"rope_type": "linear", "factor": 2.0}')
+        for rope in (None, 'none', 'linear', 'yarn', 'dynamic-yarn', 'yarn+dca', 'dca', block):
+            options = ('--rope-config', block) if rope == block else ('--rope', rope) if rope else ()
+            rows = [r for r in table(run(m, '--check', '-n', 32, *options).out)[2] if r['check'] == 'method']
+            bad = [r['verdict'] for r in rows] == ['fail']
+            for job in (('-t', 0, '-i', 'x', '-n', 9), ('--ppl', ids, '--ids', '-n', 32),
+                        ('--passkey', '-n', 400, '--trials', 1)):
+                err = good(m, *job, *options).err
+                said = 'run: warning: the model was tuned with rope %s%s: with %s it is another model' % (
+                    'dynamic-' * dynamic, own, 'linear' if rope == block else rope)
+                check((said in err.splitlines()) == bad and ('tuned' in err) == bad,
+                      '%s of a model with %s%s, %s' % (job[0], 'dynamic-' * dynamic, own, rope), err)
+    m = alphabet(train_ctx=32, seq_len=32, method='yarn', factor=2.0)
+    err = good(m, '--ppl', ids, '--ids', '-n', 40, '--rope', 'linear,yarn,none:theta=5000').err
+    check('rope yarn: with linear, none:theta=5000 it is another model' in err and err.count('tuned') == 1,
+          'one line for a list', err)
+
+
+def test_warnings_of_idle_settings():
+    """Every measurement says what has no effect, of a list each method; and a window in which a map changes nothing."""
+    m, ids = alphabet(train_ctx=64, seq_len=64), write(in_work('idle.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
+
+    def warnings(*options):
+        err = good(m, '--ppl', ids, '--ids', '-n', 60, *options).err
+        return [line[len('run: warning: '):] for line in err.splitlines() if line.startswith('run: warning: ')]
+    check(warnings('--rope', 'none,rerope,dca:near=4', '--near', 9) ==
+          ['--near has no effect on rope none', '--near has no effect on rope dca:near=4'], 'of a list',
+          warnings('--rope', 'none,rerope,dca:near=4', '--near', 9))
+    check(warnings('--rope', 'all', '--factor', 2) == [], 'not of each of all')
+
+    def unchanged(window, distance):
+        return all(distance(i, i - d) == d for i in range(200) for d in range(min(window, i + 1)))
+    maps = {'self-extend:near=8:group=3': lambda i, j: i - j if i - j < 8 else i // 3 - j // 3 + 8 - 8 // 3,
+            'rerope:near=8': lambda i, j: min(i - j, 8),
+            'dca:chunk=40': lambda i, j: (i - j if i // 40 == j // 40 else
+                                          min(i % 40 + 40, 63) - j % 40 if i // 40 == j // 40 + 1 else 63 - j % 40)}
+    for rope, distance in maps.items():
+        for window in range(4, 30):
+            said = warnings('--rope', rope, '--window', window)
+            idle = unchanged(window, distance)
+            check(idle or not said, 'a window of %d with %s' % (window, rope), said)
+            if not unchanged(window + 2, distance) or not idle:  # at the map's own window nothing is changed, either
+                continue
+            check(len(said) == 1 and '--window %d hides all that rope %s changes' % (window, rope) in said[0],
+                  'a window of %d with %s is remarked' % (window, rope), said)
+    check(warnings('--rope', 'streaming', '--window', 9) == warnings('--rope', 'yarn', '--window', 9) == [],
+          'a window that is used')
 
 
 if __name__ == '__main__':

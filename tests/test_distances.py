@@ -4,8 +4,8 @@ and, with test_forward.c, prompts against the same text token by token. That D i
 tested in test_units.c, and other people's numbers in test_golden.py."""
 
 import reference
-from common import (METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line, perplexity,
-                    random_ids, random_weights, run, skip, table, tiny_model, write_model)
+from common import (ENGINES, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
+                    perplexity, random_ids, random_weights, run, skip, table, tiny_model, write_model)
 from reference import MAPS
 
 L = 24
@@ -38,7 +38,8 @@ def compare(c, seed, n, rope, what, map=None, options=(), **how):
     ids = random_ids(n, c['vocab_size'], seed)
     expected = reference.nll(c, stored, ids, map=map, **how)
     said = ('--rope', rope) if rope else ()
-    return close(perplexity(model, ids, '--kv', 'f32', *said, *options), expected, 1e-4, '%s, %s' % (rope, what))
+    for engine in ENGINES:
+        close(perplexity(model, ids, *engine, *said, *options), expected, 1e-4, '%s, %s, %s' % (rope, what, engine[0]))
 
 
 def test_defaults():

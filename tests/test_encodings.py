@@ -32,7 +32,7 @@ def test_pytorch():
         model = in_work(kind + '.bin')
         subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
                         os.path.join(GOLDEN, 'encodings', kind), model], check=True, capture_output=True)
-        for options in ([], ['--stepwise'], ['--threads', 2]):
+        for options in ([], ['--stepwise'], ['--threads', 2], ['--plain']):
             close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
                   "PyTorch's numbers, %s %s" % (kind, ' '.join(map(str, options))))
         carried = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model,
@@ -48,7 +48,8 @@ def test_reference():
             stored = write_model(model, c, random_weights(c, 3))
             expected = reference.nll(c, stored, ids)
             what = 'the naive reference, %s, %s' % (kind, name)
-            for options in (['--kv', 'f32'], ['--kv', 'f32', '--threads', 2], ['--kv', 'f32', '--stepwise']):
+            for options in (['--kv', 'f32'], ['--kv', 'f32', '--threads', 2], ['--kv', 'f32', '--stepwise'],
+                            ['--plain']):
                 close(perplexity(model, ids, *options), expected, 1e-4, '%s, %s' % (what, options))
             for kv, tolerance in ('f16', 0.01), ('q8', 0.15):
                 close(perplexity(model, ids, '--kv', kv), expected, tolerance, '%s, %s cache' % (what, kv))

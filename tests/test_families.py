@@ -11,7 +11,7 @@ import sys
 
 import reference
 import source_writers as w
-from common import (FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, perplexity, random_ids,
+from common import (ENGINES, FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, perplexity, random_ids,
                     random_weights, read, skip, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
 
@@ -34,7 +34,9 @@ def test_golden():
             expected = json.load(file)
         model, n = in_work(name + '.bin'), len(expected['ids'])
         check(export(os.path.join(GOLDEN, name), model).returncode == 0, '%s: export' % name)
-        for kv, tolerance in ('f32', 1e-4), ('f16', 1e-2), ('q8', 0.15):
+        for engine in ENGINES:
+            close(perplexity(model, expected['ids'], *engine), expected['nll'], 1e-4, '%s: %s' % (name, engine[0]))
+        for kv, tolerance in ('f16', 1e-2), ('q8', 0.15):
             close(perplexity(model, expected['ids'], '--kv', kv), expected['nll'], tolerance, '%s: %s' % (name, kv))
         settings, _, rows = table(good(model, '--explain', '-n', n).out)
         ratios = [float(row['scaled_inv_freq']) / f for row, f in zip(rows, expected['inv_freq'])]

@@ -1,13 +1,15 @@
 // Sessions against sessions: the same text read in other pieces, on other threads, or afresh, must give the same logits.
 // Driven by test_forward.py, which writes the models:  test_forward COMMAND MODEL KV WINDOW SINKS POSITIONS TOLERANCE LABEL [ROPE]
+// KV is that of the cache, or `plain` for sessions that run by the definition.
 #include "tests/test_units.h"
 
-#include "src/forward/transformer.h"
+#include "src/forward/session.h"
 #include "src/methods.h"
 
 static Model model;
 static RopePlan plan;
 static KvType kv;
+static bool plain;
 static int n;  // positions of the text
 static int32_t *ids;
 static double tolerance;
@@ -15,8 +17,7 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {
-        .rope = plan.rope, .window = plan.window, .sinks = plan.sinks, .kv = kv, .context = context, .chunk = chunk};
+    SessionConfig config = {.rope = plan.rope, .kv = kv, .context = context, .chunk = chunk, .plain = plain};
     Session *s = session_new(&model, &config, &err);
     if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
     return s;
@@ -167,11 +168,12 @@ int main(int argc, char **argv) {
     label = argv[8];
     n = atoi(argv[6]);
     tolerance = atof(argv[7]);
-    while (kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
+    plain = strcmp(argv[3], "plain") == 0;
+    while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = settings_nothing_said;
-    settings.window = atoi(argv[4]), settings.sinks = atoi(argv[5]);
-    if (argc == 10) settings.window = settings.sinks = -1;  // ROPE says them, or nobody
+    if (argc == 9) settings_say(&settings, "--window", atoi(argv[4]));  // else ROPE says them, or nobody
+    if (argc == 9) settings_say(&settings, "--sinks", atoi(argv[5]));
     int n_methods;
     RopeSettings *methods = methods_parse(argc == 10 ? argv[9] : NULL, &settings, &n_methods, &err);
     if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;

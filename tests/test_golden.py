@@ -10,8 +10,8 @@ import struct
 import subprocess
 import sys
 
-from common import (GOLDEN, ROOT, add_counts, check, close, compiled, good, in_work, main, perplexity, run, table,
-                    write)
+from common import (ENGINES, GOLDEN, ROOT, add_counts, check, close, compiled, good, in_work, main, perplexity, run,
+                    table, write)
 
 NAMES = ('default', 'linear4', 'dynamic2', 'yarn4', 'llama3')
 
@@ -33,7 +33,8 @@ def test_golden():
         with open(os.path.join(GOLDEN, name, 'golden.json')) as file:
             expected = json.load(file)
         model = exported(name)
-        close(perplexity(model, expected['ids'], '--kv', 'f32'), expected['nll'], 1e-4, '%s: nll' % name)
+        for engine in ENGINES:
+            close(perplexity(model, expected['ids'], *engine), expected['nll'], 1e-4, '%s: nll, %s' % (name, engine[0]))
         close(perplexity(model, expected['ids']), expected['nll'], 1e-2, '%s: nll with the f16 cache' % name)
         close(perplexity(model, expected['ids'], '--kv', 'q8'), expected['nll'], 0.15,
               '%s: nll with the q8 cache' % name)
@@ -53,7 +54,9 @@ def test_positions():
             expected = json.load(file)
         model, rope = exported(expected['case']), expected['rope'] + ':train-ctx=%d' % expected['train_ctx']
         rope += ':factor=%g' % expected['factor'] if 'factor' in expected else ''
-        close(perplexity(model, expected['ids'], '--kv', 'f32', '--rope', rope), expected['nll'], 1e-4, name)
+        for engine in ENGINES:
+            close(perplexity(model, expected['ids'], *engine, '--rope', rope), expected['nll'], 1e-4,
+                  '%s, %s' % (name, engine[0]))
         for kv, tolerance in (('f16', 2e-2), ('q8', 0.3)):
             close(perplexity(model, expected['ids'], '--kv', kv, '--rope', rope), expected['nll'], tolerance,
                   '%s with the %s cache' % (name, kv))

@@ -17,6 +17,8 @@ WALK = 2000  # lines at most in the numbered rows
 
 
 def test_repository():
+    missing = set(house.EVENING) - set(house.all_files()[0])
+    check(not missing, 'every file of the evening is there', missing)
     found = list(house.findings(*house.all_files()))
     check(not found, 'tools/house.py finds nothing', '%d findings: %s' % (len(found), '; '.join(found[:5])))
 
@@ -112,7 +114,7 @@ def test_checker_on_includes():
         return list(house.check_includes(texts))
     good = found(run=['rope.h', 'src/options.h', 'src/text/chat.h'], src__text__chat=['tokenizer.h', '../util.h'],
                  src__text__sampler=['../kernels/kernels.h'], src__settings=['../rope.h', 'util.h'],
-                 src__model__model=['../../rope.h', '../settings.h'], src__forward__team=['../util.h'],
+                 src__model__model=['../../rope.h', '../util.h'], src__forward__team=['../util.h'],
                  src__forward__attention=['../model/model.h', '../kernels/kernels.h'], src__methods=['options.h'],
                  src__measure__table=['../options.h'])
     check(good == [], 'includes down the arrows', good)
@@ -120,6 +122,7 @@ def test_checker_on_includes():
                            ('settings of model', {'src__settings': ['model/model.h']}),
                            ('kernels of attention', {'src__kernels__kernels': ['../forward/attention.h']}),
                            ('kernels of model', {'src__kernels__simd': ['../model/matrix.h']}),
+                           ('model of settings', {'src__model__model': ['../settings.h']}),
                            ('model of a team', {'src__model__quantize': ['../forward/team.h']}),
                            ('model of attention', {'src__model__model': ['../forward/attention.h']}),
                            ('text of model', {'src__text__chat': ['../model/model.h']}),
@@ -142,6 +145,12 @@ def test_checker_on_all():
     check(list(house.findings(rooms, {})) == [], '10,350 lines of C', list(house.findings(rooms, {})))
     rooms['src/text/x.c'] = HEAD + '\n' * 550
     check('too much C' in ''.join(house.findings(rooms, {})), '10,901 lines of C')
+    evening = {path: HEAD + '\n' * 167 for path in house.EVENING}
+    evening['rope.c'] += '\n' * (1350 - 168 * len(evening))
+    check(list(house.findings(evening, {})) == [], 'an evening of 1,350 lines', list(house.findings(evening, {})))
+    evening['run.c'] += '\n'
+    found = list(house.findings(evening, {}))
+    check(len(found) == 1 and 'the evening is too long (1351 lines of rope.h ' in found[0], '1,351 lines', found)
 
 
 def test_checker_on_python():

@@ -4,6 +4,7 @@ the formats' descriptions, and held, tensor by tensor and key by key, against wh
 own converters do; then it is brought in again, and must score the same. Tokenizers go out in test_bytelevel.py."""
 
 import json
+import math
 import os
 import random
 import signal
@@ -239,10 +240,47 @@ ROPE = [
           long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.5 ** 0.5}),
     (dict(method='longrope', factor=2.0, train_ctx=16, **LISTS),
      dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'], factor=2.0,
-          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
+          long_factor=LISTS['long_factors'], attention_factor=1.25 ** 0.5), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
+    (dict(method='longrope', factor=4.0, train_ctx=16, rotary_dim=6, **{k: v[:3] for k, v in LISTS.items()}),
+     dict(type='longrope', short_factor=LISTS['short_factors'][:3], long_factor=LISTS['long_factors'][:3]),
+     {'rope.scaling.attn_factor': 1.5 ** 0.5}),
     (dict(YARN, mscale=1.0, mscale_all_dim=2.0), dict(
         rope_type='yarn', factor=4.0, original_max_position_embeddings=16, beta_fast=32, beta_slow=1,
         attention_factor=1.1386294361119891 / 1.2772588722239782), {})]
+
+
+def read_as_transformers_4(config):
+    """L and the attention factor of longrope as Transformers 4.57 takes them from config.json: L from beside the block
+    alone, and the factor from it; Phi-3's class refuses a block that is not its type and its lists."""
+    block, longest = config['rope_scaling'], config['max_position_embeddings']
+    if config['model_type'] == 'phi3' and (len(block) != 3 or block.get('type') != 'longrope'):
+        return None
+    length = config.get('original_max_position_embeddings')
+    factor = longest / length if length else block.get('factor', 1.0)
+    length = length or longest
+    return length, block.get('attention_factor') or math.sqrt(1 + math.log(factor) / math.log(length))
+
+
+def test_longrope_for_transformers_4():
+    """Longrope goes out in both families that have it, with factors of its own and without: all get what the model
+    has, in Transformers 4, too, but for a Phi-3 with a factor, which is said."""
+    for rotary_dim in 0, 6:
+        lists = {k: v[:rotary_dim // 2 or 5] for k, v in LISTS.items()}
+        for factor, attention in (4.0, 0.0), (2.0, 0.0), (4.0, 1.5), (1.0, 0.0):
+            what = 'longrope of factor %g, attention factor %g, %d turn' % (factor, attention, rotary_dim or 10)
+            tiny_model('m.bin', **dict(SHAPE, method='longrope', factor=factor, train_ctx=16, rotary_dim=rotary_dim,
+                                       attention_factor=attention, **lists))
+            folder = in_work('longrope %d %g %g/' % (rotary_dim, factor, attention))
+            done = export('--no-tokenizer', in_work('m.bin'), folder)
+            found = json.loads(read(folder + 'config.json')) if check(done.returncode == 0, what, done.stderr) else {}
+            told = 'Transformers 4 will refuse' in done.stderr
+            expected = 16, attention or (1 + math.log(factor) / math.log(16)) ** 0.5
+            seen = found and read_as_transformers_4(found)
+            good = told if rotary_dim and (factor, attention) != (4.0, 0.0) else seen and not told and \
+                seen[0] == 16 and abs(seen[1] / expected[1] - 1) < 1e-12
+            check(found.get('original_max_position_embeddings') == 16 and good, what, (found, done.stderr))
+            inside = found.get('rope_scaling', {}).get('original_max_position_embeddings')
+            check(inside == (None if rotary_dim else 16), what + ': L in the block', inside)
 
 
 def test_rope():
@@ -360,7 +398,7 @@ def test_hostile():
         check(done.returncode == 1 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
     os.rename(tiny_model('x.bin'), in_work('own.gguf'))
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
-    refused('no such model', 'no model.bin', in_work('none.bin'), out)
+    refused('no such model', 'no such file', in_work('none.bin'), out)
     refused('a folder as source', 'no model.bin', in_work('full'), out)
     refused('--context', 'wrong usage', model, out, '--context', '9', status=2)
     refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', status=2)

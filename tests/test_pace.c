@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/forward/machine.h"
 #include "src/forward/pace.h"
 #include "src/forward/team.h"
 #include "src/util.h"

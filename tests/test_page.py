@@ -1,11 +1,21 @@
-"""The page in headless Chromium (tests/page): where `make page` has been run and Chromium is installed."""
+"""The page: its C without a browser (test_page.c), and all of it in headless Chromium (tests/page), where `make page`
+has been run and Chromium is installed."""
 
 import os
 import re
 import shutil
 import subprocess
 
-from common import ROOT, check, counts, main, skip
+from common import ROOT, add_counts, check, compiled, counts, in_work, main, run, skip, tiny_model, write_tokenizer
+
+
+def test_scores():
+    tokenizer = in_work('tokenizer.bin')
+    model = tiny_model('model.bin', vocab_size=write_tokenizer(tokenizer), seq_len=1 << 14)
+    program = compiled('tests/test_page.c', 'sanitized', '-I', os.path.join(ROOT, 'tests', 'page'))
+    if not program:
+        return skip('the page\'s C under the sanitizers (the compiler has none)')
+    return add_counts(run(model, tokenizer, program=program), 'the page\'s C')
 
 
 def missing():

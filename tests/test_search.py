@@ -88,6 +88,22 @@ def test_windows():
     check(set(nll) & {'searched yarn', 'searched ntk', 'searched linear', 'searched none'}, 'what it began with', nll)
 
 
+def test_one_sum():
+    """Where the last block of 64 positions is one position, too, the best is the best by all positions."""
+    model, _ = files()
+    n = L + 65
+    for seed in 3, 4, 6, 8:
+        spelled = ' '.join('abc the dog a zebra of x'.split()[i % 7] for i in random_ids(600, 1000, seed))
+        text = write(in_work('one.txt'), spelled)
+        nll = said(good(model, '--search', text, '-n', n, '--search-windows', 1, '--reads', 4, '--population', 4).out)
+        listed = write(in_work('ids.txt'), '1 ' + ' '.join(str(259 + LETTERS.index(c)) for c in (' ' + spelled)[:n]))
+        means, what = {}, ('--ids', '--per-token', '-n', n, '--rope', 'yarn,ntk,linear,none')
+        for row in table(good(model, '--ppl', listed, *what).out)[2]:
+            if int(row['position']) >= L:
+                means[row['method']] = means.get(row['method'], 0) + float(row['nll']) / (n - L)
+        close([nll['searched found']], [min(means.values())], 2e-6, 'the best of four methods')
+
+
 def test_same():
     first = search('-s', 7, '--search-attention', '--search-unscaled')
     check(first == search('-s', 7, '--search-attention', '--search-unscaled'), 'the same seed')
@@ -139,6 +155,9 @@ def test_refused():
     one_line(run(model, '--reads', 3), 2, 'a budget without a search', '--search')
     one_line(run(*base, '--passkey'), 2, 'two jobs', '--search')
     one_line(run(*base, '-n', N, '--rope', 'yarn,ntk'), 2, 'two methods', '--rope')
+    for rope in 'dca', 'yarn+self-extend':
+        one_line(run(*base, '-n', N, '--rope', rope), 1, 'a distance map', 'rope ' + rope,
+                 '--rope longrope+' + rope.split('+')[-1])
     one_line(run(model, '--search', in_work('absent'), '-n', N), 1, 'no text', 'absent')
 
 

@@ -8,6 +8,7 @@ import os
 import pty
 import random
 import re
+import shlex
 import statistics
 import struct
 import subprocess
@@ -15,9 +16,8 @@ import sys
 import termios
 
 import reference
-from common import (ROOT, RUN, check, close, config, good, in_work, main, one_line, random_ids, random_weights, run,
-                    table,
-                    tiny_model, write, write_model, write_tokenizer)
+from common import (ROOT, RUN, check, close, config, good, house, in_work, main, one_line, random_ids, random_weights,
+                    run, table, tiny_model, write, write_model, write_tokenizer)
 
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for c in range(ord('0'), ord('9') + 1)]
@@ -119,6 +119,17 @@ def test_lists():
               and all(len(line) <= columns for line in lines), '--explain, %d columns wide' % columns, lines)
 
 
+def test_the_verdict_stands_out():
+    """Bold and inverse, where all else about a check is plain or dim; its words are as in a pipe."""
+    model = tiny_model('random.bin', vocab_size=write_tokenizer(in_work('random.tokenizer.bin')))
+    for what in ((os.path.join(ROOT, 'model.bin'), '-n', 128), (model, '-n', 64)):
+        last = run(*what, '--check').out.splitlines()[-1]
+        lines = [line for line in at_terminal((*what, '--check')).replace('\r\n', '\n').split('\n') if line]
+        check(last.startswith('# holds to ') and lines[-1] == '\x1b[1;7m%s\x1b[0m' % last[2:]
+              and not any('\x1b[1;7m' in line for line in lines[:-1]), 'the verdict at a terminal', (last, lines))
+        check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-2:] == [last[2:], ''], 'and without colour')
+
+
 def test_status_lines():
     model, path = tiny_model('eyes.bin', **SHAPE), ids_file(random_ids(300, 60, 2))
     lines = good(model, '--ppl', path, '--ids', '-n', 200, '--rope', 'none,yarn').err.splitlines()
@@ -183,6 +194,8 @@ def test_stepwise_and_stale_keys():
     close(scores(), reference.nll(c, weights, ids), 1e-4, 'one prompt')
     close(scores('--stepwise'), steps, 1e-4, '--stepwise of one layer is a fresh pass at each length')
     close(scores('--stepwise', '--stale-keys'), stale, 1e-4, '--stale-keys')
+    close(scores('--stepwise', '--plain'), steps, 1e-4, '--stepwise --plain')
+    close(scores('--stepwise', '--stale-keys', '--plain'), stale, 1e-4, '--stale-keys --plain')
     check(max(abs(a - b) for a, b in zip(steps, stale)) > 0.01, 'they differ')
     for options in (('--stale-keys',), ('--stale-keys', '--rope', 'none')):
         one_line(run(*what, *options), 2, '--stale-keys without --stepwise', '--stepwise')
@@ -258,6 +271,13 @@ def test_tasks():
     alone = table(good(model, '--passkey', '-n', 512, '--trials', 2, '--rope', 'none').out)
     check(alone[1] == TASKS[1:] and [r['correct'] for r in alone[2]] == [r['correct'] for r in rows[:10]],
           'passkey is one of the tasks', alone)
+    result = good(model, '--passkey', '-n', 1024, '--trials', 2, '--rope', 'none,linear')
+    right = {name: sum(int(r['correct']) for r in table(result.out)[2]
+                       if r['method'] == name and int(r['length']) <= 512) for name in ('none', 'linear')}
+    check([line for line in result.err.splitlines() if 'passkey, ' in line] ==
+          ['run: passkey, linear: %d of 20 within the trained context of 512, %d of 20 at the model\'s own or plain '
+           'settings: the method harms short texts' % (right['linear'], right['none'])]
+          and right['linear'] < 10 < right['none'], 'what the method cannot do is not put on the model', result.err)
     check(table(good(model, '--tasks', 'PASSKEY', '-n', 512, '--trials', 1).out)[2][0]['task'] == 'passkey',
           'in any case')
     far = [r for r in table(good(model, '--tasks', 'copy', '-n', 2048, '--trials', 1, '--rope', 'window').out)[2]
@@ -270,6 +290,45 @@ def test_tasks():
     check(result.status == 1 and 'variables' in result.err and not result.raw, 'too few positions for a task', result)
     check(run(model, '--tasks', 'passkey', '-n', 512, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',
               0.5).status == 1, '--min-accuracy with --tasks')
+
+
+NAMES = r"""
+#include "src/measure/tasks.c"
+// Prompts of variables, those with a name twice, and different names
+int main(void) {
+    static char seen[26 * 26 * 26];
+    Options options = {0};
+    const Measurement m = {.options = &options};
+    int prompts = 0, twice = 0, names = 0;
+    for (options.seed = 0; options.seed < 40; options.seed++) {
+        for (int i = 0; i < 4 * N_DEPTHS * 30; i++) {
+            Tasks c = {.m = &m, .task = &tasks[3], .length = 256 << i % 4, .depth = i / 4 % N_DEPTHS};
+            bool same = false;
+            choose(&c, i / 4 / N_DEPTHS);
+            for (int k = 0; k < MAX_HIDDEN; k++) {
+                const char *name = c.names[k];
+                for (int other = 0; other < k; other++) same = same || strcmp(name, c.names[other]) == 0;
+                seen[((name[0] - 'A') * 26 + name[1] - 'A') * 26 + name[2] - 'A'] = 1;
+            }
+            prompts++;
+            twice += same;
+        }
+    }
+    for (size_t i = 0; i < sizeof seen; i++) names += seen[i];
+    printf("%s %d %d %d\n", tasks[3].name, prompts, twice, names);
+}
+"""
+
+
+def test_names_of_a_chain():
+    source, program = write(in_work('names.c'), NAMES), in_work('names')
+    objects = [os.path.join(ROOT, 'build', f[:-1] + 'o') for f in ['rope.c'] + house('src')
+               if f.endswith('.c') and not f.endswith('measure/tasks.c')]
+    flags = shlex.split(open(os.path.join(ROOT, 'build', 'flags')).read())
+    subprocess.run([*flags, '-I', ROOT, source, *objects, '-lm', '-o', program], check=True)
+    task, prompts, twice, names = run(program=program).out.split()
+    check((task, prompts, twice) == ('variables', '24000', '0') and int(names) > 3000, 'no name twice in a chain',
+          (task, prompts, twice, names))
 
 
 def test_tasks_in_a_text():

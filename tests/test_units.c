@@ -11,36 +11,27 @@ static Error err;
 
 // ---- rope -----------------------------------------------------------------------------------------------------------
 
-// Every pair at every position, cos and sin with the factor, in both orders of the table.
-static void check_table(double theta, int d, int position, int count, double attention) {
+// Every pair at every position, cos and sin with the factor.
+static void check_turns(double theta, int d, int position, int count, double attention) {
     RopeConfig config = {.rotary_dim = d,
                          .theta = theta,
                          .factor = 1,
                          .train_ctx = 512,
                          .attention_factor = attention == 1 ? 0 : attention};
     RopeFreqs freqs;
-    int pairs = d / 2;
-    size_t room = (size_t)count * (size_t)pairs;
-    float *c = get(room * 4), *s = get(room * 4), *ct = get(room * 4), *st = get(room * 4);
-    rope_frequencies(&config, 1, &freqs);
-    for (int i = 0; i < pairs; i++) {
-        rope_table(&freqs, i, position, count, c + i, s + i, (size_t)pairs);
-        rope_table(&freqs, i, position, count, ct + i * count, st + i * count, 1);
-    }
     long double worst = 0;
-    int same = 1;
+    rope_frequencies(&config, 1, &freqs);
     for (int p = 0; p < count; p++)
-        for (int i = 0; i < pairs; i++) {
+        for (int i = 0; i < d / 2; i++) {
             long double angle = (position + (long double)p) * powl(theta, -2.0L * i / d);
-            size_t at = (size_t)(p * pairs + i), transposed = (size_t)(i * count + p);
-            worst = fmaxl(worst, fmaxl(fabsl(c[at] - (long double)attention * cosl(angle)),
-                                       fabsl(s[at] - (long double)attention * sinl(angle))));
-            same = same && c[at] == ct[transposed] && s[at] == st[transposed];
+            float cosine, sine;
+            rope_turn(&freqs, i, (double)position + p, freqs.attention_factor, &cosine, &sine);
+            worst = fmaxl(worst, fmaxl(fabsl(cosine - (long double)attention * cosl(angle)),
+                                       fabsl(sine - (long double)attention * sinl(angle))));
+            check(rope_plain(&config, i) == freqs.inv_freq[i], "rope_plain is what none has, pair %d", i);
         }
     check(worst <= 1e-6L * attention && freqs.attention_factor == attention,
-          "rope_table theta %g d %d position %d count %d: off by %Lg", theta, d, position, count, worst);
-    check(same, "rope_table theta %g d %d position %d count %d: the two orders differ", theta, d, position, count);
-    free(c), free(s), free(ct), free(st);
+          "rope_turn theta %g d %d position %d count %d: off by %Lg", theta, d, position, count, worst);
 }
 
 static void test_positions(void) {
@@ -49,11 +40,11 @@ static void test_positions(void) {
     const int counts[] = {1, 2, 63, 64, 65, 129, 200};
     for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
         for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
-            check_table(1e4, 64, positions[i], counts[j], 1);
-            check_table(5e5, 128, positions[i], counts[j], 1.4);
+            check_turns(1e4, 64, positions[i], counts[j], 1);
+            check_turns(5e5, 128, positions[i], counts[j], 1.4);
         }
-    check_table(1e4, 2, 12345, 77, 1);
-    check_table(5e6, 1024, 1 << 20, 65, 1);
+    check_turns(1e4, 2, 12345, 77, 1);
+    check_turns(5e6, 1024, 1 << 20, 65, 1);
 }
 
 // D(i, j) as published, from a map's complete settings.
@@ -75,17 +66,16 @@ static void check_map(const RopeConfig *c, int n, bool defaults) {
     double worst = 0, furthest = 0;
     int period = rope_key_period(c);
     for (int i = 0; i < n; i++) {
-        RopeDistance own = rope_meet(c, i, i), before = rope_meet(c, i > 0 ? i - 1 : 0, 0);
+        RopeParts own = rope_parts(c, i), before = rope_parts(c, i > 0 ? i - 1 : 0);
         kept = kept && own.near >= 1 && (i == 0 || i - own.near >= i - 1 - before.near);
-        double step = rope_meet(c, i, i + period).key - rope_meet(c, i, i).key - rope_meet(c, 0, period).key +
-                      rope_meet(c, 0, 0).key;
+        double step = rope_parts(c, i + period).key - own.key - rope_parts(c, period).key + rope_parts(c, 0).key;
         repeats = repeats && fabs(step) < 1e-9;
         for (int j = 0; j <= i; j++) {
             double d = rope_distance(c, i, j);
             worst = fmax(worst, fabs(d - published(c, i, j)));
-            RopeDistance other = rope_meet(c, i, j);
-            kept = kept && other.near == own.near && other.query == own.query;
-            if (!windowed || i - j < c->window || j < c->sinks) furthest = fmax(furthest, d);
+            bool seen = i - j < c->window || j < c->sinks;
+            kept = kept && rope_sees(c, i, j) == (!windowed || seen);
+            if (!windowed || seen) furthest = fmax(furthest, d);
         }
     }
     const char *name = c->map->name;

@@ -164,28 +164,53 @@ def test_places_that_cannot_be_written():
     one_line(run(model, '--quantize', 'q8', os.path.join(folder, 'full.bin'), preexec_fn=small_files), 1,
              '--quantize on a full disk', 'full.bin')
     check(sorted(os.listdir(folder)) == before, '--quantize on a full disk leaves nothing behind', os.listdir(folder))
+
+
+def test_onto_the_source():
+    """Under any name the model's own file is refused, and stays; another file is replaced whole."""
+    c = config(n_layers=1)
+    folder = in_work('own')
+    os.makedirs(os.path.join(folder, 'below'))
+    model, hard, soft, other = (os.path.join(folder, name) for name in ('m.bin', 'hard.bin', 'soft.bin', 'other.bin'))
+    write_model(model, c, random_weights(c, 44))
     original = read(model)
-    result = run(model, '--quantize', 'q8', model)
-    check(result.status == 0 and len(read(model)) < len(original) or result.status == 1 and read(model) == original,
-          '--quantize onto its own source', result)
+    os.link(model, hard)
+    os.symlink('m.bin', soft)
+    for path in model, hard, soft, os.path.join(folder, 'below', '..', 'm.bin'), os.path.relpath(model):
+        one_line(run(model, '--quantize', 'q8', path), 1, '--quantize onto its own source',
+                 path + ' is the model that is read')
+        check(read(model) == read(hard) == original and os.path.islink(soft), 'its source is as it was', path)
+    one_line(run(soft, '--quantize', 'q8', model), 1, '--quantize of a link onto its target', 'the model that is read')
+    write(other, 'an older file')
+    good(model, '--quantize', 'q8', other)
+    good(model, '--quantize', 'q8', in_work('new.bin'))
+    check(read(other) == read(in_work('new.bin')) and len(os.listdir(folder)) == 5, '--quantize over an older file')
 
 
 def test_interrupted():
-    """A signal while a large model (a hole on disk) is written: one line, status 130, and nothing left behind."""
+    """A signal while a large model (a hole on disk) is written: one line, status 130, an older file as it was, and
+    nothing else left behind. nohup is heeded."""
     c = config(dim=4096, hidden_dim=8192, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=3)
     model, folder = write(in_work('large.bin'), header(c)), in_work('interrupted')
     os.truncate(model, 256 + sum(-(-4 * max(rows, 1) * columns // 64) * 64 for _, rows, columns in shapes(c)))
     os.mkdir(folder)
-    for number in signal.SIGINT, signal.SIGTERM:
-        process = subprocess.Popen([RUN, model, '--quantize', 'q4', os.path.join(folder, 'out.bin')],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        while not os.listdir(folder) and process.poll() is None:
+    older = write(os.path.join(folder, 'out.bin'), 'an older file')
+    for numbers in (signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGHUP, signal.SIGINT):
+        ignored = [signal.SIGHUP] if len(numbers) > 1 else []
+        process = subprocess.Popen([RUN, model, '--quantize', 'q4', older], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN) for number in ignored])
+        while len(os.listdir(folder)) < 2 and process.poll() is None:
             time.sleep(0.001)
-        process.send_signal(number)
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(0.05 if ignored else 0)
+            check(number not in ignored or process.poll() is None, '--quantize under nohup')
         out, err = process.communicate(timeout=60)
-        check(process.returncode == 130 and err.startswith(b'run: ') and err.count(b'\n') == 1 and not out
-              and not os.listdir(folder), '--quantize interrupted by signal %d' % number,
-              '%s %r %s' % (process.returncode, err, os.listdir(folder)))
+        check(process.returncode == 130 and not out
+              and err.decode() == 'run: %s: interrupted; nothing was written\n' % older
+              and os.listdir(folder) == ['out.bin'] and read(older) == b'an older file',
+              '--quantize interrupted by %s' % (numbers,), '%s %r %s' % (process.returncode, err, os.listdir(folder)))
     os.remove(model)
 
 

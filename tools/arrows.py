@@ -15,12 +15,12 @@ ARROWS = {
     'src/kernels': ['src/util'],
     'src/json': ['src/util'],
     'src/rope_config': GROUND + ['src/json'],
-    'src/model': GROUND + ['src/kernels'],
+    'src/model': ['rope', 'src/util', 'src/kernels'],
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations'],
     'src/methods': GROUND + ['src/options'],
-    'src/measure': HIGH,
+    'src/measure': HIGH + ['src/rope_config'],
     'run': HIGH + ['src/methods', 'src/rope_config'],
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Train short, test long: the models of models/, alike but for how they know positions, on texts of 64 to 4,096.
 
-    tools/before_rope.py [TEXT]           perplexity in windows of each length [page/book.txt, which none has read]
+    tools/before_rope.py [TEXT]           perplexity in windows of each length [the page's chapter, page/book.txt,
+                                          which none has read]
     tools/before_rope.py --passkey        keys found, by length
     tools/before_rope.py --copy [TEXT]    pages whose second copy has half the perplexity of the first
 
@@ -15,11 +16,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NAMES = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096]
 TRAINED = 256
+CHAPTER = os.path.join(ROOT, 'page', 'book.txt')
 CHARACTERS = 5  # of a token, at most: so many windows of a text do not overlap
 
 
 def lengths_of(name, least=64):
     return [n for n in LENGTHS if n >= least and (name != 'learned' or n <= TRAINED)]
+
+
+def name_of(path):
+    """What tables and figures call a text."""
+    is_chapter = os.path.exists(path) and os.path.samefile(path, CHAPTER)
+    return "the page's chapter (Northanger Abbey)" if is_chapter else os.path.basename(path)
 
 
 def run_program(arguments, text=b''):
@@ -71,7 +79,7 @@ def main(arguments):
     paths = [a for a in arguments if a not in options]
     if len(paths) > 1 or len(options) > 1 or set(options) - {'--passkey', '--copy'}:
         sys.exit(__doc__)
-    path = paths[0] if paths else os.path.join(ROOT, 'page', 'book.txt')
+    path = paths[0] if paths else CHAPTER
     try:
         with open(path, 'rb') as file:
             text = file.read()
@@ -81,11 +89,12 @@ def main(arguments):
         task = options[0][2:]
         cells = {name: {n: '%.2f' % share for n, _, share in accuracies(name, task, text if task == 'copy' else b'')}
                  for name in NAMES}
-        print_table('%s: share of what was asked for that came, by length' % task, cells)
+        place = 'filler' if task == 'passkey' else name_of(path)
+        print_table('%s in %s: share of what was asked for that came, by length' % (task, place), cells)
         return
     cells = {name: {n: '%.1f' % 2.718281828459045 ** nll for n, _, nll, _ in perplexities(name, text)}
              for name in NAMES}
-    print_table('perplexity of %s in windows of so many tokens, trained on %d' % (os.path.basename(path), TRAINED),
+    print_table('perplexity of %s in windows of so many tokens, trained on %d' % (name_of(path), TRAINED),
                 cells)
 
 

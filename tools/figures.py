@@ -6,6 +6,8 @@ Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures
 prints every command that it runs; each table says on its # lines which command made it, and up to which length the
 model has seen texts (trained). The names say 4x and 16x: how many times the trained length.
 
+Without matplotlib it measures all the same, and says which pictures are not drawn.
+
 The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on,
 else one that the model writes itself: its perplexities are lower then, and compare with one another only.
 """
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import time
 
-from before_rope import TRAINED
+from before_rope import TRAINED, name_of
 from experiments import EXPERIMENTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -62,7 +64,7 @@ class Text:
     def __init__(self, options, far):
         path = options.text or (NOVEL if os.path.exists(NOVEL) else None)
         self.command, self.data, self.argument = '', None, '-'
-        self.name = 'Great Expectations' if path == NOVEL else os.path.basename(path) if path else 'its own text'
+        self.name = 'Great Expectations' if path == NOVEL else name_of(path) if path else 'its own text'
         try:
             if path and path.endswith('.xz'):
                 with lzma.open(path) as file:
@@ -214,6 +216,11 @@ PICTURES = {  # their tables and the other arguments of plot.py
 }
 
 
+TABLES = {table for needed, _ in PICTURES.values() for table in needed}
+MATPLOTLIB = ('matplotlib is not here: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), '
+              'or pip install matplotlib')
+
+
 def measure_all(options):
     for path, advice in ((options.model, '--model names another'), (os.path.join(ROOT, 'run'), 'make builds it')):
         if not os.path.exists(path):
@@ -256,9 +263,9 @@ def main():
     options = parser.parse_args()
     options.samples = options.samples or (1 if options.quick else 16)
     options.trials = options.trials or (1 if options.quick else 4)
-    if not options.tables_only and not importlib.util.find_spec('matplotlib'):
-        fail('needs matplotlib: apt install python3-matplotlib (then make figures PYTHON=/usr/bin/python3), '
-             'or pip install matplotlib')
+    can_draw = importlib.util.find_spec('matplotlib') is not None
+    if options.plots_only and not can_draw:
+        fail(MATPLOTLIB)
     try:
         os.makedirs(options.out, exist_ok=True)
     except OSError as error:
@@ -266,7 +273,11 @@ def main():
     start = time.time()
     if not options.plots_only:
         measure_all(options)
-    for name, (needed, arguments) in () if options.tables_only else PICTURES.items():
+    if not can_draw and not options.tables_only:
+        measured = options.only.split(',') if options.only else TABLES
+        missing = [name + '.png' for name, (needed, _) in PICTURES.items() if set(needed) & set(measured)]
+        say('# no picture (%s): %s' % (', '.join(missing), MATPLOTLIB))
+    for name, (needed, arguments) in PICTURES.items() if can_draw and not options.tables_only else ():
         paths = [os.path.join(options.out, table + '.tsv') for table in needed]
         missing = [path for path in paths if not os.path.exists(path)]
         if missing:

@@ -16,6 +16,9 @@ from c_source import code_of, comma_operator, functions, statements
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS, ALL_LINES = 120, 450, 50, 7, 100, 10900
+# The files that README's walk goes through in an evening, and their lines in all.
+EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/forward/plain.c', 'src/model/model.h', 'src/model/model.c',
+                          'src/text/sampler.h', 'src/text/sampler.c', 'run.c'], 1350
 GENERATED = ['src/text/unicode_tables.h']
 
 
@@ -104,6 +107,10 @@ def findings(c, python):
         yield 'src:1: too many casts (%d of (size_t), fewer than %d)' % (casts, CASTS)
     if lines > ALL_LINES:
         yield 'src:1: too much C (%d lines, at most %d)' % (lines, ALL_LINES)
+    evening = sum(c[path].count('\n') for path in EVENING if path in c)
+    if evening > EVENING_LINES:
+        yield 'run.c:1: the evening is too long (%d lines of %s, at most %d)' % (
+            evening, ' '.join(EVENING), EVENING_LINES)
     for path, text in python.items():
         yield from check_python(path, text)
 

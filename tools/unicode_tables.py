@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_tables.h, the runs of letters and numbers that src/text/unicode.c looks characters up in:
+"""Writes src/text/unicode_tables.h, the runs of letters, numbers and spaces that src/text/unicode.c has classes from:
 
     python3 tools/unicode_tables.py [UnicodeData.txt]     from the repository's root
 
 The classes come from that file of the Unicode Character Database, or else from this Python's own
 unicodedata. The tables in the repository are of Unicode 16.0 (as Python 3.14 has it), which the tokenizers
-and tiktoken libraries use (2026).
+and tiktoken libraries use (2026). The property White_Space has not changed for years and stands here.
 """
 import os
 import re
@@ -13,8 +13,9 @@ import sys
 import unicodedata
 
 HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'text', 'unicode_tables.h')
-END, BLOCK, MAX_BLOCKS = 0x110000, 32, 64  # code points; runs of a block, even; blocks, a power of two
+END, N_CLASSED = 0x110000, 0x34000  # code points; those that src/text/unicode.h has room for
 VERSIONS = {0x323AF: '15.0', 0x2EE5D: '15.1', 0x1C8A: '16.0', 0x323B0: '17.0'}  # a letter that came with each
+SPACES = {*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 
 
 def categories(path):
@@ -32,30 +33,39 @@ def categories(path):
     return found
 
 
-def runs(found, letter):
-    """The lengths of the runs of code points outside the category, in it, and so on; where the blocks of runs begin."""
-    edges = [0] + [code for code in range(1, END) if (found[code] == letter) != (found[code - 1] == letter)]
-    assert found[0] != letter and found[-1] != letter
-    return [b - a for a, b in zip(edges, edges[1:])] + [END], edges[::BLOCK]
+def runs(members):
+    """The lengths of the runs of code points outside the sorted set, in it, and so on, up to the end of the last."""
+    edges = [code for code in members if code - 1 not in members] + [code + 1 for code in members
+                                                                     if code + 1 not in members]
+    edges = [0] + sorted(edges)
+    return [b - a for a, b in zip(edges, edges[1:])]
 
 
-def array(name, numbers):
-    lines = re.findall('.{1,119},', ','.join(map(str, numbers)) + ',')
-    return 'static const uint32_t %s[] = {\n%s\n};\n' % (name, '\n'.join(lines))
+def written(number):
+    """A number in digits of 5 bits, the lowest first, from '?' on; 32 more mean that another digit follows."""
+    out = ''
+    while number > 31:
+        out, number = out + chr(ord('?') + 32 + number % 32), number // 32
+    return out + chr(ord('?') + number)
+
+
+def array(name, members):
+    text = ''.join(map(written, runs(members))).replace('\\', '\\\\')
+    lines = re.findall(r'(?:[^\\]|\\\\){1,100}', text)
+    return 'static const char %s_runs[] =\n%s;\n' % (name, '\n'.join('    "%s"' % line for line in lines))
 
 
 def main():
     found = categories(sys.argv[1] if len(sys.argv) > 1 else None)
     version = ([v for code, v in VERSIONS.items() if found[code] == 'L'] or ['14.0 or older'])[-1]
-    tables = [runs(found, letter) for letter in 'LN']
-    assert all(len(blocks) <= MAX_BLOCKS for _, blocks in tables)
+    letters, numbers = ({code for code in range(END) if found[code] == letter} for letter in 'LN')
+    assert max(letters | numbers) < N_CLASSED
     with open(HEADER, 'w') as file:
-        file.write('// Made by tools/unicode_tables.py from Unicode %s, not by hand: how many code points lie\n'
-                   '// outside a general category (L, N), then in it, and so on, where every %d of these begin.\n'
-                   'enum { BLOCK = %d, MAX_BLOCKS = %d, LETTER_BLOCKS = %d, NUMBER_BLOCKS = %d };\n'
-                   % (version, BLOCK, BLOCK, MAX_BLOCKS, *(len(blocks) for _, blocks in tables)))
-        for name, (lengths, blocks) in zip(('letter', 'number'), tables):
-            file.write(array(name + '_runs', lengths) + array(name + '_blocks', blocks))
+        file.write("// Made by tools/unicode_tables.py from Unicode %s, not by hand: how many code points lie\n"
+                   "// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
+                   "// from '?' on; 32 more mean that another digit follows.\n" % version)
+        for name, members in ('letter', letters), ('number', numbers), ('space', SPACES):
+            file.write(array(name, members))
 
 
 if __name__ == '__main__':

@@ -1,6 +1,8 @@
-// Attention with a running softmax: blocks of 64 keys go by, and for each query a maximum, a sum and a weighted sum of
-// values are kept and rescaled when the maximum grows (online softmax, arXiv 1805.02867; FlashAttention, 2205.14135).
-// Memory is per block, never n x n.
+// Attention: for each query and head the scores q . k / sqrt(head_dim) of all keys that it sees, their softmax, and the
+// mix of the values by these weights: `attend` of plain.c, for many queries at once and without keeping the scores.
+//
+// Blocks of 64 keys go by, and for each query a maximum, a sum and a weighted sum of values are kept and rescaled when
+// the maximum grows (online softmax, arXiv 1805.02867; FlashAttention, 2205.14135). Memory is per block, never n x n.
 //
 // Zones. A distance map has one rule for near keys and another one for far keys, each a part of the query minus a part
 // of the key. So every query comes in two rotations, and a block of keys, all near or all far to the queries of a task,
@@ -8,76 +10,109 @@
 // way. A block on the border is multiplied with both, and each score is taken from its side. No key is ever rotated for
 // one query.
 //
-// All query heads that share a kv head, and several positions of a prompt, go through a block together, while it is in
-// the first-level cache: those (query, head) pairs are the rows of a task. Work is cut into tasks by kv head, by groups
-// of positions and, when those are few, by stretches of the past, whose results are merged in a fixed order.
+// Tasks. All query heads that share a kv head, and several positions of a prompt, go through a block together, while it
+// is in the first-level cache. Work is cut into tasks by kv head, by groups of positions and, when those are few, by
+// splits of the past (split-KV, as in flash-decoding), whose results are merged in a fixed order.
 #include "attention.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "../kernels/matrix_units.h"
+#include "block_product.h"
 
 enum {
-    TASK_ROWS = 128,     // rows that go through a block together, about
-    STRETCH = 16,        // blocks of the past that one task takes when the past is split
-    ENOUGH_TASKS = 16,   // with fewer tasks than this the past is split
-    PARTS = 2,           // of numbers in matrix units: 16 bits, where float16 has 11
-    IN_PLACE_ROWS = 12,  // up to this many rows multiply keys and values where they lie; more widen them once
+    TASK_ROWS = 128,    // rows that go through a block together, about
+    SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
+    ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
 };
 
-// What one thread needs for a task. `width` is head_dim rounded up to whole vectors of the widest kind.
+// What one thread needs for a task.
 typedef struct {
-    float *q[2];          // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
-    float *scores;        // (rows, KV_BLOCK)
-    float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for its other side
-    float *keys;          // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
-    float *values;        // (KV_BLOCK, width) widened
-    // For matrix units: queries for each zone and scores in parts, and the keys or values of a block.
-    uint32_t *q_parts[2], *score_parts, *block_parts;
+    BlockRows q[N_ZONES];  // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
+    BlockRows scores;      // (rows, KV_BLOCK)
+    float *other_scores;   // (rows, KV_BLOCK) of a block on the border, for its other side
+    float *keys;           // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
+    BlockMemory memory;
 } TaskScratch;
 
 struct AttentionScratch {
-    int64_t rows, width;
-    bool by_units;         // matrix units are there for heads of this size
+    int64_t rows, width;   // most rows of a task; value_width of the cache
     TaskScratch *threads;  // (n_threads)
     // The results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and
     // total.
     float *sums, *maxima, *totals;
 };
 
-// One call, and how it is cut into tasks: kv heads x groups of queries x stretches of the past, which count fastest.
+// One call of attention_by_team, and how it is cut into tasks: kv heads x groups of queries x splits of the past, which
+// count fastest.
 typedef struct {
     const KvCache *cache;
     int layer;
     const AttentionView *view;
     const Queries *queries;
     const AttentionScratch *scratch;
-    int heads;                   // query heads that share a kv head
-    int n_blocks;                // of the past
-    int per_group, groups;       // queries of a group, groups
-    int per_stretch, stretches;  // blocks of a stretch, stretches
+    int heads;              // query heads that share a kv head
+    int n_blocks;           // of the past
+    int per_group, groups;  // queries of a group, groups
+    int per_split, splits;  // blocks of a split, splits
 } Call;
 
-static int64_t number_bytes(KvType type) { return type == KV_F32 ? 4 : type == KV_F16 ? 2 : 1; }
+// One task: the queries [t0, t1) with the heads of one kv head. Those pairs are its rows, and heads count fastest.
+typedef struct {
+    const Call *call;
+    const TaskScratch *scratch;
+    int kv_head, t0, t1;
+    int64_t rows;
+} Task;
 
-static void widen(KvType type, float *out, const void *x, int64_t n) {
-    switch (type) {
-    case KV_F32: memcpy(out, x, (size_t)n * sizeof *out); break;
-    case KV_F16: f16_to_f32(out, x, n); break;
-    default: i8_to_f32(out, x, n);
-    }
+static Task task_of(const Call *c, int kv_head, int t0, int t1, const TaskScratch *scratch) {
+    return (Task){c, scratch, kv_head, t0, t1, (int64_t)(t1 - t0) * c->heads};
 }
 
-// Rotates a block of widened keys by the sum of two angles: the block's, one per pair, and the step's, one per pair and
-// position. cos(a+b) = cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
-static void rotate_keys(float *keys, int64_t pairs, const KeyAngles *a, int64_t block) {
-    const int64_t steps = steps_of(a->period, block) * pairs;
+// ---- queries --------------------------------------------------------------------------------------------------------
+
+// A task's rows and a block, as terms by distance need them.
+static TermRows term_rows(const Task *k, int block) {
+    const Call *c = k->call;
+    const int64_t distance = (int64_t)c->queries->first + k->t0 - block * KV_BLOCK;
+    return (TermRows){c->view->terms, c->cache->head_dim, c->heads, k->kv_head, k->t1 - k->t0, distance};
+}
+
+// The task's rows for each zone.
+static void load_queries(const Task *k) {
+    const Call *c = k->call;
+    const AttentionView *v = c->view;
+    const Angles *a = v->angles;
+    const int64_t d = c->cache->head_dim;
+    const bool has_far = v->turns && a->near_from;
+    const float scale = 1 / sqrtf((float)d);
+    float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
+    for (int64_t r = 0; r < k->rows; r++) {
+        const int64_t query = k->t0 + r / c->heads, position = c->queries->first + query;
+        const float *q = c->queries->q + (query * v->n_heads + k->kv_head * c->heads + r % c->heads) * d;
+        const float factor = a && a->factors ? scale * a->factors[position - a->first] : scale;
+        for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
+        if (!has_far) continue;
+        const int64_t at = (position - a->first) * a->n_pairs;
+        memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
+        rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
+    }
+    // Without RoPE no key is far, and their place is for queries that meet distances.
+    const TermRows terms = term_rows(k, 0);
+    if (v->terms) terms_load(&terms, near, far);
+    block_rows_changed(&k->scratch->q[NEAR], k->rows, d);
+    if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows, d);
+}
+
+// ---- scores ---------------------------------------------------------------------------------------------------------
+
+// Rotates a block of widened keys by what they lack: the sum of two angles, the block's and the step's. cos(a+b) =
+// cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
+static void rotate_keys(float *keys, int64_t pairs, const Lack *lack) {
     for (int64_t i = 0; i < pairs; i++) {
         float cosine[KV_BLOCK], sine[KV_BLOCK];
-        float block_cosine = a->block_cosines[block * pairs + i], block_sine = a->block_sines[block * pairs + i];
-        const float *step_cosine = a->step_cosines + (steps + i) * KV_BLOCK;
-        const float *step_sine = a->step_sines + (steps + i) * KV_BLOCK;
+        const float block_cosine = lack->block.cosines[i], block_sine = lack->block.sines[i];
+        const float *step_cosine = lack->steps.cosines + i * KV_BLOCK, *step_sine = lack->steps.sines + i * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK; j++) {
             cosine[j] = block_cosine * step_cosine[j] - block_sine * step_sine[j];
             sine[j] = block_sine * step_cosine[j] + block_cosine * step_sine[j];
@@ -86,102 +121,62 @@ static void rotate_keys(float *keys, int64_t pairs, const KeyAngles *a, int64_t 
     }
 }
 
-// Whether matrix units multiply so many rows with a block. A float32 cache is for exact numbers.
-static bool by_units(const Call *c, int64_t rows) {
-    return c->scratch->by_units && rows > IN_PLACE_ROWS && c->cache->type != KV_F32;
+// Few rows: they are rotated back by the block's angle, and keys are rotated by their steps on the way into registers.
+static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pairs, const Lack *lack, float *turned) {
+    const int64_t d = product.k, bytes = number_bytes(product.b_type);
+    for (int64_t r = 0; r < product.m; r++)
+        rotate_back(turned + r * d, q->x + r * d, d, pairs, lack->block.cosines, lack->block.sines);
+    memset(product.c, 0, (size_t)(product.m * KV_BLOCK) * sizeof *product.c);
+    product.a = turned;
+    product.k = 2 * pairs;
+    gemm_rotated(&product, lack->steps.cosines, lack->steps.sines);
+    if (product.k == d) return;
+    product.a += product.k;  // the elements that do not turn
+    product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
+    product.k = d - product.k;
+    gemm_accumulate(&product);
 }
 
-// A product with widened keys or values by matrix units, which take the rows of A in parts. Rows of C past the last are
-// rubbish.
-static void gemm_by_units(const Gemm *g, const uint32_t *a, int b_parts, bool add, uint32_t *b) {
-    split_rows(b, b_parts, g->b, g->k, g->n);
-    gemm_of_parts(&(PartsGemm){whole_units(g->m), g->n, g->k, a, b, PARTS, b_parts, g->c, add});
-}
-
-// scores (rows, KV_BLOCK) = q . the keys of a block with the angles that they lack, in units of their scales when the
-// cache is q8. Few rows multiply keys where they lie; for many they are widened, and rotated, once.
-static void multiply_keys(const Call *c, const KvBlock *block, int64_t index, Zone zone, int64_t rows,
-                          const TaskScratch *t, float *scores) {
-    const KeyAngles *angles = &c->view->angles[zone];
-    const float *q = t->q[zone];
-    int64_t d = c->cache->head_dim, pairs = c->view->n_pairs;
-    bool rotate = angles->block_cosines != NULL, in_place = rows <= IN_PLACE_ROWS;
-    Gemm product = {.m = rows, .n = KV_BLOCK, .k = d, .a = q, .a_stride = d};
-    product.b = block->keys;
-    product.b_type = (Number)c->cache->type;
+// scores (rows, KV_BLOCK) = q . the keys of a block, rotated as the zone wants them; in units of their scales when the
+// cache is q8.
+static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone zone, float *scores) {
+    const AttentionView *view = k->call->view;
+    const BlockRows *q = &k->scratch->q[zone];
+    float *turned = k->scratch->keys;
+    const int64_t d = k->call->cache->head_dim;
+    Gemm product = {.m = k->rows, .n = KV_BLOCK, .k = d, .a_stride = d, .b = keys, .b_stride = KV_BLOCK};
+    product.b_type = (Number)k->call->cache->type;
     product.c = scores;
-    product.b_stride = product.c_stride = KV_BLOCK;
-    if (!by_units(c, rows)) memset(scores, 0, (size_t)(rows * KV_BLOCK) * sizeof *scores);
-    if (rotate && in_place) {
-        const float *cosines = angles->block_cosines + index * pairs, *sines = angles->block_sines + index * pairs;
-        const int64_t steps = steps_of(angles->period, index) * pairs * KV_BLOCK;
-        for (int64_t r = 0; r < rows; r++) rotate_back(t->keys + r * d, q + r * d, d, pairs, cosines, sines);
-        product.a = t->keys;
-        product.k = 2 * pairs;
-        gemm_rotated(&product, angles->step_cosines + steps, angles->step_sines + steps);
-        if (product.k == d) return;
-        product.a += product.k;  // the elements that do not turn
-        product.b = (const uint8_t *)block->keys + product.k * KV_BLOCK * number_bytes(c->cache->type);
-        product.k = d - product.k;
-        gemm_accumulate(&product);
-        return;
-    }
-    if (rotate || (!in_place && c->cache->type != KV_F32)) {
-        widen(c->cache->type, t->keys, block->keys, d * KV_BLOCK);
-        if (rotate) rotate_keys(t->keys, pairs, angles, index);
-        product.b = t->keys;
-        product.b_type = NUMBER_F32;
-    }
-    const int parts = c->cache->type == KV_Q8 && !rotate ? 1 : PARTS;
-    if (by_units(c, rows)) gemm_by_units(&product, t->q_parts[zone], parts, false, t->block_parts);
-    else gemm_accumulate(&product);
-}
-
-// t->scores of block number `index` for the queries [t0, t1): of one zone, or on the border of both.
-static void multiply_zones(const Call *c, const KvBlock *block, int index, int t0, int t1, const TaskScratch *t) {
-    const int64_t rows = (int64_t)(t1 - t0) * c->heads;
-    const int start = index * KV_BLOCK, offset = c->queries->first - c->view->first;
-    const int *near_from = c->view->near_from ? c->view->near_from + offset : NULL;
-    bool all_near = !near_from || near_from[t1 - 1] <= start;
-    multiply_keys(c, block, index, all_near ? NEAR : FAR, rows, t, t->scores);
-    if (all_near || near_from[t0] >= start + KV_BLOCK) return;
-    multiply_keys(c, block, index, NEAR, rows, t, t->other_scores);
-    for (int64_t r = 0; r < rows; r++) {
-        int border = near_from[t0 + r / c->heads] - start;
-        for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
-            t->scores[r * KV_BLOCK + j] = t->other_scores[r * KV_BLOCK + j];
-    }
-}
-
-// sums (rows, width) += scores . the first `count` values of a block. Values are widened for many rows, and when
-// head_dim is not `width`: the columns past it are zeros.
-static void multiply_values(const Call *c, const KvBlock *block, int count, int64_t rows, const TaskScratch *t,
-                            float *sums) {
-    int64_t d = c->cache->head_dim, width = c->scratch->width;
-    KvType type = c->cache->type;
-    if (by_units(c, rows)) count = KV_BLOCK;  // zeros times zeros
-    Gemm product = {.m = rows, .n = width, .k = count, .a = t->scores, .a_stride = KV_BLOCK};
-    product.b = block->values;
-    product.b_type = (Number)type;
-    product.c = sums;
-    product.b_stride = product.c_stride = width;
-    if (d != width || (rows > IN_PLACE_ROWS && type != KV_F32)) {
-        int64_t row_bytes = d * number_bytes(type);
-        for (int64_t p = 0; p < count; p++) {
-            float *row = t->values + p * width;
-            widen(type, row, (const uint8_t *)block->values + p * row_bytes, d);
-            for (int64_t i = d; i < width; i++) row[i] = 0;
+    product.c_stride = KV_BLOCK;
+    Lack lack;
+    if (view->turns && angles_lack(view->angles, zone, block, &lack)) {
+        if (block_rows_are_few(k->rows)) {
+            multiply_lacking_keys(q, product, view->angles->n_pairs, &lack, turned);
+            return;
         }
-        product.b = t->values;
+        numbers_to_f32(turned, keys, product.b_type, d * KV_BLOCK);
+        rotate_keys(turned, view->angles->n_pairs, &lack);
+        product.b = turned;
         product.b_type = NUMBER_F32;
     }
-    if (!by_units(c, rows)) {
-        gemm_accumulate(&product);
-        return;
+    block_product(q, product, false, &k->scratch->memory);
+}
+
+// The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
+static void multiply_zones(const Task *k, const void *keys, int block) {
+    const Angles *a = k->call->view->turns ? k->call->view->angles : NULL;
+    const int start = block * KV_BLOCK, first = k->call->queries->first;
+    const int *near_from = a && a->near_from ? a->near_from + (first - a->first) : NULL;
+    const bool all_near = !near_from || near_from[k->t1 - 1] <= start;
+    float *scores = k->scratch->scores.x, *others = k->scratch->other_scores;
+    multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
+    if (all_near || near_from[k->t0] >= start + KV_BLOCK) return;
+    multiply_keys(k, keys, block, NEAR, others);
+    for (int64_t r = 0; r < k->rows; r++) {
+        const int border = near_from[k->t0 + r / k->call->heads] - start;
+        for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
+            scores[r * KV_BLOCK + j] = others[r * KV_BLOCK + j];
     }
-    for (int64_t r = 0; r < rows; r++)
-        split_row(t->score_parts, PARTS, r, whole_units(rows), t->scores + r * KV_BLOCK, KV_BLOCK);
-    gemm_by_units(&product, t->score_parts, type == KV_Q8 ? 1 : PARTS, true, t->block_parts);
 }
 
 // The first position that a query at `position` sees, the sinks apart.
@@ -195,6 +190,28 @@ static void mask(float *scores, int first, int position, const AttentionView *vi
     for (int j = sinks > 0 ? sinks : 0; j < start && j < KV_BLOCK; j++) scores[j] = -INFINITY;
     for (int j = past > 0 ? past : 0; j < KV_BLOCK; j++) scores[j] = -INFINITY;
 }
+
+static void multiply_each(float *x, const float *scales) {
+    for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
+}
+
+// The scores of all rows for block number `index`, -infinity where they do not see.
+static void score_block(const Task *k, const KvBlock *block, int index) {
+    const Call *c = k->call;
+    const TermRows terms = term_rows(k, index);
+    float *scores = k->scratch->scores.x;
+    multiply_zones(k, block->keys, index);
+    if (terms.terms && terms.terms->queries) {
+        numbers_to_f32(k->scratch->keys, block->keys, (Number)c->cache->type, c->cache->head_dim * KV_BLOCK);
+        terms_add_keys(&terms, k->scratch->keys, scores);
+    }
+    for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
+    if (terms.terms) terms_add_distances(&terms, k->scratch->q[FAR].x, scores);
+    for (int64_t r = 0; r < k->rows; r++)
+        mask(scores + r * KV_BLOCK, index * KV_BLOCK, c->queries->first + k->t0 + (int)r / c->heads, c->view);
+}
+
+// ---- softmax, mix ---------------------------------------------------------------------------------------------------
 
 // One row's scores become exponentials below the row's running maximum; what was summed up so far shrinks when it
 // grows.
@@ -210,95 +227,62 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
     else *total += exp_and_sum(scores, KV_BLOCK, *maximum);
 }
 
-static void multiply_each(float *x, const float *scales) {
-    for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
+// sums (rows, width) += the weights . the first `count` values of a block.
+static void mix_values(const Task *k, const KvBlock *block, int count, float *sums) {
+    const BlockRows *weights = &k->scratch->scores;
+    const int64_t width = k->call->cache->value_width;
+    Gemm product = {.m = k->rows, .n = width, .k = count, .a_stride = KV_BLOCK, .b = block->values, .b_stride = width};
+    product.b_type = (Number)k->call->cache->type;
+    product.c = sums;
+    product.c_stride = width;
+    for (int64_t r = 0; r < k->rows; r++) multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
+    block_rows_changed(weights, k->rows, KV_BLOCK);
+    block_product(weights, product, true, &k->scratch->memory);
 }
 
-// The rows of the queries [t0, t1) with the heads of one kv head, for each zone.
-static void load_queries(const Call *c, int kv_head, int t0, int t1, const TaskScratch *t) {
-    const AttentionView *v = c->view;
-    const int64_t d = c->cache->head_dim, pairs = v->n_pairs, rows = (int64_t)(t1 - t0) * c->heads;
-    const float scale = 1 / sqrtf((float)d);
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t query = t0 + r / c->heads, at = query + c->queries->first - v->first;
-        const float *q = c->queries->q + (query * v->n_heads + kv_head * c->heads + r % c->heads) * d;
-        const float factor = v->factors ? scale * v->factors[at] : scale;
-        for (int64_t i = 0; i < d; i++) t->q[NEAR][r * d + i] = q[i] * factor;
-        if (!v->near_from) continue;
-        memcpy(t->q[FAR] + r * d, t->q[NEAR] + r * d, (size_t)d * sizeof *q);
-        rope_rotate(t->q[FAR] + r * d, (int)pairs, v->far_cosines + at * pairs, v->far_sines + at * pairs);
-    }
-    // Without RoPE no key is far, and their place is for queries that meet distances.
-    if (v->terms) terms_load(&(TermRows){v->terms, d, c->heads, kv_head, t1 - t0, 0}, t->q[NEAR], t->q[FAR]);
-    for (int64_t r = 0; by_units(c, rows) && r < rows; r++)
-        for (int zone = NEAR; zone <= (v->near_from ? FAR : NEAR); zone++)
-            split_row(t->q_parts[zone], PARTS, r, whole_units(rows), t->q[zone] + r * d, d);
-}
-
-static TermRows term_rows(const Call *c, int index, int kv_head, int t0, int t1) {
-    return (TermRows){c->view->terms, c->cache->head_dim,
-                      c->heads,       kv_head,
-                      t1 - t0,        (int64_t)c->queries->first + t0 - index * KV_BLOCK};
-}
-
-// t->scores of block number `index` for the queries [t0, t1), -infinity where they do not see.
-static void score_block(const Call *c, const KvBlock *block, int index, int kv_head, int t0, int t1,
-                        const TaskScratch *t) {
-    const int64_t rows = (int64_t)(t1 - t0) * c->heads;
-    const TermRows terms = term_rows(c, index, kv_head, t0, t1);
-    multiply_zones(c, block, index, t0, t1, t);
-    if (c->view->terms && c->view->terms->queries) {
-        widen(c->cache->type, t->keys, block->keys, c->cache->head_dim * KV_BLOCK);
-        terms_add_keys(&terms, t->keys, t->scores);
-    }
-    for (int64_t r = 0; r < rows; r++) multiply_each(t->scores + r * KV_BLOCK, block->key_scales);
-    if (c->view->terms) terms_add_distances(&terms, t->q[FAR], t->scores);
-    for (int64_t r = 0; r < rows; r++)
-        mask(t->scores + r * KV_BLOCK, index * KV_BLOCK, c->queries->first + t0 + (int)r / c->heads, c->view);
-}
-
-// Task number `slot`: the queries [t0, t1) with the heads of one kv head, over one stretch of the past.
-static void run_task(const Call *c, int slot, const TaskScratch *t) {
+// Task number `slot`, over one split of the past.
+static void run_task(const Call *c, int slot, const TaskScratch *scratch) {
     const AttentionScratch *s = c->scratch;
-    const int kv_head = slot / c->stretches / c->groups, heads = c->heads;
-    const int t0 = slot / c->stretches % c->groups * c->per_group;
+    const int t0 = slot / c->splits % c->groups * c->per_group;
     const int t1 = t0 + c->per_group < c->queries->n ? t0 + c->per_group : c->queries->n;
+    const Task k = task_of(c, slot / c->splits / c->groups, t0, t1, scratch);
     const int first = c->queries->first + t0, end = c->queries->first + t1;  // positions of the queries
-    const int64_t rows = (t1 - t0) * heads, at = slot * s->rows;
+    const int block0 = slot % c->splits * c->per_split;
+    const int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
-    load_queries(c, kv_head, t0, t1, t);
-    for (int64_t r = 0; r < rows; r++) maxima[r] = -INFINITY;
-    memset(totals, 0, (size_t)rows * sizeof *totals);
-    memset(sums, 0, (size_t)(rows * s->width) * sizeof *sums);
-    const int block0 = slot % c->stretches * c->per_stretch;
-    for (int b = block0; b < block0 + c->per_stretch && b * KV_BLOCK < end; b++) {
-        int start = b * KV_BLOCK, stop = start + KV_BLOCK < end ? start + KV_BLOCK : end;
+    load_queries(&k);
+    for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
+    memset(totals, 0, (size_t)k.rows * sizeof *totals);
+    memset(sums, 0, (size_t)(k.rows * s->width) * sizeof *sums);
+    for (int b = block0; b < block0 + c->per_split && b * KV_BLOCK < end; b++) {
+        const int start = b * KV_BLOCK, stop = start + KV_BLOCK < end ? start + KV_BLOCK : end;
         if (stop <= window_start(c->view, first) && start >= c->view->sinks) continue;
-        KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
-        score_block(c, &block, b, kv_head, t0, t1, t);
-        for (int64_t r = 0; r < rows; r++)
-            update_softmax(t->scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
-        const TermRows terms = term_rows(c, b, kv_head, t0, t1);
-        if (terms.terms) terms_add_values(&terms, t->scores, sums, s->width);
-        for (int64_t r = 0; r < rows; r++) multiply_each(t->scores + r * KV_BLOCK, block.value_scales);
-        multiply_values(c, &block, stop - start, rows, t, sums);
+        const KvBlock block = kv_cache_block(c->cache, c->layer, k.kv_head, b);
+        const TermRows terms = term_rows(&k, b);
+        score_block(&k, &block, b);
+        for (int64_t r = 0; r < k.rows; r++)
+            update_softmax(scratch->scores.x + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
+        if (terms.terms) terms_add_values(&terms, scratch->scores.x, sums, s->width);
+        mix_values(&k, &block, stop - start, sums);
     }
 }
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
 
 static void cut_up(Call *c, int n_kv_heads, int n) {
     c->per_group = c->heads < TASK_ROWS ? TASK_ROWS / c->heads : 1;
     c->groups = (n + c->per_group - 1) / c->per_group;
     bool split = (int64_t)n_kv_heads * c->groups < ENOUGH_TASKS;
-    c->per_stretch = split ? STRETCH : c->n_blocks;
-    c->stretches = (c->n_blocks + c->per_stretch - 1) / c->per_stretch;
+    c->per_split = split ? SPLIT_BLOCKS : c->n_blocks;
+    c->splits = (c->n_blocks + c->per_split - 1) / c->per_split;
 }
 
-// Merges the results of row `row` of the tasks from `slot` on, one per stretch, and divides by the total.
-static void merge(const AttentionScratch *s, int64_t slot, int stretches, int64_t row, float *out, int64_t head_dim) {
+// Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the total.
+static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row, float *out, int64_t head_dim) {
     float max = -INFINITY, total = 0;
-    for (int i = 0; i < stretches; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
+    for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
     memset(out, 0, (size_t)head_dim * sizeof *out);
-    for (int i = 0; i < stretches; i++) {
+    for (int i = 0; i < splits; i++) {
         int64_t at = (slot + i) * s->rows + row;
         if (s->maxima[at] == -INFINITY) continue;
         float share = expf(s->maxima[at] - max);
@@ -314,16 +298,16 @@ void attention_by_team(const Team *team, const KvCache *cache, int layer, const 
     c.n_blocks = (queries->first + queries->n - 1) / KV_BLOCK + 1;
     cut_up(&c, cache->n_kv_heads, queries->n);
     // The last groups have the longest past, so they are begun first.
-    const int n_tasks = cache->n_kv_heads * c.groups * c.stretches;
+    const int n_tasks = cache->n_kv_heads * c.groups * c.splits;
     for (int i; (i = team_next_task(team)) < n_tasks;) run_task(&c, n_tasks - 1 - i, &s->threads[team->number]);
     team_wait(team);
     int first, end;
     team_share(team, queries->n * view->n_heads, &first, &end);
     for (int i = first; i < end; i++) {
         int t = i / view->n_heads, head = i % view->n_heads;
-        int64_t slot = ((int64_t)(head / c.heads) * c.groups + t / c.per_group) * c.stretches;
+        int64_t slot = ((int64_t)(head / c.heads) * c.groups + t / c.per_group) * c.splits;
         int64_t row = t % c.per_group * c.heads + head % c.heads;
-        merge(s, slot, c.stretches, row, queries->out + i * cache->head_dim, cache->head_dim);
+        merge(s, slot, c.splits, row, queries->out + i * cache->head_dim, cache->head_dim);
     }
     team_wait(team);
 }
@@ -332,44 +316,38 @@ void attention_scores(const KvCache *cache, int layer, int head, const Attention
                       AttentionScratch *s, float *scores) {
     const int heads = view->n_heads / cache->n_kv_heads, end = query->first + 1;
     const Call c = {cache, layer, view, query, s, .heads = heads};
-    const TaskScratch *t = &s->threads[0];
-    float *row = t->scores + head % heads * KV_BLOCK;
-    load_queries(&c, head / heads, 0, 1, t);
+    const Task k = task_of(&c, head / heads, 0, 1, &s->threads[0]);
+    load_queries(&k);
     for (int b = 0; b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK, n = end - start < KV_BLOCK ? end - start : KV_BLOCK;
-        KvBlock block = kv_cache_block(cache, layer, head / heads, b);
-        score_block(&c, &block, b, head / heads, 0, 1, t);
-        memcpy(scores + start, row, (size_t)n * sizeof *scores);
+        KvBlock block = kv_cache_block(cache, layer, k.kv_head, b);
+        score_block(&k, &block, b);
+        memcpy(scores + start, k.scratch->scores.x + head % heads * KV_BLOCK, (size_t)n * sizeof *scores);
     }
 }
 
 // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
 static int64_t most_tasks(const Call *c, const KvCache *cache) {
     int64_t groups = (int64_t)cache->n_kv_heads * c->groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
-    int64_t split = few * ((cache->n_blocks + STRETCH - 1) / STRETCH);
+    int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
     return groups > split ? groups : split;
 }
 
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
     Call c = {.heads = n_heads / cache->n_kv_heads, .n_blocks = 1};
     cut_up(&c, cache->n_kv_heads, max_n);
-    int64_t d = cache->head_dim, rows = whole_units(c.per_group * c.heads), width = (d + 15) / 16 * 16;
+    int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = cache->value_width;
     int64_t results = most_tasks(&c, cache) * rows;
     AttentionScratch s = {.rows = rows, .width = width}, *placed = arena_take(arena, 1, sizeof s);
-    s.by_units = d % UNIT == 0 && matrix_units_allowed();
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {
         TaskScratch t;
-        t.q[NEAR] = arena_take(arena, rows * d, sizeof(float));
-        t.q[FAR] = arena_take(arena, rows * d, sizeof(float));
-        t.scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
+        block_rows_lay_out(&t.q[NEAR], arena, cache, rows, d, KV_BLOCK);
+        block_rows_lay_out(&t.q[FAR], arena, cache, rows, d, KV_BLOCK);
+        block_rows_lay_out(&t.scores, arena, cache, rows, KV_BLOCK, width);
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.keys = arena_take(arena, d * KV_BLOCK, sizeof(float));
-        t.values = arena_take(arena, width * KV_BLOCK, sizeof(float));
-        t.q_parts[NEAR] = arena_take(arena, rows * d, 2 * PARTS);
-        t.q_parts[FAR] = arena_take(arena, rows * d, 2 * PARTS);
-        t.score_parts = arena_take(arena, rows * KV_BLOCK, 2 * PARTS);
-        t.block_parts = arena_take(arena, d * KV_BLOCK, 2 * PARTS);
+        block_memory_lay_out(&t.memory, arena, width * KV_BLOCK);
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));

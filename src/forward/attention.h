@@ -1,43 +1,16 @@
 // Attention over the key-value cache, without a matrix of all scores.
 #pragma once
 
-#include "../../rope.h"
-#include "kv_cache.h"
-#include "team.h"
-#include "terms.h"
+#include "angles.h"
+#include "encodings.h"
 
-// How far a key is for a query, as the distance map tells.
-typedef enum { NEAR, FAR } Zone;
-
-// Angles that keys lack in a zone, on top of those that they are cached with: that of position p is its block's, plus
-// its step's. Steps repeat from block to block, but where the map's rule begins anew every `period` positions: there is
-// a variant of them for each place in a block where that can happen first (see steps_of). NULL: they lack nothing.
-typedef struct {
-    int period;
-    float *block_cosines, *block_sines;  // (blocks, n_pairs)
-    float *step_cosines, *step_sines;    // (variants, n_pairs, KV_BLOCK), the attention factor in them if keys lack it
-} KeyAngles;
-
-// How many variants there are, and which is a block's.
-static inline int step_variants(int period) { return period <= KV_BLOCK ? period : KV_BLOCK + 1; }
-static inline int steps_of(int period, int64_t block) {
-    int64_t to_border = (period - block * KV_BLOCK % period) % period;
-    return to_border < KV_BLOCK ? (int)to_border : period > KV_BLOCK ? KV_BLOCK : 0;
-}
-
-// What attention sees and how.
+// What the attention of one layer sees and how.
 typedef struct {
     int n_heads;
-    int n_pairs;          // of a head that turn: its first 2 n_pairs elements
-    int window;           // a query sees the last `window` positions, itself included; 0: all before it
-    int sinks;            // and the first `sinks` positions always
-    KeyAngles angles[2];  // of near keys and of far ones
-    // Of the queries from position `first` on: where the near zone of each begins, and cosines and sines (n, n_pairs)
-    // of the angles by which it goes on to meet far keys. NULL: all keys are near.
-    int first;
-    int *near_from;
-    float *far_cosines, *far_sines;
-    float *factors;              // of each query's scores; NULL: 1
+    int window;                  // a query sees the last `window` positions, itself included; 0: all before it
+    int sinks;                   // and the first `sinks` positions always
+    const Angles *angles;        // made ready for the queries' positions; NULL: the encoding is not RoPE
+    bool turns;                  // this layer's queries and keys turn by them
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
 } AttentionView;
 

@@ -12,12 +12,15 @@ enum {
     KV_MAX_HEAD_DIM = 1024,  // largest head_dim of a cache
 };
 
+static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
+
 // Keys and values of every layer and kv head. The first five fields are filled in before kv_cache_lay_out.
 typedef struct {
     KvType type;
     int n_layers, n_kv_heads;
     int64_t head_dim;
-    int positions;  // most that it will hold
+    int positions;        // most that it will hold
+    int64_t value_width;  // head_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;
@@ -34,7 +37,7 @@ void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const 
 // so that a pair of rows is rotated for 64 positions by plain vector operations.
 typedef struct {
     void *keys;           // (head_dim, KV_BLOCK) of the cache's type
-    void *values;         // (KV_BLOCK, head_dim)
+    void *values;         // (KV_BLOCK, value_width)
     float *key_scales;    // (KV_BLOCK) of q8, else NULL
     float *value_scales;  // (KV_BLOCK)
 } KvBlock;

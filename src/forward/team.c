@@ -1,12 +1,8 @@
 // Threads: OpenMP starts them, and they wait for one another here.
-#define _GNU_SOURCE  // sched_getaffinity, syscall
+#define _GNU_SOURCE  // syscall
 #include "team.h"
 
-#include <limits.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <time.h>
 #ifdef __linux__
 #include <sys/syscall.h>
 #endif
@@ -74,44 +70,3 @@ int team_next_task(const Team *team) {
 int thread_count(void) { return omp_get_max_threads(); }
 
 void set_thread_count(int n) { omp_set_num_threads(n); }
-
-// Processors are counted by the first of their siblings, whether that one is ours or not.
-int physical_cores(void) {
-#ifdef __linux__
-    cpu_set_t allowed, counted;
-    CPU_ZERO(&counted);
-    bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-    for (int cpu = 0; known && cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed)) continue;
-        char path[96];
-        int first = -1;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-        FILE *siblings = fopen(path, "r");
-        if (!siblings || fscanf(siblings, "%d", &first) != 1 || first < 0 || first >= CPU_SETSIZE) first = cpu;
-        if (siblings) fclose(siblings);
-        CPU_SET(first, &counted);
-    }
-    if (known) return CPU_COUNT(&counted);
-#endif
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (int)processors : 1;
-}
-
-// Who has just started the program, or is about to wait for it, runs for less than a millisecond more.
-int unhindered_threads(const char *root) {
-    enum { LOOKS = 4 };
-    char path[512];
-    const int threads = thread_count();
-    int others = INT_MAX;
-    snprintf(path, sizeof path, "%s/proc/loadavg", root);
-    for (int look = 0; look < LOOKS && others > 0 && threads > 1; look++) {
-        if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        int running = 1;  // the caller
-        FILE *load = fopen(path, "r");
-        if (load && fscanf(load, "%*f %*f %*f %d/", &running) != 1) running = 1;
-        if (load) fclose(load);
-        if (running - 1 < others) others = running - 1;
-    }
-    long idle = sysconf(_SC_NPROCESSORS_ONLN) - others;
-    return others <= 0 || idle >= threads ? threads : idle > 1 ? (int)idle : 1;
-}

@@ -37,10 +37,3 @@ int team_next_task(const Team *team);
 // How many threads a parallel region will have, and how to say it: 1 without OpenMP.
 int thread_count(void);
 void set_thread_count(int n);
-
-// How many physical cores this process may use: processors that share a core count once.
-int physical_cores(void);
-
-// As many of thread_count() as find a processor of the machine without other work at this moment, at least 1; all of
-// them where the system does not tell. `root` is where /proc is: "".
-int unhindered_threads(const char *root);

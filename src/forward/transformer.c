@@ -3,342 +3,265 @@
 // together, so every activation is a matrix of n rows. Other families are the same with a step more: biases (Qwen2), a
 // norm of each head (Qwen3), heads that turn in part (Phi-4) and layers that do not turn (SmolLM3) or do not slide.
 //
-// Threads. read_chunk opens the parallel region of a step, which is a token, or one layer of a prompt's chunk: in
-// there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
+// plain.c has every step as its definition, for one position:
+//     here                        there
+//     rmsnorm_of                  rmsnorm; the products take it on their way in
+//     matmul, add_matmul          matmul; those of one input are computed together
+//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: keys are rotated once, when they are stored
+//     attention_by_team           attend, for all heads: scores, softmax, mix
+//     matmul_swiglu               the two matmuls of the feed-forward layer, and silu
+//     transformer_logits          plain_logits
+//
+// Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk.
+// In there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
 // whose name ends in _by_team is called by the whole team together, with the same arguments: inside, each thread takes
 // its share of the rows, heads or pairs (team_share, or team_next_task where pieces differ in size), and writes
 // nothing that another one writes. Before it returns it waits for the others (team_wait), so that what a function has
 // made can be read by all in the next line. What one thread does for all stands behind `team->number == 0`. All other
-// functions belong to the thread that calls them. session_logits opens a region of its own, for one product. How many
-// threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
+// functions belong to the thread that calls them. transformer_logits opens a region of its own, for one product. How
+// many threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
 #include "transformer.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "../kernels/kernels.h"
-#include "matmul.h"
-#include "pace.h"
-#include "positions.h"
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
 
-struct Session {
-    const Model *model;
-    SessionConfig config;
-    int position;  // positions read so far
-    int n_kept;    // rows of x that session_logits can use
-    int bad_row;   // first row of a chunk that is not finite
-    int layer;     // the last layer that a chunk went through, -1: none
-    TeamShared team;
-    Pace decoding, reading;  // a token at a time, and prompts
+static void begin_chunk_by_team(const Team *team, Transformer *t, int length);
+static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped);
+static AttentionView view_of(const Transformer *t, const Layer *layer);
+static void check_finite_by_team(const Team *team, Transformer *t, int first);
+static void watch_by_team(const Team *team, Transformer *t);
 
-    // Activations of a chunk.
-    float *x;       // (chunk, dim) the residual stream
-    float *q;       // (chunk, n_heads * head_dim)
-    float *k, *v;   // (chunk, n_kv_heads * head_dim)
-    float *mixed;   // (chunk, n_heads * head_dim) attention's output
-    float *hidden;  // (chunk, hidden_dim) the feed-forward layer
-    float *logits;  // (LOGIT_ROWS, vocab_size)
+// ---- products -------------------------------------------------------------------------------------------------------
 
-    Positions positions;  // what turns queries and keys
+// Products of one input are noted line by line, and compute_by_team computes them together: the input is normed and
+// rounded once for all of them, and the team waits once.
+typedef struct {
+    Input input;
+    Product products[3];
+    int n;
+} Products;
 
-    int watched_layer, watched_head;  // whose scores somebody wants
-    float *watched;                   // NULL: nobody
+// Of n rows x (n, cols) as they are, and of their RMS norm.
+static Products rows_of(const float *x, int n) { return (Products){.input = {.x = x, .n = n}}; }
+static Products rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
+    return (Products){.input = {x, n, weight, (float)m->norm_eps}};
+}
 
-    KvCache cache;
-    uint64_t cache_bytes;
-    AttentionScratch *attention;
-    Workspace *workspace;
-    Arena arena;  // where all these arrays lie
-};
+// out (n, rows of w) = w . input + bias
+static void matmul(Products *p, float *out, const Matrix *w, const float *bias) {
+    p->products[p->n++] = (Product){.matrix = w, .bias = bias, .out = out, .stride = w->rows};
+}
 
-static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first);
-static AttentionView view_of(const Session *s, const Layer *layer);
-static void check_finite_by_team(const Team *team, Session *s, int first, int n);
-static void watch_by_team(const Team *team, Session *s, int n);
+// out += w . input + bias
+static void add_matmul(Products *p, float *out, const Matrix *w, const float *bias) {
+    p->products[p->n++] = (Product){.matrix = w, .bias = bias, .out = out, .stride = w->rows, .add = true};
+}
+
+// out = silu(gate . input) * (up . input)
+static void matmul_swiglu(Products *p, float *out, const Matrix *gate, const Matrix *up) {
+    p->products[p->n++] = (Product){.matrix = up, .gate = gate, .out = out, .stride = up->rows};
+}
+
+static void compute_by_team(const Team *team, const Products *p, Transformer *t) {
+    matmul_by_team(team, p->products, p->n, &p->input, t->workspace);
+}
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// One layer for the n rows of the chunk. Keys and values are made for all rows; the rest only for rows [first, n),
-// which are all but in the last layer, where only those whose logits are wanted matter.
-static void run_layer_by_team(const Team *team, Session *s, int index, int n, int first) {
-    const ModelConfig *m = &s->model->config;
-    const Layer *layer = &s->model->layers[index];
-    int64_t dim = m->dim, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    float *x = s->x + first * dim;
+// One layer for the n rows of the chunk. All rows have keys and values. The rest is for the last n_wanted rows: all of
+// them but in the last layer, where only those matter whose logits are wanted.
+static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const int skipped = t->n - n_wanted;
+    float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
 
-    // qkv: k, v (n, n_kv_heads * head_dim) and q (n, n_heads * head_dim) = wk, wv, wq . norm(x), plus biases
-    const Product qkv[] = {{.matrix = &layer->wk, .bias = layer->bk, .out = s->k, .stride = kv},
-                           {.matrix = &layer->wv, .bias = layer->bv, .out = s->v, .stride = kv},
-                           {.matrix = &layer->wq, .bias = layer->bq, .out = s->q, .stride = heads}};
-    matmul_by_team(team, qkv, first < n ? 3 : 2, &(Input){s->x, n, layer->attention_norm, (float)m->norm_eps},
-                   s->workspace);
+    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) + bias
+    Products normed = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
+    matmul(&normed, t->k, &layer->wk, layer->bk);
+    matmul(&normed, t->v, &layer->wv, layer->bv);
+    if (n_wanted > 0) matmul(&normed, t->q, &layer->wq, layer->bq);
+    compute_by_team(team, &normed, t);
 
-    // rotate and store: q and k, each head normed first, by their positions' angles; k and v into the cache
-    rotate_and_store_by_team(team, s, index, n, first);
-    if (first >= n) return;
-    if (s->watched && index == s->watched_layer) watch_by_team(team, s, n);
+    // rotate q and k by their positions' angles, each head normed first; k and v go into the cache
+    rotate_and_store_by_team(team, t, index, skipped);
+    if (n_wanted == 0) return;
+    if (t->watched && index == t->watched_layer) watch_by_team(team, t);
 
-    // attend: mixed (n - first, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
-    const Queries queries = {s->q + first * heads, s->position + first, n - first, s->mixed};
-    const AttentionView view = view_of(s, layer);
-    attention_by_team(team, &s->cache, index, &view, &queries, s->attention);
+    // mixed (n_wanted, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all positions so far
+    const Queries queries = {t->q + skipped * layer->wq.rows, t->position + skipped, n_wanted, t->mixed};
+    const AttentionView view = view_of(t, layer);
+    attention_by_team(team, &t->cache, index, &view, &queries, t->attention);
 
-    // output: x (n - first, dim) += wo . mixed
-    const Product output = {.matrix = &layer->wo, .bias = layer->bo, .out = x, .stride = dim, .add = true};
-    matmul_by_team(team, &output, 1, &(Input){.x = s->mixed, .n = n - first}, s->workspace);
+    // x += wo . mixed
+    Products mixed = rows_of(t->mixed, n_wanted);
+    add_matmul(&mixed, x, &layer->wo, layer->bo);
+    compute_by_team(team, &mixed, t);
 
-    // feed-forward: hidden (n - first, hidden_dim) = silu(w1 . norm(x)) * (w3 . norm(x)); x += w2 . hidden
-    const Product gated = {.matrix = &layer->w3, .gate = &layer->w1, .out = s->hidden, .stride = m->hidden_dim};
-    const Product down = {.matrix = &layer->w2, .out = x, .stride = dim, .add = true};
-    matmul_by_team(team, &gated, 1, &(Input){x, n - first, layer->ffn_norm, (float)m->norm_eps}, s->workspace);
-    matmul_by_team(team, &down, 1, &(Input){.x = s->hidden, .n = n - first}, s->workspace);
+    // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x))
+    normed = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
+    matmul_swiglu(&normed, t->hidden, &layer->w1, &layer->w3);
+    compute_by_team(team, &normed, t);
+
+    // x += w2 . hidden
+    Products hidden = rows_of(t->hidden, n_wanted);
+    add_matmul(&hidden, x, &layer->w2, NULL);
+    compute_by_team(team, &hidden, t);
 }
 
-// The layers [from, to) for a chunk of n rows, of which the last one needs n_kept.
-static void run_layers_by_team(const Team *team, Session *s, int from, int to, int n, int n_kept) {
-    for (int l = from; l < to && s->bad_row == n; l++) {
-        int first = l == s->model->config.n_layers - 1 ? n - n_kept : 0;
-        run_layer_by_team(team, s, l, n, first);
-        check_finite_by_team(team, s, first, n);
-        if (team->number == 0) s->layer = l;
+// The layers [from, to), or until a row is not finite.
+static void run_layers_by_team(const Team *team, Transformer *t, int from, int to, int n_logits) {
+    for (int l = from; l < to && t->bad_row == t->n; l++) {
+        const int n_wanted = l == t->model->config.n_layers - 1 ? n_logits : t->n;
+        run_layer_by_team(team, t, l, n_wanted);
+        check_finite_by_team(team, t, t->n - n_wanted);
+        if (team->number == 0) t->bad_layer = l;
     }
 }
 
-// One chunk; the last n_kept rows end up at the front of s->x. Weights that are not numbers, or sums that left
-// float32's range, end the run where they first show.
-static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_kept, Error *err) {
-    const ModelConfig *m = &s->model->config;
-    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (s->position + n) * dim / 2);  // of a layer, about
+int transformer_forward(Transformer *t, const int32_t *tokens, int n, int position, int length, int n_logits,
+                        int *layer) {
+    const ModelConfig *m = &t->model->config;
+    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (position + n) * dim / 2);  // of a layer, about
     const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
-    const int stretch = n == 1 ? m->n_layers : 1;
-    Pace *pace = n == 1 ? &s->decoding : &s->reading;
-    for (int t = 0; t < n; t++) matrix_row(&s->model->embedding, tokens[t], 0, dim, s->x + t * dim);
-    s->bad_row = n;
-    s->layer = -1;
-    for (int l = 0; l < m->n_layers && s->bad_row == n; l += stretch) {
+    const int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
+    Pace *pace = n == 1 ? &t->decoding : &t->reading;
+    for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
+    t->n = t->bad_row = n;
+    t->position = position;
+    t->bad_layer = -1;
+    for (int l = 0; l < m->n_layers && t->bad_row == n; l += layers) {
         int threads = is_worth_it ? pace_threads(pace) : 1;
         double start = now_seconds();
         (void)threads;  // a compiler without OpenMP has no use for it
 #pragma omp parallel num_threads(threads)
         {
-            Team team = team_join(&s->team);
-            if (l == 0) check_finite_by_team(&team, s, 0, n);
-            if (l == 0) positions_add_by_team(&team, &s->positions, s->x, s->position, n);
-            if (l == 0) positions_prepare_by_team(&team, &s->positions, s->position, n, length);
-            run_layers_by_team(&team, s, l, l + stretch, n, n_kept);
+            Team team = team_join(&t->team);
+            if (l == 0) begin_chunk_by_team(&team, t, length);
+            run_layers_by_team(&team, t, l, l + layers, n_logits);
         }
-        const bool is_whole = stretch > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
-        if (is_worth_it && is_whole)
-            pace_step(pace, (double)(work * stretch), now_seconds() - start, processor_seconds);
+        const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
+        if (is_worth_it && is_whole) pace_step(pace, (double)(work * layers), now_seconds() - start, processor_seconds);
     }
-    if (s->bad_row < n && s->layer < 0)
-        return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + s->bad_row);
-    if (s->bad_row < n)
-        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    s->layer, s->position + s->bad_row);
-    memmove(s->x, s->x + (n - n_kept) * dim, (size_t)(n_kept * dim) * sizeof *s->x);
-    s->n_kept = n_kept;
-    s->position += n;
-    return true;
+    *layer = t->bad_layer;
+    return t->bad_row;
 }
 
-bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
-    int vocab_size = s->model->config.vocab_size, context = s->config.context, chunk = s->config.chunk;
-    if (n > context - s->position)
-        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
-    for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= vocab_size)
-            return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
-    for (int done = 0, count; done < n; done += count) {
-        count = n - done < chunk ? n - done : chunk;
-        int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
-        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
-        if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
-    }
-    return true;
-}
-
-float *session_logits(Session *s, int row, int n_rows, Error *err) {
-    const ModelConfig *m = &s->model->config;
-    const Product product = {.matrix = &s->model->classifier, .out = s->logits, .stride = m->vocab_size};
-    const Input input = {s->x + row * m->dim, n_rows, s->model->final_norm, (float)m->norm_eps};
+void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
+    const ModelConfig *m = &t->model->config;
+    Products normed = rmsnorm_of(x, n_rows, t->model->final_norm, m);
     const bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
-    const int threads = !is_worth_it ? 1 : n_rows == 1 ? s->decoding.size : s->reading.size;
+    const int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
     (void)threads;
+    matmul(&normed, logits, &t->model->classifier, NULL);
 #pragma omp parallel num_threads(threads)
     {
-        Team team = team_join(&s->team);
-        matmul_by_team(&team, &product, 1, &input, s->workspace);
+        Team team = team_join(&t->team);
+        compute_by_team(&team, &normed, t);
     }
-    for (int i = 0; i < n_rows; i++) {
-        if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
-        fail(err,
-             "NaN or infinity among the logits at position %d: the final norm or the classifier holds it, or leads to "
-             "it",
-             s->position - s->n_kept + row + i);
-        return NULL;
-    }
-    return s->logits;
 }
 
-// The first row of [first, n) that holds what is no number goes to s->bad_row.
-static void check_finite_by_team(const Team *team, Session *s, int first, int n) {
+// What a chunk needs before its first layer: embeddings with what the encoding adds, and tables.
+static void begin_chunk_by_team(const Team *team, Transformer *t, int length) {
+    check_finite_by_team(team, t, 0);
+    if (t->model->config.encoding == ENCODING_ROPE) {
+        angles_prepare_by_team(team, &t->angles, t->position, t->n, length);
+        return;
+    }
+    encoding_add_by_team(team, t->model, t->x, t->position, t->n);
+    encoding_prepare_by_team(team, &t->terms);
+}
+
+// The first row of x, from `first` on, that holds what is no number goes to t->bad_row.
+static void check_finite_by_team(const Team *team, Transformer *t, int first) {
+    const int64_t dim = t->model->config.dim;
     int begin, end;
-    team_share(team, n - first, &begin, &end);
-    for (int t = first + begin; t < first + end; t++)
-        if (!all_finite(s->x + t * s->model->config.dim, s->model->config.dim)) {
+    team_share(team, t->n - first, &begin, &end);
+    for (int row = first + begin; row < first + end; row++)
+        if (!all_finite(t->x + row * dim, dim)) {
 #pragma omp critical
-            if (t < s->bad_row) s->bad_row = t;
+            if (row < t->bad_row) t->bad_row = row;
         }
     team_wait(team);
 }
 
-// ---- rope -----------------------------------------------------------------------------------------------------------
+// ---- attention ------------------------------------------------------------------------------------------------------
 
-// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles in a table (chunk,
-// n_pairs), if there is one.
-static void rotate_heads(const Session *s, float *x, int row, int n_heads, const float *norm, const float *cosines,
-                         const float *sines) {
-    const ModelConfig *m = &s->model->config;
-    int pairs = s->positions.view.n_pairs, at = row * pairs;
+// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles, if there are any.
+static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, const float *norm, const Turns *turns) {
+    const ModelConfig *m = &t->model->config;
+    const int pairs = t->angles.n_pairs, at = row * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
-        if (cosines) rope_rotate(x, pairs, cosines + at, sines + at);
+        if (turns->cosines) rope_rotate(x, pairs, turns->cosines + at, turns->sines + at);
     }
 }
 
-// Rotates k, unless it is cached un-rotated, and the queries of rows [first, n); stores k and v. A piece of work is one
-// kv head in one block of the cache, with the query heads that share it.
-static void rotate_and_store_by_team(const Team *team, Session *s, int index, int n, int first) {
-    const ModelConfig *m = &s->model->config;
-    const Layer *layer = &s->model->layers[index];
-    const Positions *p = &s->positions;
-    const float *turn = layer->without_rope ? NULL : p->cosines, *turn_keys = turn ? p->key_cosines : NULL;
+// Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. The team shares out the
+// blocks of the cache, those of each kv head apart: who has one also does the query heads that share the kv head.
+static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const Turns none = {NULL, NULL};
+    const Turns *turns = layer->without_rope ? &none : &t->angles.queries;
+    const Turns *turns_of_keys = layer->without_rope ? &none : &t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
-    int group = m->n_heads / m->n_kv_heads, first_block = s->position / KV_BLOCK, begin, end;
-    int n_blocks = (s->position + n - 1) / KV_BLOCK - first_block + 1;
+    int group = m->n_heads / m->n_kv_heads, first_block = t->position / KV_BLOCK, begin, end;
+    int n_blocks = (t->position + t->n - 1) / KV_BLOCK - first_block + 1;
     team_share(team, m->n_kv_heads * n_blocks, &begin, &end);
     for (int i = begin; i < end; i++) {
-        int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - s->position;
-        int stop = block_start + KV_BLOCK < n ? block_start + KV_BLOCK : n;
-        for (int t = block_start > 0 ? block_start : 0; t < stop; t++) {
-            float *k = s->k + t * kv + h * d, *v = s->v + t * kv + h * d;
-            rotate_heads(s, k, t, 1, layer->k_norm, turn_keys, p->key_sines);
-            kv_cache_write(&s->cache, index, h, s->position + t, k, v);
-            if (t >= first) rotate_heads(s, s->q + t * heads + h * group * d, t, group, layer->q_norm, turn, p->sines);
+        int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - t->position;
+        int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
+        for (int row = block_start > 0 ? block_start : 0; row < stop; row++) {
+            float *k = t->k + row * kv + h * d, *v = t->v + row * kv + h * d, *q = t->q + row * heads + h * group * d;
+            rotate_heads(t, k, row, 1, layer->k_norm, turns_of_keys);
+            kv_cache_write(&t->cache, index, h, t->position + row, k, v);
+            if (row >= skipped) rotate_heads(t, q, row, group, layer->q_norm, turns);
         }
     }
     team_wait(team);
 }
 
-// What one layer's attention sees: of a window unless the layer sees all, and turned keys unless it does not turn.
-static AttentionView view_of(const Session *s, const Layer *layer) {
-    AttentionView view = s->positions.view;
-    if (s->positions.terms) view.terms = &s->positions.terms[layer - s->model->layers];
-    if (layer->sees_all && !s->config.all_slide) view.window = 0;
-    if (layer->without_rope) {
-        view.near_from = NULL;
-        view.angles[NEAR].block_cosines = NULL;
-    }
+// What one layer's attention sees: of a window unless the layer sees all, and turned unless it does not turn.
+static AttentionView view_of(const Transformer *t, const Layer *layer) {
+    const bool has_rope = t->model->config.encoding == ENCODING_ROPE;
+    AttentionView view = {.n_heads = t->model->config.n_heads, .window = t->rope->window, .sinks = t->rope->sinks};
+    if (layer->sees_all && !t->rope->all_slide) view.window = 0;
+    if (has_rope) view.angles = &t->angles;
+    view.turns = has_rope && !layer->without_rope;
+    if (t->terms.layers) view.terms = &t->terms.layers[layer - t->model->layers];
     return view;
 }
 
 // The scores that somebody wants, of the chunk's last query.
-static void watch_by_team(const Team *team, Session *s, int n) {
-    const ModelConfig *m = &s->model->config;
-    const Queries last = {s->q + (n - 1) * m->n_heads * m->head_dim, s->position + n - 1, 1, s->mixed};
-    const AttentionView view = view_of(s, &s->model->layers[s->watched_layer]);
+static void watch_by_team(const Team *team, Transformer *t) {
+    const Layer *layer = &t->model->layers[t->watched_layer];
+    const Queries last = {t->q + (t->n - 1) * layer->wq.rows, t->position + t->n - 1, 1, t->mixed};
+    const AttentionView view = view_of(t, layer);
     if (team->number == 0)
-        attention_scores(&s->cache, s->watched_layer, s->watched_head, &view, &last, s->attention, s->watched);
+        attention_scores(&t->cache, t->watched_layer, t->watched_head, &view, &last, t->attention, t->watched);
     team_wait(team);
 }
 
-void session_watch(Session *s, int layer, int head, float *scores) {
-    s->watched_layer = layer;
-    s->watched_head = head;
-    s->watched = scores;
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
+    const ModelConfig *m = &t->model->config;
+    const int64_t chunk = t->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
+    const int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    const int threads = thread_count();
+    t->cache = (KvCache){t->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = t->context};
+    kv_cache_lay_out(&t->cache, arena);
+    const uint64_t cache_bytes = arena->used;
+    t->q = arena_take(arena, chunk * heads, sizeof(float));
+    t->k = arena_take(arena, chunk * kv, sizeof(float));
+    t->v = arena_take(arena, chunk * kv, sizeof(float));
+    t->mixed = arena_take(arena, chunk * heads, sizeof(float));
+    t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
+    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, t->rope, !t->stale_keys, t->context, t->chunk);
+    else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
+    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, t->activations);
+    t->attention = attention_lay_out(arena, &t->cache, m->n_heads, t->chunk, threads);
+    return cache_bytes;
 }
-
-// ---- sessions -------------------------------------------------------------------------------------------------------
-
-// All arrays of a session, counted or handed out (see Arena).
-static void lay_out(Session *s, Arena *arena) {
-    const SessionConfig *c = &s->config;
-    const ModelConfig *m = &s->model->config;
-    int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
-    int threads = thread_count();
-    s->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
-    kv_cache_lay_out(&s->cache, arena);
-    s->cache_bytes = arena->used;
-    s->x = arena_take(arena, chunk * m->dim, sizeof(float));
-    s->q = arena_take(arena, chunk * heads, sizeof(float));
-    s->k = arena_take(arena, chunk * kv, sizeof(float));
-    s->v = arena_take(arena, chunk * kv, sizeof(float));
-    s->mixed = arena_take(arena, chunk * heads, sizeof(float));
-    s->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
-    s->logits = arena_take(arena, (chunk < LOGIT_ROWS ? chunk : LOGIT_ROWS) * m->vocab_size, sizeof(float));
-    bool follows_length = rope_follows_length(&c->rope, c->context) && !c->stale_keys;
-    positions_lay_out(&s->positions, arena, s->model, &c->rope, follows_length, c->chunk, s->cache.n_blocks);
-    s->positions.view.n_heads = m->n_heads;
-    s->positions.view.window = c->window;
-    s->positions.view.sinks = c->sinks;
-    s->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->activations);
-    s->attention = attention_lay_out(arena, &s->cache, m->n_heads, c->chunk, threads);
-}
-
-Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
-    Session *s = alloc_array(1, sizeof *s, "a session", err);
-    if (!s) return NULL;
-    if (model->learned && config->context > model->config.encoding_rows) {
-        fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
-             model->config.encoding_rows, config->context);
-        free(s);
-        return NULL;
-    }
-    s->model = model;
-    s->config = *config;
-    if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
-    if (s->config.chunk > config->context) s->config.chunk = config->context;
-    s->decoding.size = s->reading.size = config->threads ? config->threads : unhindered_threads("");
-    if (!config->threads) s->decoding.most = s->reading.most = thread_count();
-    lay_out(s, &s->arena);
-    Error reason;
-    size_t available = available_memory("");
-    double needed = (double)s->arena.used / 1e6;
-    // The system promises more memory than it has and kills who uses it, so the question is asked here.
-    if (s->arena.used > available) {
-        fail(err,
-             "a context of %d positions needs %.1f MB of memory (%.1f MB of it key-value cache), and %.1f MB are "
-             "available",
-             config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
-    } else if (arena_open(&s->arena, "a session", &reason)) {
-        lay_out(s, &s->arena);
-        return s;
-    } else {
-        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, reason.text);
-    }
-    free(s);
-    return NULL;
-}
-
-size_t session_bytes(const Session *s, size_t *cache_bytes) {
-    *cache_bytes = (size_t)s->cache_bytes;
-    return (size_t)s->arena.used;
-}
-
-void session_free(Session *s) {
-    if (s) arena_close(&s->arena);
-    free(s);
-}
-
-void session_rewind(Session *s, int position) {
-    if (position < s->position) s->position = position;
-    s->n_kept = 0;
-}
-
-int session_position(const Session *s) { return s->position; }
-
-int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }

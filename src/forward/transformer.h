@@ -1,55 +1,49 @@
-// The forward pass: a session is one text being read by a model, its cache and its place.
+// The fast forward pass: chunks of positions go through the layers together, by a team of threads. plain.h has the same
+// as its definition.
 #pragma once
 
-#include "../model/model.h"
-#include "activations.h"
 #include "attention.h"
+#include "matmul.h"
+#include "pace.h"
 
-enum {
-    PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise
-    LOGIT_ROWS = 64,      // most rows of logits at a time
-};
-
+// The fields up to `reading` are filled in before transformer_lay_out, which lays out the others.
 typedef struct {
-    RopeConfig rope;    // complete, and checked
-    int window, sinks;  // see AttentionView
-    bool all_slide;     // the window is every layer's, also of those that see all
+    const Model *model;
+    const RopeConfig *rope;  // complete, and checked
     KvType kv;
     Activations activations;
-    int context;  // most positions that the session will hold
-    int chunk;    // most positions that go through a layer together; 0: PREFILL_CHUNK
-    int threads;  // always this many; 0: as many as are fastest, see pace.h
-    // Keys are cached turned at the scale of the step that wrote them, though later steps turn queries at another: the
-    // flaw of Hugging Face's generate with dynamic scaling, on purpose.
-    bool stale_keys;
-} SessionConfig;
+    int context, chunk;      // most positions of a text, and that go through a layer together
+    bool stale_keys;         // see SessionConfig
+    Pace decoding, reading;  // how many threads read a token, and a prompt
 
-typedef struct Session Session;
+    float *watched;  // gets the scores of one head for each chunk's last query; NULL: nobody wants them
+    int watched_layer, watched_head;  // whose
 
-// A session with nothing read yet. The model must outlive it. NULL with the reason, which says how much memory was
-// asked, when it cannot be had; nothing has been computed then.
-Session *session_new(const Model *model, const SessionConfig *config, Error *err);
-void session_free(Session *session);
-size_t session_bytes(const Session *session, size_t *cache_bytes);  // of memory, and those of the key-value cache
+    KvCache cache;
+    Angles angles;        // what turns queries and keys,
+    EncodingTerms terms;  // or, without RoPE, what is added to scores
+    AttentionScratch *attention;
+    Workspace *workspace;
+    TeamShared team;
 
-// Forgets what was read from `position` on; 0: all. For a method that follows the length, what is kept must have been
-// read at the length that the rest will be read at, or it is not what a fresh session would hold.
-void session_rewind(Session *session, int position);
-int session_position(const Session *session);    // positions read so far
-int session_vocab_size(const Session *session);  // of its model
+    // Of the chunk at hand.
+    float *x;                // (n, dim) the residual stream, the caller's
+    int n, position;         // rows, and the position of the first
+    float *q;                // (chunk, n_heads * head_dim)
+    float *k, *v;            // (chunk, n_kv_heads * head_dim)
+    float *mixed;            // (chunk, n_heads * head_dim) attention's mix of values
+    float *hidden;           // (chunk, hidden_dim) the feed-forward layer
+    int bad_row, bad_layer;  // see transformer_forward
+} Transformer;
 
-// Reads `n` tokens behind what was read before, at a current length of `length` positions (at least the position after
-// the last of them): a method that follows the length turns every query and every cached key at that length's scale. Of
-// the n positions the last n_logits are kept for session_logits; 0 if only the cache matters. Tokens must be in the
-// vocabulary, and the positions within the context; activations that are not finite end the reading: false with the
-// reason.
-bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
+// Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
+uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
 
-// From now on the scores of one head for the last position of each read go to `scores`: one per position up to that
-// one, what the softmax takes; -infinity where nothing is seen. Both count from 0.
-void session_watch(Session *session, int layer, int head, float *scores);
+// Reads n tokens, at most a chunk, behind those at 0 to position - 1, in a text of `length` positions by now. x
+// (n, dim) becomes what the last layer gives, in its last n_logits rows. Returns the first row in which a NaN or an
+// infinity showed, n when none did; *layer is the layer that it came out of, -1 when already the embedding has one.
+int transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int position, int length, int n_logits,
+                        int *layer);
 
-// Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was kept; at most
-// LOGIT_ROWS at a time. When a read was longer than a chunk, only its last chunk's rows are still there. Valid until
-// the next call, and the caller's to change. NULL with the reason when one is not finite.
-float *session_logits(Session *session, int row, int n_rows, Error *err);
+// logits (n_rows, vocab_size) of rows that transformer_forward gave.
+void transformer_logits(Transformer *transformer, const float *x, int n_rows, float *logits);

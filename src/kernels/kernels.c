@@ -63,7 +63,18 @@ float f32_to_i8(int8_t *out, const float *x, int64_t n) {
     return scale + sum_lanes(strange);
 }
 
-ALWAYS_INLINE int bytes_of(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1; }
+void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
+    if (type == NUMBER_F32) memcpy(out, x, n * sizeof *out);
+    else if (type == NUMBER_F16) f16_to_f32(out, x, n);
+    else i8_to_f32(out, x, n);
+}
+
+float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
+    if (type == NUMBER_I8) return f32_to_i8(out, x, n);
+    if (type == NUMBER_F16) f32_to_f16(out, x, n);
+    else memcpy(out, x, n * sizeof *x);
+    return 1;
+}
 
 ALWAYS_INLINE vf load_number(Number type, const char *at) {
     return type == NUMBER_F32 ? load(at) : type == NUMBER_F16 ? load_f16(at) : load_i8(at);
@@ -80,7 +91,7 @@ typedef struct {
 // that `sum` is registers.
 ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Turned *t, int64_t row, int64_t column) {
     const Gemm *g = &t->gemm;
-    const int size = bytes_of(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
+    const int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
     const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->c_stride;
     const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;

@@ -6,6 +6,7 @@
 
 // Element types that a product's right side may have.
 typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8 } Number;
+static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1; }
 
 // C (m, n) += A (m, k) B (k, n); the rows of each lie a stride apart, in elements. n is a multiple of 16.
 typedef struct {
@@ -46,6 +47,9 @@ void f16_to_f32(float *out, const void *x, int64_t n);
 void i8_to_f32(float *out, const int8_t *x, int64_t n);
 // out = round(x / scale) with scale = max|x| / 127, which is returned: 0 when all are 0, NaN when one is no number.
 float f32_to_i8(int8_t *out, const float *x, int64_t n);
+// To float32 from any such type, and back: the scale of int8, else 1, is returned.
+void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
+float numbers_from_f32(void *out, Number type, const float *x, int64_t n);
 // Rotates pair rows by a table, elementwise over n lanes: (a, b) = (a c - b s, a s + b c).
 void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int64_t n);
 // Rotates d elements back, the first of them in pairs, each by its own angle; those behind the pairs stay.

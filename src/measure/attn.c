@@ -6,13 +6,13 @@
 
 #include "measure.h"
 
-// The text of a token on one line: spaces and what cannot be shown as C spells them.
+// The text of a token on one line: what cannot be shown stands there as C spells it.
 static void spell(const char *piece, size_t n, char *out, size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < n && used + 6 < capacity; i++) {
         unsigned char c = (unsigned char)piece[i];
-        if (c < 32 || c == 127 || c == '\\') used += (size_t)snprintf(out + used, capacity - used, "\\x%02x", c);
-        else out[used++] = (char)c;
+        bool shown = c >= 32 && c != 127 && c != '\\';
+        used += (size_t)snprintf(out + used, capacity - used, shown ? "%c" : "\\x%02x", c);
     }
     out[used] = '\0';
 }
@@ -21,6 +21,7 @@ static void print_keys(const Measurement *m, const float *scores) {
     const int n = (int)m->n_ids;
     double max = -INFINITY, total = 0;
     char text[256];
+    size_t length;
     Table table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
     for (int i = 0; i < n; i++) total += exp(scores[i] - max);
@@ -30,10 +31,9 @@ static void print_keys(const Measurement *m, const float *scores) {
     table_note(&table, "head", "%d", m->options->attn[1]);
     table_columns(&table, "position\tdistance\tscore\tweight\ttoken");
     for (int i = 0; i < n; i++) {
-        size_t length;
+        if (scores[i] == -INFINITY) continue;  // outside the window
         const char *piece = tokenizer_decode(m->tokenizer, i > 0 ? m->ids[i - 1] : -1, m->ids[i], &length);
         spell(piece, length, text, sizeof text);
-        if (scores[i] == -INFINITY) continue;  // outside the window
         table_row(&table, NULL, "%d\t%d\t%.6f\t%.9g\t%s", i, n - 1 - i, scores[i], exp(scores[i] - max) / total, text);
     }
     table_end(&table);
@@ -41,10 +41,10 @@ static void print_keys(const Measurement *m, const float *scores) {
 
 bool show_attention(const Measurement *m, Error *err) {
     const int layer = m->options->attn[0], head = m->options->attn[1], n = (int)m->n_ids;
-    const ModelConfig *c = &m->model->config;
-    if (layer >= c->n_layers || head >= c->n_heads)
-        return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer, head, c->n_layers - 1,
-                    c->n_heads - 1);
+    const int layers = m->model->config.n_layers, heads = m->model->config.n_heads;
+    if (layer >= layers || head >= heads)
+        return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer, head, layers - 1,
+                    heads - 1);
     float *scores = alloc_array(m->n_ids, sizeof *scores, "scores", err);
     Session *s = scores ? open_session(m->options, m->model, m->plans, n, true, err) : NULL;
     if (s) session_watch(s, layer, head, scores);

@@ -94,7 +94,8 @@ static double weight_bytes(const Model *m) {
 // Of the cache of as many positions, or of those that a window shows.
 static double cache_bytes(const Measurement *m, double positions) {
     const ModelConfig *c = &m->model->config;
-    double seen = m->plans->window > 0 ? (double)m->plans->window + m->plans->sinks : positions;
+    const RopeConfig *rope = &m->plans->rope;
+    double seen = rope->window > 0 ? (double)rope->window + rope->sinks : positions;
     KvCache block = {m->options->kv, c->n_layers, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
     Arena count = {0};
     kv_cache_lay_out(&block, &count);
@@ -144,10 +145,10 @@ bool bench(const Measurement *m, Error *err) {
         table_note(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
         table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
         table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
-        ok = bench_phase(&method, tokens, true, 0, err) && bench_phase(&method, tokens, false, prompt, err);
+        const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
+        for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
+            ok = bench_phase(&method, tokens, i == 0 || i == 3, reads[i], err);
     }
-    if (ok && depth > prompt)
-        ok = bench_phase(&method, tokens, false, depth, err) && bench_phase(&method, tokens, true, depth, err);
     table_end(&table);
     session_free(s);
     free(tokens);

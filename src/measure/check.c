@@ -1,12 +1,13 @@
-// One verdict: does a model, as it stands, hold to so many positions? Settings are held against one another; perplexity
-// by position against that of the same text in short windows, which no length can break; retrieval against what the
-// model can do within a short text; steps of one token against a prompt. What a model cannot do even in a short text
-// says nothing of its length, and is told apart. The limits, and why they are so, are in docs/check.md.
+// One verdict: does a model, as it stands, hold to so many positions? Settings are held against one another. Perplexity
+// by position is held against that of the same text in short windows, which no length can break; retrieval against what
+// the model can do in a short text; steps of one token against a prompt. What a model cannot do even in a short text
+// says nothing about length, and gets a verdict of its own. docs/check.md has the limits, and why they are so.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../forward/angles.h"
 #include "measure.h"
 
 enum {
@@ -35,6 +36,7 @@ static const char *const verdicts[] = {"fail", "ok", "unknown", "untried"};
 
 typedef struct {
     const Measurement *m;
+    Session *session;  // of the plan that is checked
     Table table;
     double start, seconds_per_token;  // of short windows
     int half;                         // of a short window
@@ -42,11 +44,12 @@ typedef struct {
     int n_tried;                       // the lengths that perplexity was tried at
     int blocks[MAX_BLOCKS], n_blocks;  // where the half windows that are scored begin, in rising order
     RopePlan references[N_REFERENCES];
-    int holds;         // the length to which it holds by what is known
-    bool judged;       // perplexity could be
-    int32_t *ids;      // (length) of the text, BOS before it, if there is one
-    double *nll;       // (length) of the blocks, read as one text
-    double *baseline;  // (length) and in short windows: the best of the references, which each have such a row
+    int holds;                                // the length to which it holds by what is known
+    bool judged;                              // perplexity could be
+    int32_t *ids;                             // (length) of the text, BOS before it, if there is one
+    double shorts[N_REFERENCES][MAX_BLOCKS];  // sums of -ln p(token) over the blocks, in short windows
+    const double *baseline;                   // those of the best reference
+    double nll[SHORT / 2];                    // of the last block, read as one text
 } Check;
 
 // ---- verdicts -------------------------------------------------------------------------------------------------------
@@ -54,13 +57,11 @@ typedef struct {
 // Prints a row. When its verdict is not OK, the model holds to `otherwise` at most.
 static void judge(Check *c, const char *check, int length, double value, double limit, Verdict verdict,
                   double otherwise) {
-    char found[32] = "-", allowed[32] = "-";
-    if (verdict != UNTRIED) {
-        snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
-        if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
-        else snprintf(found, sizeof found, "any");
-    }
-    table_row(&c->table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
+    char found[32] = "any", allowed[32];
+    snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
+    if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
+    table_row(&c->table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, verdict == UNTRIED ? "-" : found,
+              verdict == UNTRIED ? "-" : allowed, verdicts[verdict]);
     if (!c->table.eyes) fflush(stdout);
     if (verdict != OK && otherwise < c->holds) c->holds = (int)otherwise;
 }
@@ -80,58 +81,55 @@ static double pass_seconds(const Check *c, double n) {
 
 // ---- settings -------------------------------------------------------------------------------------------------------
 
-// How far away, as a map counts, the last of n positions sees a key. A map never has a later key further away.
-static double farthest(const RopePlan *p, int n) {
-    bool sees_first = !p->all_slide || p->window == 0 || p->window >= n || p->sinks > 0;
-    return rope_distance(&p->rope, n - 1, sees_first ? 0 : n - p->window);
-}
-
 // How many positions settings are made for.
-static double reach_of(const RopePlan *plan, int seq_len) {
-    const RopeConfig *r = &plan->rope;
+static double reach_of(const RopeConfig *r, int seq_len) {
     const unsigned flags = rope_methods[r->method].flags;
     double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
     if (r->dynamic) return INFINITY;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
-    if (!r->map && !(plan->all_slide && plan->window > 0)) return reach;
-    // Map and window decide how long a text is whose distances stay below that; lm-infinite's first keys stand at it.
+    if (!r->map && !(r->all_slide && r->window > 0)) return reach;
+    // Map and window decide how long a text may be before its last query sees its first key at that distance: no later
+    // key is further away. lm-infinite's first keys stand at the limit.
     const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
-    double limit = map == ROPE_MAP_WINDOW && plan->window <= reach ? reach + 1 : reach;
+    double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;
     while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        *(farthest(plan, middle) < limit ? &low : &high) = middle;
+        const int n = low + (high - low) / 2, first = r->all_slide && !rope_sees(r, n - 1, 0) ? n - r->window : 0;
+        *(rope_distance(r, n - 1, first) < limit ? &low : &high) = n;
     }
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
-// What the file says of itself, what was asked for against the length, and against what the model was made with:
-// another method is another model.
+// What the file (or --rope-config) says is held against itself. What was asked for is held against the length, and
+// against what the model was made with: another method, base or trained context is another model.
 static void judge_settings(Check *c) {
     const RopePlan *asked = &c->m->plans[0], *plan = &c->references[FILES_OWN];
-    const RopeConfig *file = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
-    const RopeMethod *method = &rope_methods[file->method];
+    const RopeConfig *said = &c->m->model->rope, *own = &plan->rope, *a = &asked->rope;
+    RopeConfig given = *said;
+    const RopeMethod *method = &rope_methods[said->method];
     const int n = c->m->length, seq_len = c->m->model->config.seq_len;
+    settings_fill_defaults(&given, n);
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
-        int said = (file->factor > 0) + (file->low_freq_factor > 0) + (file->high_freq_factor > 0);
-        judge(c, "llama3-factors", n, said, 3, said == 3, 0);
+        int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
+        judge(c, "llama3-factors", n, found, 3, found == 3, 0);
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double s = fmax(file->factor, (double)seq_len / own->train_ctx), expected = method->attention(own, s);
-        double found = file->attention_factor != 0 ? file->attention_factor : method->attention(own, own->factor);
+        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(&given, s);
+        double usual = method->attention(&given, given.factor);
+        double found = said->attention_factor != 0 ? said->attention_factor : usual;
         judge(c, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
     }
-    int seen = asked->window + asked->sinks;
-    if (asked->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
+    int seen = a->window + a->sinks;
+    if (a->window > 0) judge(c, "window", n, seen, n, seen >= n, seen);
     if (c->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
-    double reach = reach_of(plan, seq_len);
-    if (method->flags & ROPE_USES_FACTOR && !file->dynamic && file->factor > 0)
+    double reach = reach_of(&given, seq_len);
+    if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
         judge(c, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
-    reach = reach_of(asked, seq_len);
+    reach = reach_of(a, seq_len);
     judge(c, "reach", n, reach, n, reach >= n - 0.5, reach);
-    bool same = own->method == ROPE_NONE || (a->method == own->method && a->dynamic == own->dynamic);
+    const bool same = settings_same_method(own, a);
     if (own->method != ROPE_NONE)
         table_row(&c->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
     if (!same) c->holds = 0;
@@ -141,8 +139,8 @@ static void judge_settings(Check *c) {
 
 // ---- perplexity -----------------------------------------------------------------------------------------------------
 
-// The lengths that are looked at, from a short window on in doublings, and the blocks: the last half window of each
-// stretch between two lengths, and up to three others.
+// The lengths double, from a short window on. The blocks between two lengths are the last half window, and up to three
+// others.
 static void choose_blocks(Check *c) {
     int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx, window = n < SHORT ? n : SHORT;
     c->half = (train_ctx < window && train_ctx >= LEAST ? train_ctx : window) / 2;
@@ -157,30 +155,36 @@ static void choose_blocks(Check *c) {
 
 static bool is_probe(const Check *c, int block) { return block % (c->n_blocks / N_PROBES + 1) == 0; }
 
-// Scores the blocks that are probes, or those that are not, each in a window of its own. The sum over them.
+// Scores the block that begins at `from`, behind all of `ids` before it, into c->nll. *sum is that over it.
+static bool score_block(Check *c, Session *s, const int32_t *ids, int from, int length, double *sum, Error *err) {
+    session_rewind(s, from - 1);
+    if (!score_span(s, ids, from, from + c->half, length, c->nll, err)) return false;
+    *sum = 0;
+    for (int i = 0; i < c->half; i++) *sum += c->nll[i];
+    return true;
+}
+
+// Scores the blocks that are probes, or those that are not, each in a window of its own. *sum is that over them.
 static bool score_short(Check *c, Reference reference, bool probes, double *sum, Error *err) {
-    const Measurement *m = c->m;
-    int n = 2 * c->half, bos = tokenizer_bos(m->tokenizer);
-    double nll[SHORT], *kept = c->baseline + (size_t)reference * (size_t)m->length;
+    const int n = 2 * c->half, bos = tokenizer_bos(c->m->tokenizer);
     int32_t window[SHORT];
-    Session *s = open_session(m->options, m->model, &c->references[reference], n, false, err);
+    Session *s = open_session(c->m->options, c->m->model, &c->references[reference], n, false, err);
     bool ok = s != NULL;
     *sum = 0;
     for (int b = 0; ok && b < c->n_blocks; b++) {
-        int block = c->blocks[b];
         if (is_probe(c, b) != probes) continue;
-        memcpy(window, c->ids + block - c->half, (size_t)n * sizeof *window);
+        memcpy(window, c->ids + c->blocks[b] - c->half, (size_t)n * sizeof *window);
         if (bos >= 0) window[0] = bos;
         session_rewind(s, 0);
-        ok = session_read(s, window, c->half - 1, n, 0, err) && score_tokens(s, window, c->half, n, n, nll, err);
-        for (int i = 0; ok && i < c->half; i++) *sum += kept[block + i] = nll[c->half + i];
+        ok = score_block(c, s, window, c->half, n, &c->shorts[reference][b], err);
+        *sum += c->shorts[reference][b];
     }
     session_free(s);
     return ok;
 }
 
-// Finds what the model can do in short windows, plain or as its file has it, whichever is better, and whether another
-// base would suit it better than its own.
+// Finds how well the model reads short windows, plain or by its file's settings, whichever is better, and whether it
+// would read them better with another base.
 static bool check_short(Check *c, Error *err) {
     const double most = c->m->model->config.vocab_size * KNOWS_NOTHING;
     const bool has_base = c->m->model->config.encoding == ENCODING_ROPE;
@@ -197,7 +201,7 @@ static bool check_short(Check *c, Error *err) {
     c->seconds_per_token = least / (2 * tokens);
     Reference best = sums[FILES_OWN] < sums[PLAIN] ? FILES_OWN : PLAIN;
     if (!score_short(c, best, false, &rest, err)) return false;
-    c->baseline += (size_t)best * (size_t)c->m->length;
+    c->baseline = c->shorts[best];
     double ppl = exp(sums[best] / tokens), other = exp(fmin(sums[SMALLER_BASE], sums[LARGER_BASE]) / tokens);
     c->judged = fmin(ppl, other) < most;
     judge(c, "short-perplexity", 2 * c->half, ppl, most, c->judged ? OK : UNKNOWN, 0);
@@ -205,34 +209,26 @@ static bool check_short(Check *c, Error *err) {
     return true;
 }
 
-// Scores the block that begins at `block`, behind all of the text before it.
-static bool score_block(Check *c, Session *s, int block, Error *err) {
-    int n = c->m->length;
-    session_rewind(s, block - 1);
-    int at = session_position(s);
-    return session_read(s, c->ids + at, block - 1 - at, n, 0, err) &&
-           score_tokens(s, c->ids, block, block + c->half, n, c->nll, err);
-}
-
 // Perplexity by length, as far as the budget goes: half of it is for the longest text at most.
-static bool check_perplexity(Check *c, Session *s, Error *err) {
+static bool check_perplexity(Check *c, Error *err) {
     double read = 0;  // seconds that what has been read should have taken
     for (int i = 0, b = 0; i < c->n_lengths; i++) {
-        double excess = 0, began = now_seconds();
-        int tokens = 0, length = c->lengths[i];
-        if (pass_seconds(c, length) >= c->m->options->budget / 2 && length > 2 * c->half) {
-            judge(c, "perplexity", length, NAN, NAN, UNTRIED, before(c, i));
+        const int length = c->lengths[i];
+        const double began = now_seconds();
+        double excess = 0, tokens = 0, sum;
+        if (i > 0 && pass_seconds(c, length) >= c->m->options->budget / 2) {
+            judge(c, "perplexity", length, 0, 0, UNTRIED, before(c, i));
             continue;
         }
         for (; b < c->n_blocks && c->blocks[b] + c->half <= length; b++) {
-            if (!score_block(c, s, c->blocks[b], err)) return false;
-            for (int p = c->blocks[b]; p < c->blocks[b] + c->half; p++) excess += c->nll[p] - c->baseline[p];
+            if (!score_block(c, c->session, c->ids, c->blocks[b], c->m->length, &sum, err)) return false;
+            excess += sum - c->baseline[b];
             tokens += c->half;
         }
-        double ratio = exp(excess / tokens), took = now_seconds() - began;
-        if (length > 2 * c->half) c->seconds_per_token *= took / (pass_seconds(c, length) - read);
+        if (i > 0) c->seconds_per_token *= (now_seconds() - began) / (pass_seconds(c, length) - read);
         read = pass_seconds(c, length);
         c->n_tried++;
+        const double ratio = exp(excess / tokens);
         judge(c, "perplexity", length, ratio, MOST_LOSS, c->judged ? ratio <= MOST_LOSS : UNKNOWN, before(c, i));
     }
     return true;
@@ -240,119 +236,121 @@ static bool check_perplexity(Check *c, Session *s, Error *err) {
 
 // ---- steps and retrieval --------------------------------------------------------------------------------------------
 
-// The last tokens one by one, behind what was read as generation reads it: in a text that grows. With a scale that does
-// not follow the length the cache of the prompt is the same, and stays.
-static bool check_steps(Check *c, Session *s, Error *err) {
-    int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
-    double *nll = c->baseline, change = 0;  // which nobody needs any more
-    bool grows = rope_follows_length(&c->m->plans[0].rope, n);
+// Reads the last tokens one by one, behind a text that has grown as generation grows it. A scale that does not follow
+// the length gives the same cache as the prompt, which stays.
+static bool check_steps(Check *c, Error *err) {
+    const int n = c->m->length, tail = c->half < TAIL ? c->half : TAIL, at = n - tail - 1;
+    const bool grows = angles_follow_length(&c->m->plans[0].rope, n);
+    double nll[TAIL], change = 0;
     if (c->n_tried < c->n_lengths) return true;
     if (grows && pass_seconds(c, n) * 1.5 > seconds_left(c)) {
-        judge(c, "step-by-step", n, NAN, NAN, UNTRIED, n);
+        judge(c, "step-by-step", n, 0, 0, UNTRIED, n);
         return true;
     }
-    session_rewind(s, grows ? 0 : at);
-    for (int p = session_position(s); p < at; p += KV_BLOCK) {
+    session_rewind(c->session, grows ? 0 : at);
+    for (int p = session_position(c->session); p < at; p += KV_BLOCK) {
         int count = at - p < KV_BLOCK ? at - p : KV_BLOCK;
-        if (!session_read(s, c->ids + p, count, p + count, 0, err)) return false;
+        if (!session_read(c->session, c->ids + p, count, p + count, 0, err)) return false;
     }
-    if (!score_tokens(s, c->ids, n - tail, n, 0, nll, err)) return false;
-    for (int p = n - tail; p < n; p++) change += fabs(nll[p] - c->nll[p]) / tail;
+    if (!score_span(c->session, c->ids, n - tail, n, 0, nll, err)) return false;
+    for (int i = 0; i < tail; i++) change += fabs(nll[i] - c->nll[c->half - tail + i]) / tail;
     judge(c, "step-by-step", n, change, MOST_CHANGE, c->judged ? change <= MOST_CHANGE : UNKNOWN,
           c->references[FILES_OWN].rope.train_ctx);
     return true;
 }
 
 // The accuracy of a model in a short text: as asked for, or plain when that is better.
-static bool accuracy_in_short(Check *c, Session *s, double *best, Error *err) {
+static bool accuracy_in_short(Check *c, double *best, Error *err) {
+    const int n = 2 * c->half;
     double plain;
-    int n = 2 * c->half;
-    if (!passkey_accuracy(c->m, s, n, MOST_TRIALS, best, err) || *best >= FOUND_SHARE) return true;
-    Session *other = open_session(c->m->options, c->m->model, &c->references[PLAIN], n, false, err);
-    bool ok = other && passkey_accuracy(c->m, other, n, MOST_TRIALS, &plain, err);
-    session_free(other);
+    if (!passkey_accuracy(c->m, c->session, n, MOST_TRIALS, best, err) || *best >= FOUND_SHARE) return true;
+    Session *s = open_session(c->m->options, c->m->model, &c->references[PLAIN], n, false, err);
+    bool ok = s && passkey_accuracy(c->m, s, n, MOST_TRIALS, &plain, err);
+    session_free(s);
     if (ok) *best = fmax(*best, plain);
     return ok;
 }
 
-// How many times a text is read for keys at different depths, from the last one on: each from where it stands.
-static double readings(int trials) { return trials > 1 ? 1 + trials / 2.0 : 1; }
+// Seconds that so many keys at different depths take. The last is first: each other text is read from its key on.
+static double retrieval_seconds(const Check *c, int length, int trials) {
+    return pass_seconds(c, length) * (trials > 1 ? 1 + trials / 2.0 : trials);
+}
 
 // How many keys there is time for at a length, when each of the lengths after it gets one at least.
 static int affordable(const Check *c, int i) {
-    double pass = pass_seconds(c, c->lengths[i]), time = seconds_left(c);
-    int trials = MOST_TRIALS, least = i == c->n_tried - 1 ? 1 : 0;
-    for (int j = i + 1; j < c->n_tried; j++) time -= pass_seconds(c, c->lengths[j]);
-    while (trials > least && readings(trials) * pass > time) trials = trials > 1 ? trials - 2 : 0;
+    double time = seconds_left(c);
+    int trials = MOST_TRIALS, least = i == c->n_tried - 1;
+    for (int j = i + 1; j < c->n_tried; j++) time -= retrieval_seconds(c, c->lengths[j], 1);
+    while (trials > least && retrieval_seconds(c, c->lengths[i], trials) > time) trials = trials > 1 ? trials - 2 : 0;
     return trials;
 }
 
-// Retrieval by length, up to the last one that perplexity was tried at. What cannot be judged, or was left out between
-// others, does not hold a model back.
-static bool check_retrieval(Check *c, Session *s, Error *err) {
+// Retrieval at the lengths that perplexity was tried at. One that cannot be judged, or was left out between others,
+// does not hold a model back.
+static bool check_retrieval(Check *c, Error *err) {
     double in_short, accuracy;
-    if (!accuracy_in_short(c, s, &in_short, err)) return false;
-    const double limit = FOUND_SHARE * fmax(in_short, 0);
+    if (!accuracy_in_short(c, &in_short, err)) return false;
+    const double limit = FOUND_SHARE * fmax(in_short, 0), budget = c->m->options->budget;
     for (int i = 0; i < c->n_tried; i++) {
-        int length = c->lengths[i], trials = affordable(c, i);
+        const int length = c->lengths[i], trials = affordable(c, i);
         if (trials == 0) {
-            judge(c, "retrieval", length, NAN, NAN, UNTRIED, c->holds);
+            judge(c, "retrieval", length, 0, 0, UNTRIED, c->holds);
             continue;
         }
-        double began = now_seconds(), expected = readings(trials) * pass_seconds(c, length);
-        if (!passkey_accuracy(c->m, s, length, trials, &accuracy, err)) return false;
+        const double began = now_seconds(), expected = retrieval_seconds(c, length, trials);
+        if (!passkey_accuracy(c->m, c->session, length, trials, &accuracy, err)) return false;
         if (i > 0) c->seconds_per_token *= (now_seconds() - began) / expected;
-        bool able = accuracy >= 0 && in_short >= FOUND_SHARE;
+        const bool able = accuracy >= 0 && in_short >= FOUND_SHARE;
         judge(c, "retrieval", length, fmax(accuracy, 0), limit, able ? accuracy >= limit : UNKNOWN,
               able ? before(c, i) : c->holds);
-        if (trials < MOST_TRIALS)
-            table_remark(&c->table, "time for %d of %d keys at %d: --budget %g", trials, MOST_TRIALS, length,
-                         c->m->options->budget);
+        if (trials == MOST_TRIALS) continue;
+        table_end(&c->table);
+        fprintf(stderr, "run: time for %d of %d keys at %d: --budget %g\n", trials, MOST_TRIALS, length, budget);
     }
     return true;
 }
 
 // ---- the check ------------------------------------------------------------------------------------------------------
 
-// The text of the check: BOS, and the user's text or plain English, `length` positions in all.
+// The text of the check: BOS, and the user's text or plain English, c->m->length positions in all.
 static bool find_text(Check *c, Error *err) {
-    const Measurement *m = c->m;
-    size_t n = (size_t)m->length, bos = tokenizer_bos(m->tokenizer) >= 0, n_ids = m->n_ids;
-    int32_t *made = m->ids ? NULL : plain_english(m->tokenizer, 6 * n, n - bos, 1, &n_ids, err);
-    const int32_t *text = m->ids ? m->ids : made;
-    bool ok = text && (n_ids + bos >= n || fail(err, "the text has %zu tokens, fewer than the %zu of -n", n_ids, n));
-    c->ids = ok ? alloc_array(n + 1, sizeof *c->ids, "a text", err) : NULL;
-    if (c->ids) c->ids[0] = tokenizer_bos(m->tokenizer);
-    if (c->ids) memcpy(c->ids + bos, text, (n - bos) * sizeof *c->ids);
+    Measurement text = *c->m;
+    const size_t n = (size_t)text.length, given = window_ids(&text);
+    int32_t *made = text.ids ? NULL : plain_english(text.tokenizer, 6 * n, given, 1, &text.n_ids, err);
+    if (made) text.ids = made;
+    if (text.ids && text.n_ids >= given) c->ids = alloc_array(n + 1, sizeof *c->ids, "a text", err);
+    else if (text.ids) fail(err, "the text has %zu tokens, fewer than the %zu of -n", text.n_ids, n);
+    if (c->ids) fill_window(&text, 0, 1, c->ids);
     free(made);
     return c->ids;
 }
 
 static bool resolve_references(Check *c, Error *err) {
-    const Model *model = c->m->model;
-    for (int i = 0; i < N_REFERENCES; i++) {
-        RopeSettings s = settings_nothing_said;
-        if (i != FILES_OWN) s.method = ROPE_NONE;
-        if (i == SMALLER_BASE) s.theta = fmax(model->rope.theta / BASE_STEP, 1.5);
-        if (i == LARGER_BASE) s.theta = model->rope.theta * BASE_STEP;
-        int window = model->config.sliding_window;
-        if (!settings_resolve(&s, &model->rope, window, c->m->length, &c->references[i], err)) return false;
-    }
+    const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
+    for (int i = 0; i < N_REFERENCES; i++)
+        if (!reference_plan(c->m, i != FILES_OWN, times[i], &c->references[i], err)) return false;
     return true;
 }
 
-// All checks, one after the other.
-static bool run_checks(Check *c, Session *s, Error *err) {
+// Begins the table with what settings alone tell. Without options there are bare rows, for the page.
+static void print_settings(Check *c) {
     const Measurement *m = c->m;
-    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
-    print_heading(m, &c->table, "check");
-    table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&c->table, "text", "%.200s", m->ids ? m->options->check_path : "made up");
-    table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
-    choose_blocks(c);
+    const Options *o = m->options;
+    c->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, !o || o->tsv);
+    if (o) {
+        print_heading(m, &c->table, "check");
+        table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
+        table_note(&c->table, "text", "%.200s", o->check_path ? o->check_path : "made up");
+        table_columns(&c->table, "check\tlength\tvalue\tlimit\tverdict");
+    }
     judge_settings(c);
-    bool ok =
-        check_short(c, err) && check_perplexity(c, s, err) && check_steps(c, s, err) && check_retrieval(c, s, err);
+}
+
+// All checks, one after the other.
+static bool run_checks(Check *c, Error *err) {
+    print_settings(c);
+    choose_blocks(c);
+    bool ok = check_short(c, err) && check_perplexity(c, err) && check_steps(c, err) && check_retrieval(c, err);
     if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
     else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
     table_end(&c->table);
@@ -360,24 +358,20 @@ static bool run_checks(Check *c, Session *s, Error *err) {
 }
 
 bool check_settings(const Measurement *m, Error *err) {
-    Check c = {.m = m, .holds = m->length, .table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, true)};
+    Check c = {.m = m, .holds = m->length};
     if (!resolve_references(&c, err)) return false;
-    judge_settings(&c);
+    print_settings(&c);
+    table_end(&c.table);
     return true;
 }
 
 bool check_model(const Measurement *m, bool *passed, Error *err) {
     Check c = {.m = m, .start = now_seconds(), .holds = m->length};
     if (m->length < LEAST) return fail(err, "--check needs at least %d positions (found -n %d)", LEAST, m->length);
-    Session *s = open_session(m->options, m->model, &m->plans[0], m->length, true, err);
-    bool ok = s && find_text(&c, err) && resolve_references(&c, err);
-    double *scores = ok ? alloc_array((size_t)m->length, (1 + N_REFERENCES) * sizeof *scores, "scores", err) : NULL;
-    c.nll = scores;
-    c.baseline = scores ? scores + m->length : NULL;
-    ok = scores && run_checks(&c, s, err);
-    session_free(s);
+    c.session = open_session(m->options, m->model, &m->plans[0], m->length, true, err);
+    bool ok = c.session && find_text(&c, err) && resolve_references(&c, err) && run_checks(&c, err);
+    session_free(c.session);
     free(c.ids);
-    free(scores);
     *passed = ok && c.holds == m->length;
     return ok;
 }

@@ -37,24 +37,22 @@ static const char *const rules[] = {
 };
 enum { N_RULES = sizeof rules / sizeof rules[0], LONGEST_SENTENCE = 400 };
 
-// One of the choices of a rule, which ends at a bar or at the end; NULL when there is no rule of this name.
-static const char *choose(char name, uint64_t *state) {
-    const char *rule = NULL;
+// What may stand for a rule; NULL when there is no rule of this name.
+static const char *rule_of(char name) {
     for (int i = 0; i < N_RULES; i++)
-        if (rules[i][0] == name) rule = rules[i] + 1;
-    uint32_t choices = 1;
-    for (const char *c = rule; c && *c; c++) choices += *c == '|';
-    for (uint32_t skip = rule ? (next_random(state) >> 32) % choices : 0; skip > 0; skip--)
-        rule = strchr(rule, '|') + 1;
-    return rule;
+        if (rules[i][0] == name) return rules[i] + 1;
+    return NULL;
 }
 
-// Writes a choice behind `end`, and in the place of each rule's name a choice of that rule. The new end.
-static char *write_choice(char *end, const char *choice, uint64_t *state) {
-    for (; *choice && *choice != '|'; choice++) {
-        const char *inner = choose(*choice, state);
+// Writes one of a rule's choices behind `end`, and in the place of each rule's name a choice of that rule. The new end.
+static char *write_choice(char *end, const char *rule, uint64_t *state) {
+    uint32_t choices = 1;
+    for (const char *c = rule; *c; c++) choices += *c == '|';
+    for (uint32_t skip = (next_random(state) >> 32) % choices; skip > 0; skip--) rule = strchr(rule, '|') + 1;
+    for (; *rule && *rule != '|'; rule++) {
+        const char *inner = rule_of(*rule);
         if (inner) end = write_choice(end, inner, state);
-        else *end++ = *choice;
+        else *end++ = *rule;
     }
     return end;
 }
@@ -64,7 +62,7 @@ static char *write_text(size_t bytes, uint64_t seed, Error *err) {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     while (text && end < text + bytes) {
         char *sentence = end;
-        end = write_choice(end, choose('Z', &state), &state);
+        end = write_choice(end, rule_of('Z'), &state);
         char *first = sentence + !isalpha((unsigned char)*sentence);
         *first = (char)toupper((unsigned char)*first);
         *end++ = ' ';

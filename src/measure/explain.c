@@ -1,4 +1,4 @@
-// What a method does, in numbers. Everything that differs from method to method is data in the table of rope.c.
+// What a method does, in numbers, and what other programs call it.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -9,60 +9,55 @@
 #include "measure.h"
 
 static const double PI = 3.14159265358979323846;
+enum { MOST_WIDE = 40 };  // columns of a bar
 
-// What a method makes of every pair at one length.
-typedef struct {
-    RopeFreqs now;
-    double kept[ROPE_MAX_PAIRS];  // 1: a pair is kept, 0: interpolated by s, between: mixed
-} Pairs;
-
-// The kept share g follows from a frequency: f = plain * g + plain / s * (1 - g). Where it does not depend on s, it is
-// taken at s = 2, so that it can be told at s = 1, too.
-static void find_pairs(const RopeConfig *c, int length, Pairs *pairs) {
-    RopeConfig mixed = *c;
+// The kept share g of each pair: 1 is kept, 0 interpolated by s. At a fixed scale it follows from the frequency, which
+// is plain * g + plain / s * (1 - g).
+static void kept_at(RopeConfig c, double s, int length, double *kept) {
     RopeFreqs f;
-    double s = rope_scale(c, length);
-    if (rope_methods[c->method].flags & ROPE_IS_FIXED_MIX && !(c->dynamic && s == 1)) {
-        mixed.dynamic = false;
-        mixed.factor = s = 2;
-    }
-    rope_frequencies(c, length, &pairs->now);
-    rope_frequencies(&mixed, length, &f);
+    c.dynamic = false;
+    c.factor = s;
+    rope_frequencies(&c, length, &f);
     for (int i = 0; i < f.n_pairs; i++)
-        pairs->kept[i] = s == 1 ? 1 : (f.inv_freq[i] / f.plain[i] - 1 / s) / (1 - 1 / s);
+        kept[i] = s == 1 ? 1 : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
+}
+
+// Shares that do not depend on s, as 2 and 3 tell, can be told at s = 1, too.
+static void kept_shares(const RopeConfig *c, int length, double scale, double *kept) {
+    double at_3[ROPE_MAX_PAIRS];
+    kept_at(*c, 2, length, kept);
+    kept_at(*c, 3, length, at_3);
+    bool same = !(c->dynamic && scale == 1);
+    for (int i = 0; i < c->rotary_dim / 2; i++) same = same && fabs(kept[i] - at_3[i]) < 1e-9;
+    if (!same) kept_at(*c, scale, length, kept);
 }
 
 // One bar per pair.
-static void plot_pairs(const RopePlan *plan, int length, const Pairs *pairs, int width) {
-    enum { MOST = 40 };
-    int train_ctx = plan->rope.train_ctx;
-    fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, pairs->now.scale, train_ctx);
+static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, const double *kept, int width) {
+    const int train_ctx = plan->rope.train_ctx;
+    fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, now->scale, train_ctx);
     fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
-    for (int i = 0; i < pairs->now.n_pairs; i++) {
-        char bar[MOST + 1] = "";
-        double plain = pairs->now.plain[i], times = pairs->now.inv_freq[i] / plain;
-        for (int j = 0; j < width; j++) bar[j] = j < pairs->kept[i] * width ? '#' : '.';
+    for (int i = 0; i < now->n_pairs; i++) {
+        const double plain = rope_plain(&plan->rope, i), times = now->inv_freq[i] / plain;
+        char bar[MOST_WIDE + 1] = "";
+        for (int j = 0; j < width; j++) bar[j] = j < kept[i] * width ? '#' : '.';
         fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
     }
 }
 
-static bool sees(const RopePlan *plan, int i, int j) {
-    return plan->window == 0 || i - j < plan->window || j < plan->sinks;
-}
-
 // The share of all pairs j <= i below `length` that see each other over a distance of L or more, which training never
-// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of very long
-// texts, every so manieth query is asked.
-static double unseen_share(const RopePlan *plan, int length) {
+// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of a very long
+// text, one query in `step` is asked.
+static double unseen_share(const RopeConfig *c, int length) {
     double unseen = 0, all = 0;
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
         int low = -1, high = (int)i;  // the last unseen key, and the first that is not
         while (high - low > 1) {
             int middle = low + (high - low) / 2;
-            if (rope_distance(&plan->rope, (int)i, middle) >= plan->rope.train_ctx) low = middle;
+            if (rope_distance(c, (int)i, middle) >= c->train_ctx) low = middle;
             else high = middle;
         }
-        int64_t sinks = plan->window ? plan->sinks : 0, start = plan->window ? i - plan->window + 1 : 0;
+        int64_t sinks = c->window ? c->sinks : 0, start = c->window ? i - c->window + 1 : 0;
         if (start < sinks) start = sinks;
         unseen += (double)((high < sinks ? high : sinks) + (high > start ? high - start : 0));
         all += (double)i + 1;
@@ -71,13 +66,13 @@ static double unseen_share(const RopePlan *plan, int length) {
 }
 
 // What the map makes of distances, those of 1, 2, 4 and so on of the last query; '-' where it does not see so far.
-static void write_distances(const RopePlan *plan, int length, char *out, size_t capacity) {
+static void write_distances(const RopeConfig *c, int length, char *out, size_t capacity) {
     size_t used = 0;
     for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
         int far = (int)(d < i ? d : i), j = (int)i - far;
         used += (size_t)snprintf(out + used, capacity - used, "%s%d:", d == 1 ? "" : " ", far);
-        used += (size_t)snprintf(out + used, capacity - used, sees(plan, (int)i, j) ? "%.6g" : "-",
-                                 rope_distance(&plan->rope, (int)i, j));
+        used += (size_t)snprintf(out + used, capacity - used, rope_sees(c, (int)i, j) ? "%.6g" : "-",
+                                 rope_distance(c, (int)i, j));
     }
 }
 
@@ -85,14 +80,21 @@ static void note(Table *t, bool wanted, const char *key, double value) {
     if (wanted) table_note(t, key, "%.12g", value);
 }
 
+// The fields that are a method's or a map's own, told by their flags.
+static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+        if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
+        if (f->type == WORD) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
+        else note(t, true, f->key ? f->key : f->option + 2, field_value(c, f));
+    }
+}
+
 // The settings in force and what follows from them.
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    const unsigned flags = m->flags, map = c->map ? c->map->flags : 0;
-    char name[64], distances[1024] = "";
+    char name[64], distances[1024];
     settings_method_name(c->method, c->dynamic, name, sizeof name);
-    if (c->map) write_distances(plan, length, distances, sizeof distances);
     table_note(t, "method", "%s", name);
     table_note(t, "source", "%s", m->source);
     note(t, true, "dynamic", c->dynamic);
@@ -104,60 +106,77 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     note(t, c->rotary_dim != plan->head_dim, "rotary_dim", c->rotary_dim);
     note(t, true, "length", length);
     note(t, true, "attention_factor", now->attention_factor);
-    if (flags & ROPE_USES_BETAS) table_note(t, "ramp", "%s", c->ramp == ROPE_RAMP_TURNS ? "turns" : "dims");
-    note(t, flags & ROPE_USES_BETAS, "beta_fast", c->beta_fast);
-    note(t, flags & ROPE_USES_BETAS, "beta_slow", c->beta_slow);
-    note(t, flags & ROPE_USES_FREQ_FACTORS, "low_freq_factor", c->low_freq_factor);
-    note(t, flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
+    note_fields(t, c, m->flags & ~ROPE_USES_FACTOR, 0);
     note(t, c->unscaled_positions > 0, "unscaled_positions", c->unscaled_positions);
-    note(t, plan->window > 0, "window", plan->window);
-    note(t, plan->window > 0, "sinks", plan->sinks);
-    if (c->map) table_note(t, "map", "%s", c->map->name);
-    if (c->map) table_note(t, "map_source", "%s", c->map->source);
-    note(t, map & ROPE_MAP_NEAR, "near", c->near);
-    note(t, map & ROPE_MAP_K, "k", c->k);
-    note(t, map & ROPE_MAP_GROUP, "group", c->group);
-    note(t, map & ROPE_MAP_CHUNK, "chunk", c->chunk);
-    if (distances[0]) table_note(t, "distances", "%s", distances);
-    table_note(t, "unseen_share", "%.6g", unseen_share(plan, length));
+    note(t, c->window > 0, "window", c->window);
+    note(t, c->window > 0, "sinks", c->sinks);
+    if (c->map) {
+        table_note(t, "map", "%s", c->map->name);
+        table_note(t, "map_source", "%s", c->map->source);
+        note_fields(t, c, 0, c->map->flags);
+        write_distances(c, length, distances, sizeof distances);
+        if (distances[0]) table_note(t, "distances", "%s", distances);
+    }
+    table_note(t, "unseen_share", "%.6g", unseen_share(c, length));
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
-static void explain_pairs(const RopePlan *plan, int length, bool plot, bool tsv) {
+bool explain(const Measurement *m, Error *err) {
+    const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
-    Pairs pairs;
-    Table t = table_open(SHAPE_LIST, c->train_ctx, tsv);
-    find_pairs(c, length, &pairs);
-    note_settings(&t, plan, length, &pairs.now);
+    RopeFreqs now;
+    double kept[ROPE_MAX_PAIRS];
+    if (m->model->config.encoding) return explain_encoding(m, err);
+    Table t = table_open(SHAPE_LIST, c->train_ctx, m->options->tsv);
+    rope_frequencies(c, m->length, &now);
+    kept_shares(c, m->length, now.scale, kept);
+    note_settings(&t, plan, m->length, &now);
     table_columns(&t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
-    for (int i = 0; i < pairs.now.n_pairs; i++) {
-        double plain = pairs.now.plain[i], scaled = pairs.now.inv_freq[i];
+    for (int i = 0; i < now.n_pairs; i++) {
+        double plain = rope_plain(c, i), scaled = now.inv_freq[i];
         table_row(&t, NULL, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
-                  c->train_ctx * plain / (2 * PI), pairs.kept[i], scaled, 2 * PI / scaled);
+                  c->train_ctx * plain / (2 * PI), kept[i], scaled, 2 * PI / scaled);
     }
     table_end(&t);
-    if (plot) plot_pairs(plan, length, &pairs, t.width < 76 ? 24 : 40);
+    if (m->options->plot || isatty(STDERR_FILENO))
+        plot_pairs(plan, m->length, &now, kept, t.width < 76 ? 24 : MOST_WIDE);
+    return true;
 }
 
-bool explain(const Measurement *m, Error *err) {
-    const Options *o = m->options;
-    if (m->model->config.encoding) return explain_encoding(m->model, m->length, o->tsv, err);
-    explain_pairs(m->plans, m->length, o->plot || isatty(STDERR_FILENO), o->tsv);
-    return true;
+// What a method is to other programs, who have no others. Both by-parts methods are their yarn; what is plain RoPE with
+// a larger base is their default.
+typedef struct {
+    const char *method;
+    const char *hugging_face;  // rope_type
+    const char *llama_cpp;     // --rope-scaling, NULL: none
+    bool is_base;
+} Elsewhere;
+
+static const Elsewhere *elsewhere(const RopeConfig *c) {
+    static const Elsewhere all[] = {
+        {"none", "default", "none", false},    {"linear", "linear", "linear", false},
+        {"ntk", "default", "none", true},      {"ntk-by-parts", "yarn", "yarn", false},
+        {"yarn", "yarn", "yarn", false},       {"llama3", "llama3", NULL, false},
+        {"longrope", "longrope", NULL, false}, {NULL, NULL, NULL, false},
+    };
+    const Elsewhere *found = all;
+    while (found->method && strcmp(found->method, rope_methods[c->method].name) != 0) found++;
+    return found;
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.
 static void print_llama_cpp(const RopeConfig *c, double theta, double attention) {
     const RopeMethod *m = &rope_methods[c->method];
-    bool is_yarn = m->flags & ROPE_USES_BETAS, is_base = m->flags & ROPE_IS_ANOTHER_BASE;
+    const Elsewhere *theirs = elsewhere(c);
+    bool is_yarn = m->flags & ROPE_USES_BETAS;
     if (c->dynamic) {
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n");
         printf("# needs max_position_embeddings %d\n", c->train_ctx);
-    } else if (!m->llama_cpp) {
+    } else if (!theirs->llama_cpp) {
         printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
     } else {
-        printf("# llama.cpp: --rope-scaling %s", m->llama_cpp);
-        if (m->flags & ROPE_USES_FACTOR && !is_base) printf(" --rope-scale %.12g", c->factor);
+        printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
+        if (m->flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
         if (is_yarn) {  // llama.cpp multiplies by 0.1 ln s + 1 itself
             double own = c->factor > 1 ? 0.1 * log(c->factor) + 1 : 1;
             printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g", c->train_ctx, attention / own);
@@ -184,6 +203,18 @@ static void json_number(bool wanted, const char *key, double x) {
     if (wanted) print_number(x);
 }
 
+// The fields of a block that its method has, and that are not 0; a switch when it is off.
+static void json_fields(const RopeConfig *c, unsigned methods) {
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+        const double value = field_value(c, f);
+        const bool is_switch = f->type == FLAG;
+        if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
+        if (is_switch) printf(", \"%s\": false", f->key);
+        else if (f->type == WHOLE) printf(", \"%s\": %.0f", f->key, value);
+        else json_number(true, f->key, value);
+    }
+}
+
 static void json_list(bool wanted, const char *key, const double *x, int n) {
     if (wanted) printf(", \"%s\": ", key);
     for (int i = 0; wanted && i < n; i++) {
@@ -196,39 +227,37 @@ static void json_list(bool wanted, const char *key, const double *x, int n) {
 bool explain_json(const RopePlan *plan, Error *err) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
+    const Elsewhere *theirs = elsewhere(c);
     unsigned flags = m->flags;
     double d = c->rotary_dim, theta = c->theta;
     RopeFreqs f;
-    // To other programs both by-parts methods are yarn, and a method that is another base is plain RoPE with that base.
-    bool is_yarn = flags & ROPE_USES_BETAS, is_base = flags & ROPE_IS_ANOTHER_BASE && !c->dynamic;
+    bool is_yarn = flags & ROPE_USES_BETAS, is_base = theirs->is_base && !c->dynamic;
     bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
     bool own_attention = c->attention_factor != 0 || quotient;  // not what the method says by itself
     const char *why = NULL;
     if (c->map) why = "distance maps have no key in other programs (without +MAP the frequencies have)";
-    else if (!m->hugging_face) why = "no other program has this method";
-    else if (c->dynamic && !(flags & ROPE_IS_ANOTHER_BASE)) why = "no other program has this dynamic method";
+    else if (!theirs->hugging_face) why = "no other program has this method";
+    else if (c->dynamic && !theirs->is_base) why = "no other program has this dynamic method";
     else if (is_yarn && c->ramp == ROPE_RAMP_TURNS) why = "no other program has the turns ramp (--ramp dims is theirs)";
     else if (own_attention && !m->attention) why = "no other program gives this method an attention factor";
     if (why) return fail(err, "rope %s: %s", plan->name, why);
     rope_frequencies(c, c->train_ctx, &f);
     if (is_base && d > 2) theta *= pow(c->factor, d / (d - 2));
     print_llama_cpp(c, theta, f.attention_factor);
-    if (plan->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", plan->window);
+    if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
+    if (flags & ROPE_USES_LISTS)
+        printf("# Hugging Face 4 wants original_max_position_embeddings %d beside the block, too\n", c->train_ctx);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
-    printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : m->hugging_face);
-    json_number(true, "rope_theta", theta);
+    printf("{\"rope_type\": \"%s\"", c->dynamic ? "dynamic" : theirs->hugging_face);
     // As d times the factor, cut to a whole number, is what turns.
     json_number(d < plan->head_dim, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
-    json_number(flags & ROPE_USES_FACTOR && !is_base, "factor", c->factor);
-    if (flags & (ROPE_USES_BETAS | ROPE_USES_FREQ_FACTORS | ROPE_USES_LENGTH))
-        printf(", \"original_max_position_embeddings\": %d", c->train_ctx);
-    json_number(is_yarn, "beta_fast", c->beta_fast);
-    json_number(is_yarn, "beta_slow", c->beta_slow);
-    if (is_yarn && !c->truncate) printf(", \"truncate\": false");
+    RopeConfig told = *c;
+    told.theta = theta;
+    if (!(flags & (ROPE_USES_BETAS | ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS))) told.train_ctx = 0;
     // By parts alone is their yarn without its temperature.
-    json_number((is_yarn && !m->attention) || own_attention, "attention_factor", f.attention_factor);
-    json_number(flags & ROPE_USES_FREQ_FACTORS, "low_freq_factor", c->low_freq_factor);
-    json_number(flags & ROPE_USES_FREQ_FACTORS, "high_freq_factor", c->high_freq_factor);
+    told.attention_factor = (is_yarn && !m->attention) || own_attention ? f.attention_factor : 0;
+    told.mscale = told.mscale_all_dim = 0;
+    json_fields(&told, flags & ~(ROPE_USES_LISTS | (is_base ? ROPE_USES_FACTOR : 0)));
     json_list(flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->rotary_dim / 2);
     json_list(flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->rotary_dim / 2);
     if (c->unscaled_positions) printf(", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours

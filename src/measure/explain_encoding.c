@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../forward/positions.h"
+#include "../forward/encodings.h"
 #include "measure.h"
 
 typedef struct {
@@ -34,7 +34,7 @@ static double dot(const float *a, const float *b, int64_t n) {
 // The product of the vectors added at two positions, the mean over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     const int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
-    PositionsAdd *add = positions_added(m->config.encoding);
+    EncodingAdd *add = encoding_added(m->config.encoding);
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         for (int64_t i = 0; i < dim; i++) x[i] = y[i] = 0;
@@ -50,7 +50,7 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     const ModelConfig *c = &m->config;
     const int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);
     double sum = 0;
-    positions_sinusoids(m, distance, x);
+    encoding_sinusoids(m, distance, x);
     for (int64_t i = 0; i < d; i++) {
         matrix_row(l->v ? &l->wr : &l->wk, kv_head * d + i, 0, c->dim, y);
         const double r = dot(x, y, c->dim);
@@ -65,7 +65,7 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
     const int64_t row = distance < c->encoding_rows ? distance : c->encoding_rows - 1;
     switch (c->encoding) {
     case ENCODING_NONE: return 0;
-    case ENCODING_ALIBI: return -(double)positions_slope(head, c->n_heads) * distance;
+    case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
     case ENCODING_SHAW: return dot(l->a_keys, l->a_keys + row * c->head_dim, c->head_dim);
     case ENCODING_LEARNED:
     case ENCODING_SINUSOIDAL: return product_of_added(m, distance, x, x + c->dim);
@@ -73,13 +73,14 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
     }
 }
 
-bool explain_encoding(const Model *m, int length, bool tsv, Error *err) {
+bool explain_encoding(const Measurement *measured, Error *err) {
+    const Model *m = measured->model;
     const ModelConfig *c = &m->config;
     const Explanation *e = &explanations[c->encoding];
+    const int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
-    if (m->learned && length > c->encoding_rows) length = c->encoding_rows;
     if (!x) return false;
-    Table t = table_open(SHAPE_LIST, m->rope.train_ctx, tsv);
+    Table t = table_open(SHAPE_LIST, m->rope.train_ctx, measured->options->tsv);
     table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
@@ -90,9 +91,8 @@ bool explain_encoding(const Model *m, int length, bool tsv, Error *err) {
     table_columns(&t, "layer\thead\tdistance\tvalue");
     for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
         for (int head = 0; head < (e->by_head ? c->n_heads : 1); head++)
-            for (int64_t i = 0; i < 2 * (int64_t)length - 2 || i == 0;
-                 i = i ? 2 * i : 1) {  // 0, 1, 2, 4 ... length - 1
-                const int distance = i < length ? (int)i : length - 1;
+            for (int64_t d = 0; d < 2 * (int64_t)length - 2 || d == 0; d = d ? 2 * d : 1) {
+                const int distance = d < length ? (int)d : length - 1;  // 0, 1, 2, 4 ... length - 1
                 char where[2][16] = {"-", "-"};
                 if (e->by_layer) snprintf(where[0], sizeof where[0], "%d", layer);
                 if (e->by_head) snprintf(where[1], sizeof where[1], "%d", head);

@@ -1,24 +1,69 @@
-// What measurements share: their length and text, the lines above their tables, and going through the methods.
+// The jobs that measure, and what they share: models, lengths, texts, warnings, lines above tables, methods in turn.
 #include "measure.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../text/text_io.h"
 
-int measured_length(const Model *model, size_t most) {
-    int train_ctx = model->rope.train_ctx, seq_len = model->config.seq_len;
-    int four_times = train_ctx <= (1 << 28) ? 4 * train_ctx : train_ctx;
+bool measure(const Measurement *m, bool *passed, Error *err) {
+    Error other;
+    switch (m->options->job) {
+    case JOB_PPL: return measure_perplexity(m, err);
+    case JOB_TASKS: return measure_tasks(m, passed, err);
+    case JOB_CHECK: return m->tokenizer ? check_model(m, passed, err) : check_settings(m, &other) && false;
+    case JOB_ATTN: return show_attention(m, err);
+    case JOB_BENCH: return bench(m, err);
+    case JOB_SEARCH: return search(m, NULL, NULL, err);
+    case JOB_ROPE_JSON: return explain_json(m->plans, err);
+    default: return explain(m, err);
+    }
+}
+
+// BOS, -1: texts begin without it.
+static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_bos(m->tokenizer) : -1; }
+
+int measured_length(const Measurement *m) {
+    const Model *model = m->model;
+    int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : INT_MAX;
+    int four_times = model->rope.train_ctx <= (1 << 28) ? 4 * model->rope.train_ctx : model->rope.train_ctx;
     int length = four_times > seq_len ? four_times : seq_len;
-    if (model->learned && length > model->config.encoding_rows) length = model->config.encoding_rows;
-    return most < (size_t)length ? (int)most : length;
+    size_t most = m->n_ids + (first_token(m) >= 0);
+    switch (m->options->job) {
+    case JOB_ATTN: return (int)m->n_ids;
+    case JOB_BENCH: return rows / 2 < BENCH_DEPTH ? rows / 2 : BENCH_DEPTH;
+    case JOB_PPL:
+    case JOB_SEARCH: length = most < (size_t)length ? (int)most : length; break;
+    case JOB_TASKS: break;
+    default: return seq_len;
+    }
+    return length < rows ? length : rows;
+}
+
+void print_advice(const Measurement *m, const RopeSettings *methods) {
+    const Job job = m->options->job;
+    const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
+    char advice[300], tuned[64], others[300] = "";
+    for (int i = 0; i < m->n_plans && !m->model->config.encoding; i++) {
+        const RopePlan *plan = &m->plans[i];
+        settings_advice(&methods[i], plan, measures ? 0 : m->length, advice, sizeof advice);
+        if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
+        size_t used = strlen(others);
+        if (!settings_same_method(m->file, &plan->rope))
+            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
+    }
+    settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
+    if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
+        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
     size_t size;
     int vocab_size = model->config.vocab_size;
-    char *text = read_file(path, &size, err);
+    char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
     int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
     free(text);
@@ -31,25 +76,50 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
     return ids;
 }
 
+size_t window_ids(const Measurement *m) { return (size_t)m->length - (first_token(m) >= 0); }
+
 void fill_window(const Measurement *m, int i, int n, int32_t *window) {
-    int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1;
-    size_t given = (size_t)m->length - (bos >= 0), room = m->n_ids - given;
-    size_t start = n > 1 ? (size_t)((double)room * i / (n - 1)) : 0;
-    window[0] = bos;
-    memcpy(window + (bos >= 0), m->ids + start, given * sizeof *window);
+    size_t given = window_ids(m), start = n > 1 ? (size_t)((double)(m->n_ids - given) * i / (n - 1)) : 0;
+    window[0] = first_token(m);
+    memcpy(window + m->length - given, m->ids + start, given * sizeof *window);
+}
+
+bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
+    RopeSettings s = settings_nothing_said;
+    if (plain) settings_read_method(&s, "none");
+    if (times != 1) settings_say(&s, "--theta", fmax(m->file->theta * times, 1.5));
+    return settings_resolve(&s, m->file, m->model->config.sliding_window, m->length, plan, err);
+}
+
+bool open_model(const char *path, Model *model, Error *err) {
+    if (!model_open(path, model, err)) return false;
+    const char *reason = settings_check(&model->rope, model->config.seq_len);
+    if (reason) model_close(model);
+    return !reason || fail(err, "%s: impossible header: %s", path, reason);
+}
+
+bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
+    file->rope = model->rope;
+    file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
+    file->max_positions = o->model_path ? model->config.seq_len : 0;
+    if (!rope_config_open(file, o->rope_config, err)) return false;
+    if (file->unused[0])
+        fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
+                file->has_type ? "they mean nothing to the rope_type"
+                               : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
+                file->unused);
+    model->rope = file->rope;
+    model->config.head_dim = file->head_dim;
+    model->config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
+    return true;
 }
 
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
-    SessionConfig config = {.rope = plan->rope,
-                            .window = plan->window,
-                            .sinks = plan->sinks,
-                            .all_slide = plan->all_slide,
-                            .kv = o->kv,
-                            .activations = o->activations};
-    config.context = context;
-    config.threads = o->threads;
+    SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
+    config.activations = o->activations;
     config.stale_keys = plan->stale_keys;
+    config.plain = o->plain;
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (s && say_memory)
@@ -70,38 +140,28 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "samples", "%d", m->options->samples);
 }
 
-void show_progress(Method *method, double done) {
-    double now = now_seconds(), share = (method->part + done) / method->m->n_plans;
-    if (now - method->shown < 0.2) return;
-    method->shown = now;
-    char text[120], bar[31] = "";
-    int cells = method->table->width < 75 ? 10 : 30;
-    for (int i = 0; i < cells; i++) bar[i] = share * cells > i ? '#' : '.';
-    double left = share > 0 ? (now - method->start) * (1 - share) / share : 0;
-    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", method->plan->name, bar, 100 * share, left);
-    table_bar(method->table, text);
+void show_progress(const Method *method, double done) {
+    table_progress(method->table, method->plan->name, (method->part + done) / method->m->n_plans);
 }
 
 bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
                      void *job, Error *err) {
-    int n = m->n_plans;
-    Table table = table_open(shape, m->plans[0].rope.train_ctx, m->options->tsv);
-    Method method = {.m = m, .table = &table, .start = now_seconds()};
+    const int n = m->n_plans;
+    Table table = table_open(shape, m->plans->rope.train_ctx, m->options->tsv);
     bool ok = true;
     for (int i = -n; ok && i < n; i++) {  // the first time round for the memory alone
+        Method method = {m, &table, &m->plans[i < 0 ? i + n : i], .part = i};
         if (i == 0) {
             print_heading(m, &table, what);
             table_columns(&table, columns);
         }
-        method.part = i;
-        method.plan = &m->plans[i < 0 ? i + n : i];
         method.session = open_session(m->options, m->model, method.plan, m->length, i == 0, err);
-        method.began = now_seconds();
+        double began = now_seconds();
         ok = method.session && (i < 0 || work(job, &method, err));
         session_free(method.session);
         if (!ok || i < 0 || table.moves) continue;
         fflush(stdout);
-        fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, now_seconds() - method.began, i + 1, n);
+        fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, now_seconds() - began, i + 1, n);
     }
     table_end(&table);
     return ok;

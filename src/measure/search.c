@@ -1,11 +1,11 @@
-// The search for longrope's divisors: those that read a text best (LongRoPE, arXiv 2402.13753, section 3).
+// The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3).
 //
-// The problem is the paper's: divisors that do not fall from pair to pair, and how many first positions stay unscaled,
-// begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which hardly matter alone, and reads
-// every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring pairs; each has a
-// step of its own, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern search), and when
-// all are small the hills become narrower. Candidates race: one is read window by window, and dropped as soon as it is
-// worse than the best by more than the standard error of the difference.
+// The problem is the paper's: divisors that do not fall from pair to pair, and a number of first positions that stay
+// unscaled, begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which matter little
+// alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring
+// pairs. Each move has a step, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern
+// search). When all steps are small the hills become narrower. Candidates race: each is read window by window, and is
+// dropped once it is worse than the best by more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -27,12 +27,11 @@ typedef struct {
     const Options *o;
     SearchListener *listener;  // NULL: nobody
     void *whose;
-    Table table;  // of `#` lines
-    Method progress;
-    RopePlan shown;    // its name is what the progress says
+    Table table;       // of `#` lines
     RopeConfig start;  // longrope, but for what a candidate says
     uint64_t random;
     int pairs, n, from, windows;      // positions of a window, the first that counts, windows that search
+    int hills;                        // at the moment; behind their moves are those of the other two
     int read, tried;                  // windows and candidates so far
     int32_t *ids;                     // (2 windows, n) those that search, then those that judge
     double *best_nll, *nll;           // (windows, n) of the best candidate, and of the one at hand
@@ -49,7 +48,7 @@ static double draw(Search *s) { return (double)(next_random(&s->random) >> 11) *
 // How much of the search is done, 1 when it is over.
 static double share_done(const Search *s) {
     double share = (double)s->read / s->o->reads, seconds = s->o->seconds;
-    if (seconds > 0) share = fmax(share, (now_seconds() - s->progress.start) / seconds);
+    if (seconds > 0) share = fmax(share, (now_seconds() - s->table.start) / seconds);
     return interrupted ? 1 : fmin(share, 1);
 }
 
@@ -63,7 +62,7 @@ static void tell(const Search *s, const RopePlan *better) {
 static RopeConfig named(const Search *s, const char *name) {
     RopeConfig config = s->start;
     RopeSettings settings;
-    if (settings_read_method(&settings, name)) config.method = settings.method;
+    if (settings_read_method(&settings, name)) config.method = settings.rope.method;
     return config;
 }
 
@@ -81,34 +80,29 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
 // Reads window number w of all.
 static bool read_window(Search *s, const RopePlan *plan, int w, double *nll, Error *err) {
     Session *session = open_session(s->o, s->m->model, plan, s->n, false, err);
-    const int32_t *ids = s->ids + (size_t)w * s->n;
-    nll += (size_t)(w % s->windows) * s->n;
-    bool ok = session && session_read(session, ids, s->from - 1, s->n, 0, err) &&
-              score_tokens(session, ids, s->from, s->n, s->n, nll, err);
+    double *out = nll + (size_t)(w % s->windows) * s->n + s->from;
+    bool ok = session && score_span(session, s->ids + (size_t)w * s->n, s->from, s->n, s->n, out, err);
     session_free(session);
     return ok;
 }
 
-// Differences between s->nll and s->best_nll, each the mean of SAMPLE positions.
-typedef struct {
-    double n, sum, squares;
-} Paired;
-
-static void add_pairs(const Search *s, int w, Paired *p) {
-    const double *a = s->nll + (size_t)w * s->n, *b = s->best_nll + (size_t)w * s->n;
-    for (int at = s->from; at < s->n; at += SAMPLE) {
-        int count = at + SAMPLE < s->n ? SAMPLE : s->n - at;
-        double sum = 0;
-        for (int i = at; i < at + count; i++) sum += (a[i] - b[i]) / count;
-        p->n++;
-        p->sum += sum;
-        p->squares += sum * sum;
+// The mean of s->nll - s->best_nll over `count` windows, from number `first` on and round, and its standard error.
+static double difference(const Search *s, int first, int count, double *error) {
+    double samples = 0, total = 0, squares = 0;
+    for (int i = 0; i < count; i++) {
+        const size_t start = (size_t)((first + i) % s->windows) * s->n;
+        for (int from = s->from, to; from < s->n; from = to) {
+            double sum = 0;
+            to = from + SAMPLE < s->n ? from + SAMPLE : s->n;
+            for (int p = from; p < to; p++) sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
+            samples++;
+            total += sum;
+            squares += sum * sum;
+        }
     }
-}
-
-static double error_of(const Paired *p) {
-    double mean = p->sum / p->n;
-    return p->n > 1 ? sqrt(fmax(p->squares / p->n - mean * mean, 0) / (p->n - 1)) : INFINITY;
+    const double mean = total / samples;
+    *error = samples > 1 ? sqrt(fmax(squares / samples - mean * mean, 0) / (samples - 1)) : INFINITY;
+    return mean;
 }
 
 static double mean_of(const Search *s, const double *nll) {
@@ -125,65 +119,62 @@ static bool is_same(const Candidate *a, const Candidate *b, int pairs) {
 }
 
 // Races a candidate against the best, whose place it takes when it is better over all windows. A race that the end of
-// the search cuts short is lost. It begins with another window each time, so that none decides more than the others.
+// the search cuts short is lost. Each race begins with another window, so that none decides more than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
-    bool is_first = s->tried == 0;
-    RopePlan plan = plan_of(s, c);
-    Paired p = {0};
+    const bool is_first = s->tried == 0;
+    const int start = s->tried % s->windows;
+    const RopePlan plan = plan_of(s, c);
+    double *nll = s->nll, error;
+    bool dropped = false;
+    char shown[60];
     *better = false;
     if (!is_first && is_same(c, &s->best, s->pairs)) return true;
-    for (int i = 0; i < s->windows; i++) {
-        int w = (s->tried + i) % s->windows;
-        *better = false;
+    for (int i = 0; i < s->windows && !dropped; i++) {
         if (is_first ? interrupted : is_over(s)) return true;
-        if (!read_window(s, &plan, w, s->nll, err)) return false;
+        if (!read_window(s, &plan, (start + i) % s->windows, nll, err)) return false;
         s->read++;
-        snprintf(s->shown.name, sizeof s->shown.name, "%.4f, began %.4f", s->mean, s->began);
-        show_progress(&s->progress, share_done(s));
+        snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
+        table_progress(&s->table, shown, share_done(s));
         tell(s, NULL);
-        if (is_first) continue;
-        add_pairs(s, w, &p);
-        if (p.sum / p.n > error_of(&p)) break;
-        *better = i == s->windows - 1 && p.sum < 0;
+        dropped = !is_first && i < s->windows - 1 && difference(s, start, i + 1, &error) > error;
     }
     s->tried++;
-    *better = *better || is_first;
+    *better = is_first || (!dropped && mean_of(s, nll) < s->mean);
     if (!*better) return true;
-    double *worse = s->best_nll;
-    s->best_nll = s->nll;
-    s->nll = worse;
+    s->nll = s->best_nll;
+    s->best_nll = nll;
     s->best = *c;
-    s->mean = mean_of(s, s->best_nll);
+    s->mean = mean_of(s, nll);
     tell(s, &plan);
     return true;
 }
 
-// A hill of height x around number h of n centres. What it lifts lifts those behind it, and what it lowers lowers those
-// before it, so that divisors never fall from pair to pair; they stay from 1 to twice the scale.
-static void add_hill(const Search *s, Candidate *c, int h, int n, double x) {
-    double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (n - 1), most = log(2 * s->start.factor);
+// Adds a hill of height x around centre number h. Those behind rise with it, and those before sink with it, so that
+// divisors never fall from pair to pair. They stay from 1 to twice the scale.
+static void add_hill(const Search *s, Candidate *c, int h, double x) {
+    double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (s->hills - 1), most = log(2 * s->start.factor);
     for (int i = 0; i < s->pairs; i++) e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);
     for (int i = 1; x > 0 && i < s->pairs; i++) e[i] = fmax(e[i], e[i - 1]);
     for (int i = s->pairs - 2; x < 0 && i >= 0; i--) e[i] = fmin(e[i], e[i + 1]);
 }
 
 // Move number `move`, so many times its step; behind the hills come attention factor and unscaled positions.
-static void apply(const Search *s, Candidate *c, int move, int hills, double times) {
+static void apply(const Search *s, Candidate *c, int move, double times) {
     double x = times * s->steps[move];
-    if (move < hills) add_hill(s, c, move, hills, x);
-    else if (move == hills && s->o->search_attention) c->attention *= exp(x);
-    else if (move > hills && s->o->search_unscaled)
+    if (move < s->hills) add_hill(s, c, move, x);
+    else if (move == s->hills && s->o->search_attention) c->attention *= exp(x);
+    else if (move > s->hills && s->o->search_unscaled)
         c->unscaled = (int)fmin(fmax(c->unscaled + round(x), 0), LAST_UNSCALED);
 }
 
-static void set_steps(Search *s, int hills, double step) {
-    for (int i = 0; i < hills; i++) s->steps[i] = step;
-    s->steps[hills] = step / 4;
-    s->steps[hills + 1] = 3;
+static void set_steps(Search *s, double step) {
+    for (int i = 0; i < s->hills; i++) s->steps[i] = step;
+    s->steps[s->hills] = step / 4;
+    s->steps[s->hills + 1] = 3;
 }
 
 // YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
-static bool begin(Search *s, int hills, Error *err) {
+static bool begin(Search *s, Error *err) {
     const char *const names[] = {"yarn", "ntk", "linear", s->m->plans[0].name};
     enum { N_NAMES = sizeof names / sizeof *names };
     for (int i = 0; i < s->o->population && !(s->tried && is_over(s)); i++) {
@@ -193,8 +184,9 @@ static bool begin(Search *s, int hills, Error *err) {
         bool better;
         rope_frequencies(&config, s->n, &f);
         if (i < N_NAMES) c = (Candidate){.attention = f.attention_factor};
-        for (int k = 0; i < N_NAMES && k < s->pairs; k++) c.log_divisors[k] = log(f.plain[k] / f.inv_freq[k]);
-        for (int move = 0; i >= N_NAMES && move < hills + 2; move++) apply(s, &c, move, hills, 2 * draw(s) - 1);
+        for (int k = 0; i < N_NAMES && k < s->pairs; k++)
+            c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
+        for (int move = 0; i >= N_NAMES && move < s->hills + 2; move++) apply(s, &c, move, 2 * draw(s) - 1);
         if (!try_candidate(s, &c, &better, err)) return false;
         if (better && i < N_NAMES) s->began = s->mean;
         if (better && i < N_NAMES) s->began_with = names[i];
@@ -203,34 +195,34 @@ static bool begin(Search *s, int hills, Error *err) {
 }
 
 // One move, forward and, when that does not help, back.
-static bool try_move(Search *s, int move, int hills, Error *err) {
+static bool try_move(Search *s, int move, Error *err) {
     bool better = false;
     double *step = &s->steps[move];
     for (int way = 0; way < 2 && !better && !is_over(s); way++) {
         Candidate c = s->best;
         if (way) *step = -*step;
-        apply(s, &c, move, hills, 1);
+        apply(s, &c, move, 1);
         if (!try_candidate(s, &c, &better, err)) return false;
     }
     *step *= better ? 1.6 : 0.45;
     return true;
 }
 
-// Rounds of all moves, each in another order, until the steps are small; then with hills half as wide.
-static bool improve(Search *s, int hills, Error *err) {
+// Rounds of all moves, each in another order, until the steps are small. Then hills are half as wide.
+static bool improve(Search *s, Error *err) {
     int order[MAX_MOVES];
-    for (; hills <= s->pairs && hills > 1 && !is_over(s); hills = 2 * hills - 1) {
-        set_steps(s, hills, hills > HILLS ? 0.15 : 0.3);
+    for (; s->hills <= s->pairs && s->hills > 1 && !is_over(s); s->hills = 2 * s->hills - 1) {
+        set_steps(s, s->hills > HILLS ? 0.15 : 0.3);
         for (double largest = 1; largest > 0.1 && !is_over(s);) {
-            for (int i = 0; i < hills + 2; i++) {
+            for (int i = 0; i < s->hills + 2; i++) {
                 int other = (int)(draw(s) * (i + 1));
                 order[i] = order[other];
                 order[other] = i;
             }
-            for (int i = 0; i < hills + 2; i++)
-                if (!try_move(s, order[i], hills, err)) return false;
+            for (int i = 0; i < s->hills + 2; i++)
+                if (!try_move(s, order[i], err)) return false;
             largest = 0;
-            for (int i = 0; i < hills; i++) largest = fmax(largest, fabs(s->steps[i]));
+            for (int i = 0; i < s->hills; i++) largest = fmax(largest, fabs(s->steps[i]));
         }
     }
     return true;
@@ -246,10 +238,10 @@ static void note_pair(Table *t, const char *who, const char *name, double before
 
 // What was found, on the windows that searched and, beside YaRN, on those that did not.
 static bool report(Search *s, Error *err) {
-    Paired p = {0};
     RopePlan found = plan_of(s, &s->best), yarn = found;
     yarn.rope = named(s, "yarn");
     Table *t = &s->table;
+    double error;
     table_end(t);
     print_heading(s->m, t, "search");
     table_note(t, "text", "%.200s", s->o->text_path);
@@ -258,35 +250,42 @@ static bool report(Search *s, Error *err) {
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
     note_pair(t, "searched", s->began_with, s->began, s->mean);
-    for (int w = 0; w < s->windows && !interrupted; w++) {
-        if (!read_window(s, &yarn, s->windows + w, s->best_nll, err)) return false;
-        if (!read_window(s, &found, s->windows + w, s->nll, err)) return false;
-        add_pairs(s, w, &p);
+    for (int w = 0; w < s->windows && !interrupted; w++)
+        if (!read_window(s, &yarn, s->windows + w, s->best_nll, err) ||
+            !read_window(s, &found, s->windows + w, s->nll, err))
+            return false;
+    if (!interrupted) {
+        note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
+        difference(s, 0, s->windows, &error);
+        table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
-    if (!interrupted) note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
-    if (!interrupted) table_note(t, "judged", "%d other windows, se %.6f", s->windows, error_of(&p));
     return explain_json(&found, err);
 }
 
-// Windows spread evenly over the text: those at even places search, the others judge.
+// Windows spread evenly over the text, and room for scores: those at even places search, the others judge.
 static bool cut_windows(Search *s, Error *err) {
-    const Measurement *m = s->m;
-    int bos = m->tokenizer ? tokenizer_bos(m->tokenizer) : -1, given = s->n - (bos >= 0), last = 2 * s->windows - 1;
-    if (m->n_ids / given < 2 * (size_t)s->windows)
-        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
-                    s->windows, s->n, s->windows);
-    size_t count = (size_t)s->windows * s->n;
+    const size_t given = window_ids(s->m), count = (size_t)s->windows * s->n;
+    if (s->m->n_ids / given < 2 * (size_t)s->windows)
+        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
+                    s->m->n_ids, s->windows, s->n, s->windows);
     s->ids = alloc_array(2 * count, sizeof *s->ids, "windows", err);
     s->nll = s->ids ? alloc_array(2 * count, sizeof *s->nll, "their scores", err) : NULL;
-    for (int i = 0; s->nll && i <= last; i++)
-        fill_window(m, i, last + 1, s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n);
-    return s->nll != NULL;
+    if (!s->nll) return false;
+    s->best_nll = s->nll + count;
+    for (int i = 0; i < 2 * s->windows; i++)
+        fill_window(s->m, i, 2 * s->windows, s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n);
+    return true;
 }
 
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
     Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
     s.start = m->plans[0].rope;
-    int trained = s.start.train_ctx, hills = s.start.rotary_dim / 2 < HILLS ? s.start.rotary_dim / 2 : HILLS;
+    const int trained = s.start.train_ctx;
+    if (s.start.map)
+        return fail(err,
+                    "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
+                    "without one, then try --rope-config BLOCK --rope longrope+%s",
+                    m->plans[0].name, s.start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
@@ -295,18 +294,17 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.start.factor = (double)s.n / trained;
     s.start.attention_factor = 0;
     s.pairs = s.start.rotary_dim / 2;
+    s.hills = s.pairs < HILLS ? s.pairs : HILLS;
     s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
     s.windows = s.o->search_windows;
     s.table = table_open(SHAPE_LIST, trained, true);
-    s.progress = (Method){.m = m, .table = &s.table, .plan = &s.shown, .start = now_seconds()};
     bool ok = cut_windows(&s, err);
     double *scores = s.nll;
-    s.best_nll = ok ? scores + (size_t)s.windows * s.n : NULL;
     catch_interrupt(SA_RESTART);
-    set_steps(&s, hills, 0.3);
-    ok = ok && begin(&s, hills, err);
+    set_steps(&s, 0.3);
+    ok = ok && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
-    ok = ok && improve(&s, hills, err) && report(&s, err);
+    ok = ok && improve(&s, err) && report(&s, err);
     free(scores);
     free(s.ids);
     return ok;

@@ -9,12 +9,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../util.h"
+
 // How a cell stands out: in colour, or by a sign where there is none.
 typedef struct {
     const char *code, *sign;
 } Style;
 static const Style PLAIN = {"", ""}, BOLD = {"\033[1m", ""}, DIM = {"\033[2m", ""}, RED = {"\033[31m", "!"};
-static const Style YELLOW = {"\033[33m", ""};
+static const Style YELLOW = {"\033[33m", ""}, INVERSE = {"\033[1;7m", ""};
 static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"}, ON_GREEN = {"\033[30;42m", " #"};
 
 enum { MAX_ROW = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
@@ -34,7 +36,8 @@ Table table_open(TableShape shape, int train_ctx, bool tsv) {
                    .eyes = eyes,
                    .colour = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
-                   .width = known ? size.ws_col : 80};
+                   .width = known ? size.ws_col : 80,
+                   .start = now_seconds()};
 }
 
 static void clear_bar(Table *t) {
@@ -42,10 +45,16 @@ static void clear_bar(Table *t) {
     t->bar = false;
 }
 
-void table_bar(Table *t, const char *text) {
-    if (!t->moves) return;
+void table_progress(Table *t, const char *name, double done) {
+    double now = now_seconds(), left = done > 0 ? (now - t->start) * (1 - done) / done : 0;
+    int cells = t->width < 75 ? 10 : 30, width = t->width - 1;
+    char text[120], bar[31] = "";
+    if (!t->moves || now - t->shown < 0.2) return;
+    for (int i = 0; i < cells; i++) bar[i] = done * cells > i ? '#' : '.';
+    snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", name, bar, 100 * done, left);
     fflush(stdout);
-    fprintf(stderr, "\r%-*.*s", t->width - 1, t->width - 1, text);
+    fprintf(stderr, "\r%-*.*s", width, width, text);
+    t->shown = now;
     t->bar = true;
 }
 
@@ -69,10 +78,9 @@ static void put_cell(Table *t, const char *text, int width, Style style) {
 
 // ---- a list ---------------------------------------------------------------------------------------------------------
 
-// Takes the next of the cells between tabs off *rest; false at the end.
-static bool next_cell(const char **rest, char *cell, int capacity) {
+bool next_cell(const char **rest, const char *separator, char *cell, int capacity) {
     if (!*rest) return false;
-    int length = (int)strcspn(*rest, "\t");
+    int length = (int)strcspn(*rest, separator);
     snprintf(cell, (size_t)capacity, "%.*s", length, *rest);
     *rest = (*rest)[length] ? *rest + length + 1 : NULL;
     return true;
@@ -103,7 +111,7 @@ static bool shorten(const char *cell, char *out, int capacity) {
 static void put_list(Table *t, const char *row, int line) {
     char name[64], cell[MAX_ROW], shown[MAX_ROW];
     const char *names = t->columns, *parts[2];
-    for (int i = 0; next_cell(&names, name, sizeof name) && next_cell(&row, cell, sizeof cell); i++) {
+    for (int i = 0; next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell); i++) {
         int width = split_name(name, parts);
         if (!shorten(cell, shown, sizeof shown)) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
         Style style = line < 2 ? BOLD : strcmp(cell, "fail") == 0 ? RED : PLAIN;
@@ -115,7 +123,7 @@ static void put_list(Table *t, const char *row, int line) {
 static void draw_row(Table *t, const char *row) {
     char name[64];
     const char *names = t->columns, *parts[2] = {"", ""};
-    while (!parts[0][0] && next_cell(&names, name, sizeof name)) split_name(name, parts);
+    while (!parts[0][0] && next_cell(&names, "\t", name, sizeof name)) split_name(name, parts);
     for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_list(t, row, line);
     t->headed = true;
 }
@@ -182,7 +190,7 @@ void table_note(Table *t, const char *key, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, text);
-    if (t->eyes) put_cell(t, both, 1, DIM);
+    if (t->eyes) put_cell(t, both, 1, t->headed ? INVERSE : DIM);
     else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
 }
 
@@ -209,14 +217,4 @@ void table_end(Table *t) {
     draw_line(t);
     if (t->eyes) end_line(t);
     fflush(stdout);
-}
-
-void table_remark(Table *t, const char *format, ...) {
-    va_list args;
-    table_end(t);
-    fprintf(stderr, "run: ");
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
 }

@@ -15,6 +15,7 @@ typedef struct {
     bool eyes, colour, moves;  // drawn; in colour; standard error is a terminal that can take a line back
     int width, at;             // columns of the terminal, and where the line at hand stands
     bool bar;                  // one is shown
+    double start, shown;       // seconds: when the table was opened, and when the bar changed
     const char *columns;       // names between tabs, as tools read them
     bool headed;               // the names of its columns stand above the line at hand
     // The line of a matrix that is being collected.
@@ -37,7 +38,7 @@ typedef struct {
 Table table_open(TableShape shape, int train_ctx, bool tsv);
 
 // A line `# key<TAB>value` above the table or below it, of a key of several words `# key value`; eyes see all of these
-// in a row.
+// in a row: dim above, and below, where the verdict stands, the brightest of all.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // The names of the columns, between tabs, which must outlive the table.
@@ -47,11 +48,12 @@ void table_columns(Table *table, const char *columns);
 // NULL), and of a matrix the cell.
 void table_row(Table *table, const TableCell *cell, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// A line about the rows so far, `run: ...`, on standard error.
-void table_remark(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-// Ends the table: the last line of a matrix, and the bar goes.
+// Ends the table, or the rows so far, which something on standard error will be about: the last line of a matrix is
+// drawn, and the bar goes.
 void table_end(Table *table);
 
-// Shows progress, `text`, in place of what was shown last; nothing where standard error is no terminal.
-void table_bar(Table *table, const char *text);
+// Shows, a few times a second and only where standard error is a terminal, that the share `done` of the work is done.
+void table_progress(Table *table, const char *name, double done);
+
+// Takes the next of the words between separators off *rest, which is NULL at the end: false there.
+bool next_cell(const char **rest, const char *separator, char *cell, int capacity);

@@ -1,6 +1,6 @@
-// Tasks that need what stands far back, after RULER (arXiv 2404.06654); the first is the passkey of Mohtashami and
-// Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what they said. Its prompts are the same
-// for every method, and trials at one place differ in what is hidden alone, so that what stands before it is read once.
+// Tasks that need what stands far back, after RULER (arXiv 2404.06654). The first is the passkey of Mohtashami and
+// Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what they said. Prompts are the same for
+// every method. Trials at one place differ only in what is hidden, so what stands before it is read once.
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
 #include <math.h>
@@ -24,7 +24,7 @@ enum {
     PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
 };
 
-// In a template # is a value, @ a name, and < the name of the sentence before. A question has the first one's.
+// In a template # is a value, @ a name, and < the name of the sentence before. A question takes those of the first.
 typedef struct {
     const char *name, *what, *them, *asked;  // what is hidden, and what about it will be asked, in the prompt's opening
     const char *first, *others;              // the sentences that are hidden; NULL: all like the first
@@ -56,29 +56,35 @@ static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "b
                                      "judge",  "poet",   "captain", "lawyer", "nurse"};
 enum { N_FILLER = sizeof filler / sizeof filler[0], N_OWNERS = sizeof owners / sizeof owners[0] };
 
-// What stands around what is hidden: a text in pieces, the filler or the user's.
+// What became of the trials past the trained context, and of those within.
 typedef struct {
-    char *text;
-    size_t *starts;  // (n + 1) of the pieces
-    int n;
-    int32_t *ids;  // for copy: all of the user's text, or plain English
-    size_t n_ids;
-} Haystack;
+    int asked[2], correct[2];
+} Score;
 
-// One cell of the table, and what all its trials share.
 typedef struct {
     const Measurement *m;
-    const Haystack *hay;
+    // What stands around what is hidden: the filler or the user's text, in pieces.
+    char *text;
+    size_t *starts;  // (n_pieces + 1)
+    int n_pieces;
+    int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
+    size_t n_ids;
+    // The cell of the table at hand, and its trial.
     Session *session;
     const Task *task;
     int length, pieces, depth;  // positions; pieces of the haystack, -1: no prompt fits; depth of N_DEPTHS
-    int values[MAX_HIDDEN];     // what the sentences of the trial at hand say
+    int values[MAX_HIDDEN];     // what the sentences say
     char names[MAX_HIDDEN][12];
     int32_t *last;  // (n_last) the prompt that the session has read
     int n_last;
-} Cell;
+    // All cells.
+    bool asked[N_TASKS];
+    int n_asked, n_done;    // of the tasks; done by the method at hand
+    double worst;           // accuracy of a method in a task
+    Score by_own[N_TASKS];  // see ask_the_model; nothing asked: not known
+} Tasks;
 
-static double depth_of(const Cell *c) { return c->depth / (N_DEPTHS - 1.0); }
+static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
 
 // ---- prompts --------------------------------------------------------------------------------------------------------
 
@@ -90,102 +96,102 @@ static int key_of(uint64_t seed, int length, int depth, int trial) {
     return (int)(10000 + (x ^ x >> 31) % 90000);
 }
 
-static void choose(Cell *c, int number) {
+static void choose(Tasks *t, int number) {
     for (int k = 0; k < MAX_HIDDEN; k++) {
-        int x = key_of(c->m->options->seed + (uint64_t)k * 7919, c->length, c->depth, number);
-        const char *owner = owners[((k ? c->values[0] : x) + (c->task->names == ONE_NAME ? 0 : k)) % N_OWNERS];
-        c->values[k] = x;
-        x = x * 7 + k;  // a variable's letters are such as a text does not have in a row
-        char letters[] = {(char)('A' + x % 26), "QXZVJK"[x / 26 % 6], (char)('A' + x / 156 % 26), '\0'};
-        snprintf(c->names[k], sizeof c->names[k], "%s", c->task->names == CHAIN ? letters : owner);
+        int x = key_of(t->m->options->seed + (uint64_t)k * 7919, t->length, t->depth, number);
+        const char *owner = owners[((k ? t->values[0] : x) + (t->task->names == ONE_NAME ? 0 : k)) % N_OWNERS];
+        t->values[k] = x;
+        // A variable's letters are such as a text does not have in a row, and the second tells it from the others.
+        char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), '\0'};
+        snprintf(t->names[k], sizeof t->names[k], "%s", t->task->names == CHAIN ? letters : owner);
     }
 }
 
 // Fills a template in for the k-th sentence, and returns the new end.
-static char *fill_in(char *end, const char *form, const Cell *c, int k) {
+static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
     for (; *form; form++) {
-        if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", c->values[k]);
-        else if (*form == '@') end = stpcpy(end, c->names[k]);
-        else if (*form == '<') end = stpcpy(end, c->names[k > 0 ? k - 1 : 0]);
+        if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
+        else if (*form == '@') end = stpcpy(end, t->names[k]);
+        else if (*form == '<') end = stpcpy(end, t->names[k > 0 ? k - 1 : 0]);
         else *end++ = *form;
     }
     *end = '\0';
     return end;
 }
 
-// Before which piece of the haystack the k-th sentence stands. A chain stands in its order, its end last; what is one
-// of several goes round.
-static int place_of(const Cell *c, int k) {
-    double step = (double)k / c->task->n_hidden, before = depth_of(c);
-    before = c->task->names == CHAIN ? before + (1 - before) * step : k > 0 ? fmod(before + step, 1) : before;
-    return (int)(c->pieces * before + 0.5);
+// Before which piece of the haystack the k-th sentence stands. A chain keeps its order up to the end of the text; the
+// others go round.
+static int place_of(const Tasks *t, int k) {
+    double step = (double)k / t->task->n_hidden, before = depth_of(t);
+    before = t->task->names == CHAIN ? before + (1 - before) * step : k > 0 ? fmod(before + step, 1) : before;
+    return (int)(t->pieces * before + 0.5);
 }
 
 // The ids (n) of a prompt, which the caller frees: pieces of the haystack, what is hidden among them, and the question.
-static int32_t *build(const Cell *c, int *n, Error *err) {
-    const Task *task = c->task;
-    const size_t *starts = c->hay->starts;
-    char *text = alloc_array(starts[c->pieces] + PROMPT_BYTES, 1, "a haystack", err);
+static int32_t *build(const Tasks *t, int *n, Error *err) {
+    const Task *task = t->task;
+    const size_t *starts = t->starts;
+    char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
     if (!text) return NULL;
     char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
-    for (int i = 0; i <= c->pieces; i++) {
+    for (int i = 0; i <= t->pieces; i++) {
         for (int k = 0; k < task->n_hidden; k++)
-            if (place_of(c, k) == i) end = fill_in(end, k && task->others ? task->others : task->first, c, k);
-        size_t bytes = i < c->pieces ? starts[i + 1] - starts[i] : 0;
-        memcpy(end, c->hay->text + starts[i], bytes);
+            if (place_of(t, k) == i) end = fill_in(end, k && task->others ? task->others : task->first, t, k);
+        size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
+        memcpy(end, t->text + starts[i], bytes);
         end += bytes;
     }
-    end = fill_in(end, task->question, c, 0);
-    int32_t *ids = tokenizer_encode_prompt(c->m->tokenizer, text, end - text, n, err);
+    end = fill_in(end, task->question, t, 0);
+    int32_t *ids = tokenizer_encode_prompt(t->m->tokenizer, text, end - text, n, err);
     free(text);
     return ids;
 }
 
-// Finds the most pieces of the haystack with which prompt and answer fit in the cell's length, -1 when not even the
-// bare task does. A piece is at least one token, and the prompt's length grows steadily with their number, so halving
-// finds it. Keys may differ by a few tokens, for which there is slack. Copy has pages in place of pieces.
-static bool find_pieces(Cell *c, Error *err) {
-    int low = -1, high = c->length < c->hay->n + 1 ? c->length : c->hay->n + 1;
-    int kept_free = MAX_ANSWER * c->task->n_asked + KEY_SLACK * c->task->n_hidden;
-    bool copies = c->task->n_hidden == 0;
-    while (!copies && high - low > 1) {
-        int n;
-        c->pieces = low + (high - low) / 2;
-        c->depth = N_DEPTHS / 2;
-        choose(c, 0);
-        for (int k = 0; k < MAX_HIDDEN; k++) c->values[k] = 88888;
-        int32_t *ids = build(c, &n, err);
+// Finds the most pieces of the haystack with which prompt and answer fit in t->length; -1: not even the bare task does.
+// A piece is at least one token, and the prompt grows with their number, so bisection finds it. Keys may differ by a
+// few tokens, for which there is slack. Copy has pages in place of pieces.
+static bool find_pieces(Tasks *t, Error *err) {
+    const int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
+    int low = -1, high = t->length < t->n_pieces + 1 ? t->length : t->n_pieces + 1, n;
+    t->pieces = t->length < 8 ? -1 : 0;
+    if (t->task->n_hidden == 0) return true;
+    t->depth = N_DEPTHS / 2;
+    choose(t, 0);
+    for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
+    while (high - low > 1) {
+        t->pieces = low + (high - low) / 2;
+        int32_t *ids = build(t, &n, err);
         if (!ids) return false;
-        *(n + kept_free <= c->length ? &low : &high) = c->pieces;
         free(ids);
+        *(n + kept_free <= t->length ? &low : &high) = t->pieces;
     }
-    c->pieces = copies && c->length >= 8 ? 0 : low;
-    return copies || low < c->hay->n ||
-           fail(err, "the text is too short for a haystack of %d positions: a longer one is expected", c->length);
+    t->pieces = low;
+    return low < t->n_pieces ||
+           fail(err, "the text is too short for a haystack of %d positions: a longer one is expected", t->length);
 }
 
 // ---- trials ---------------------------------------------------------------------------------------------------------
 
-// Takes a prompt of n ids over, and rewinds the session to what it shares with the last one, but at most to `most`: so
-// many tokens need not be read again. A prompt of another length has another scale, if the scale follows the length.
-static int rewind_to_shared(Cell *c, int32_t *ids, int n, int most) {
+// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at most `most` tokens.
+// These need not be read again. A prompt of another length shares none: its scale may be another one.
+static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     int shared = 0;
-    while (c->n_last == n && shared < most && ids[shared] == c->last[shared]) shared++;
-    free(c->last);
-    c->last = ids;
-    c->n_last = n;
-    session_rewind(c->session, shared);
+    while (t->n_last == n && shared < most && ids[shared] == t->last[shared]) shared++;
+    free(t->last);
+    t->last = ids;
+    t->n_last = n;
+    session_rewind(t->session, shared);
     return shared;
 }
 
-// The first `most` bytes, spaces before them apart, of what the model says behind the prompt that it has read.
-static bool hear(const Cell *c, char *answer, int most, Error *err) {
-    const Tokenizer *tokenizer = c->m->tokenizer;
-    int32_t previous = c->last[c->n_last - 1];
+// What the model says behind the prompt that it has read: its first `most` bytes, without spaces before them.
+static bool hear(const Tasks *t, char *answer, int most, Error *err) {
+    const Tokenizer *tokenizer = t->m->tokenizer;
+    int32_t previous = t->last[t->n_last - 1];
     int used = 0;
-    for (int i = 0; i < MAX_ANSWER * c->task->n_asked && used < most; i++) {
-        if (i > 0 && !session_read(c->session, &previous, 1, c->n_last + i, 1, err)) return false;
-        const float *logits = session_logits(c->session, 0, 1, err);
+    for (int i = 0; i < MAX_ANSWER * t->task->n_asked && used < most; i++) {
+        if (i > 0 && !session_read(t->session, &previous, 1, t->n_last + i, 1, err)) return false;
+        const float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
         int32_t next = likeliest(logits, tokenizer_vocab_size(tokenizer));
         if (tokenizer_is_end(tokenizer, next)) break;
@@ -200,172 +206,183 @@ static bool hear(const Cell *c, char *answer, int most, Error *err) {
 }
 
 // One number is right when the answer begins with it; several numbers or names, when all stand in the answer.
-static bool hide_and_ask(Cell *c, int number, bool *right, Error *err) {
+static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     int n;
     char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[16];
-    choose(c, number);
-    int32_t *ids = build(c, &n, err);
+    choose(t, number);
+    int32_t *ids = build(t, &n, err);
     if (!ids) return false;
-    int shared = rewind_to_shared(c, ids, n, n - 1);  // the last token is read for its logits
-    if (!session_read(c->session, ids + shared, n - shared, n, 1, err)) return false;
-    if (!hear(c, answer, c->task->n_asked == 1 ? KEY_DIGITS : (int)sizeof answer - 1, err)) return false;
+    int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
+    if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
+    if (!hear(t, answer, t->task->n_asked == 1 ? KEY_DIGITS : (int)sizeof answer - 1, err)) return false;
     *right = true;
-    for (int k = 0; k < c->task->n_asked; k++) {
-        fill_in(wanted, c->task->answer, c, k);
+    for (int k = 0; k < t->task->n_asked; k++) {
+        fill_in(wanted, t->task->answer, t, k);
         if (!strstr(answer, wanted)) *right = false;
     }
     return true;
 }
 
-// A page of the text stands in it at the cell's depth, and again at the end, and is right when it is half as perplexing
-// there. The pages of trials come from behind the haystack.
-static bool copy_page(Cell *c, int number, bool *right, Error *err) {
-    const int n = c->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(c->m->tokenizer) >= 0;
-    const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(c) + 0.5), behind = first + page;
-    const size_t pages = (c->hay->n_ids - (size_t)hay) / (size_t)page;
-    const int32_t *text = c->hay->ids, *copied = text + hay + (size_t)number % pages * (size_t)page;
+// A page stands in the text at the cell's depth, and again at the end. It is right when it is half as perplexing there.
+// Each trial has another page, from behind the haystack.
+static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
+    const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
+    const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
+    const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
+    const size_t pages = (t->n_ids - (size_t)hay) / (size_t)page;
+    const int32_t *copied = t->ids + hay + (size_t)number % pages * (size_t)page;
+    double once[PAGE], again[PAGE], gain = 0;
     int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
-    double *nll = alloc_array((size_t)n, sizeof *nll, "their scores", err), gain = 0;
-    bool ok = ids && nll;
-    if (!ok) free(ids);
-    else {
-        ids[0] = tokenizer_bos(c->m->tokenizer);  // or the text's first id
-        memcpy(ids + bos, text, (size_t)(first - bos) * sizeof *ids);
-        memcpy(ids + first, copied, (size_t)page * sizeof *ids);
-        memcpy(ids + behind, text + first - bos, (size_t)(n - page - behind) * sizeof *ids);
-        memcpy(ids + n - page, copied, (size_t)page * sizeof *ids);
-        const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
-        const int shared = rewind_to_shared(c, ids, n, scored - 1);
-        ok = session_read(c->session, ids + shared, scored - 1 - shared, n, 0, err) &&
-             score_tokens(c->session, ids, scored, behind, n, nll, err) &&
-             session_read(c->session, ids + behind - 1, n - page - behind, n, 0, err) &&
-             score_tokens(c->session, ids, n - page, n, n, nll, err);
-        for (int p = scored; p < behind; p++) gain += nll[p] - nll[p - first + n - page];
-    }
+    if (!ids) return false;
+    ids[0] = tokenizer_bos(t->m->tokenizer);  // or the text's first id
+    for (int i = 0; i < hay; i++) ids[bos + i + (bos + i < first ? 0 : page)] = t->ids[i];
+    for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
+    rewind_to_shared(t, ids, n, scored - 1);
+    if (!score_span(t->session, ids, scored, behind, n, once, err)) return false;
+    if (!score_span(t->session, ids, n - page, n, n, again, err)) return false;
+    for (int p = scored; p < behind; p++) gain += once[p - scored] - again[p - first];
     *right = gain / page >= log(2);
-    free(nll);
-    return ok;
+    return true;
 }
 
-static bool run_trial(Cell *c, int number, bool *right, Error *err) {
-    return c->task->n_hidden ? hide_and_ask(c, number, right, err) : copy_page(c, number, right, err);
-}
-
-// Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of so many sentences of filler.
-static bool make_haystack(Haystack *h, const char *path, int length, Error *err) {
-    size_t size = 0;
-    h->text = path ? read_file(path, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "a haystack", err);
+// Makes the haystack of the text at `path`, in pieces that end behind words, or (NULL) of `length` sentences of filler.
+static bool make_haystack(Tasks *t, const char *path, int length, Error *err) {
+    size_t size = 0, at = 0;
+    t->text = path ? read_file(path, SIZE_MAX, &size, err) : alloc_array((size_t)length, FILLER_BYTES, "filler", err);
     size_t most = path ? size / UNIT_BYTES + 1 : (size_t)length;
-    h->starts = h->text ? alloc_array(most + 1, sizeof *h->starts, "a haystack", err) : NULL;
-    for (size_t at = 0; h->starts && (path ? at < size : h->n < length); h->starts[++h->n] = at) {
-        if (!path) at = (size_t)(stpcpy(h->text + at, filler[h->n % N_FILLER]) - h->text);
+    t->starts = t->text ? alloc_array(most + 1, sizeof *t->starts, "a haystack", err) : NULL;
+    while (t->starts && (path ? at < size : t->n_pieces < length)) {
+        if (!path) at = (size_t)(stpcpy(t->text + at, filler[t->n_pieces % N_FILLER]) - t->text);
         else at = at + UNIT_BYTES < size ? at + UNIT_BYTES : size;
-        while (at < size && !isspace((unsigned char)h->text[at])) at++;
+        while (at < size && !isspace((unsigned char)t->text[at])) at++;
+        t->starts[++t->n_pieces] = at;
     }
-    return h->starts;
+    return t->starts;
 }
 
-static void free_haystack(Haystack *h) {
-    free(h->text);
-    free(h->starts);
-    free(h->ids);
+static void free_tasks(Tasks *t) {
+    free(t->text);
+    free(t->starts);
+    free(t->ids);
+    free(t->last);
 }
 
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err) {
-    Haystack hay = {0};
-    Cell c = {.m = m, .hay = &hay, .session = s, .task = &tasks[0], .length = length, .pieces = -1};
+    Tasks t = {.m = m, .session = s, .task = &tasks[0], .length = length, .pieces = -1};
     int correct = 0;
-    bool ok = make_haystack(&hay, NULL, length, err) && find_pieces(&c, err), right = false;
-    for (int i = trials - 1; ok && c.pieces >= 0 && i >= 0; i--) {  // from the end: all before the key is read by then
-        c.depth = trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
-        ok = hide_and_ask(&c, i, &right, err);
+    bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err), right = false;
+    for (int i = trials - 1; ok && t.pieces >= 0 && i >= 0; i--) {  // from the end: all before the key is read by then
+        t.depth = trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
+        ok = hide_and_ask(&t, i, &right, err);
         correct += right;
     }
-    *accuracy = c.pieces < 0 ? -1 : (double)correct / trials;
-    free(c.last);
-    free_haystack(&hay);
+    *accuracy = t.pieces < 0 ? -1 : (double)correct / trials;
+    free_tasks(&t);
     return ok;
 }
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-typedef struct {
-    Haystack hay;
-    bool asked[N_TASKS];
-    int n_asked, n_done;  // of the tasks; done by the method at hand
-    double worst;         // accuracy of a method in a task
-} Tasks;
-
-// All trials of one cell: *correct of them are right.
-static bool run_cell(Cell *c, Method *method, int *correct, Error *err) {
-    const int trials = c->m->options->trials;
-    const char *task = c->m->options->tasks ? c->task->name : "", *name = method->plan->name;
+// All trials of the cell at hand, added to *score, and its row. A method without a table prints nothing.
+static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error *err) {
+    const int trials = t->m->options->trials, within = t->length <= method->plan->rope.train_ctx;
+    const char *task = t->m->options->tasks ? t->task->name : "", *name = method->plan->name;
     char block[MAX_BLOCK], line[16], label[16];
+    int correct = 0;
     bool right = false;
-    c->n_last = *correct = 0;
+    t->n_last = 0;
     for (int number = 0; number < trials; number++) {
-        if (!run_trial(c, number, &right, err)) return false;
-        *correct += right;
+        if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &right, err)) return false;
+        correct += right;
     }
-    const double accuracy = (double)*correct / trials;
+    score->asked[within] += trials;
+    score->correct[within] += correct;
+    if (!method->table) return true;
+    const double accuracy = (double)correct / trials;
     snprintf(block, sizeof block, "%s%s%s", task, task[0] ? ", " : "", name);
-    snprintf(line, sizeof line, "%d", c->length);
-    snprintf(label, sizeof label, "%.2f", depth_of(c));
+    snprintf(line, sizeof line, "%d", t->length);
+    snprintf(label, sizeof label, "%.2f", depth_of(t));
     table_row(method->table, &(TableCell){block, line, label, accuracy}, "%s%s%s\t%s\t%s\t%d\t%d\t%.3f", task,
-              task[0] ? "\t" : "", name, line, label, trials, *correct, accuracy);
+              task[0] ? "\t" : "", name, line, label, trials, correct, accuracy);
     fflush(stdout);
+    const double share = ((t->depth + 1.0) / N_DEPTHS + 1) / 2 * t->length / longest;
+    show_progress(method, (t->n_done + share) / t->n_asked);
     return true;
 }
 
-// All lengths and depths of one method and task.
-static bool run_task(Tasks *job, Method *method, const Task *task, Error *err) {
-    const int longest = method->m->length, train_ctx = method->plan->rope.train_ctx, half = train_ctx / 2;
-    int asked[2] = {0}, correct[2] = {0}, found = 0;  // past the trained context, and within
-    bool ok = true;
-    for (int length = half > 0 && half < longest ? half : longest, last = 0; ok && last < longest;) {
-        Cell c = {.m = method->m, .hay = &job->hay, .session = method->session, .task = task, .length = length};
-        ok = find_pieces(&c, err);
-        for (c.depth = 0; ok && c.pieces >= 0 && c.depth < N_DEPTHS; c.depth++) {
-            ok = run_cell(&c, method, &found, err);
-            asked[length <= train_ctx] += method->m->options->trials;
-            correct[length <= train_ctx] += found;
-            double share = ((c.depth + 1.0) / N_DEPTHS + 1) / 2 * length / longest;
-            show_progress(method, (job->n_done + share) / job->n_asked);
-        }
-        free(c.last);
-        last = length;
-        length = length > longest / 2 ? longest : 2 * length;
+// Lengths from half the trained context up to the longest, and all depths, of one method and t->task, added to *score.
+static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Error *err) {
+    const int half = method->plan->rope.train_ctx / 2;
+    t->session = method->session;
+    t->length = half > 0 && half < longest ? half : longest;
+    for (;;) {
+        if (!find_pieces(t, err)) return false;
+        for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++)
+            if (!run_cell(t, method, longest, score, err)) return false;
+        if (t->length == longest) return true;
+        t->length = t->length > longest / 2 ? longest : 2 * t->length;
     }
-    if (asked[0] + asked[1]) job->worst = fmin(job->worst, (double)(correct[0] + correct[1]) / (asked[0] + asked[1]));
-    if (ok && 2 * correct[1] < asked[1])
-        table_remark(method->table,
-                     "%s, %s: %d of %d within the trained context of %d: the model cannot do this task, "
-                     "and its rows past it say nothing of the method",
-                     task->name, method->plan->name, correct[1], asked[1], train_ctx);
-    return ok;
 }
 
-static bool run_method(void *context, Method *method, Error *err) {
-    Tasks *job = context;
-    job->n_done = 0;
+// *best: what the model can do within its trained context, by its own settings or plain ones. It stays empty when there
+// is no memory for them.
+static bool ask_the_model(Tasks *t, Score *best, Error *err) {
+    const Measurement *m = t->m;
+    const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
+    if (best->asked[1]) return true;
+    for (int plain = m->file->method == ROPE_NONE; plain < 2; plain++) {
+        RopePlan plan;
+        Score score = {0};
+        if (!reference_plan(m, plain, 1, &plan, err)) return false;
+        Method method = {.m = m, .plan = &plan};
+        method.session = open_session(m->options, m->model, &plan, longest, false, err);
+        if (!method.session) return true;
+        bool ok = run_lengths(t, &method, longest, &score, err);
+        session_free(method.session);
+        if (!ok) return false;
+        if (score.correct[1] >= best->correct[1]) *best = score;
+    }
+    return true;
+}
+
+// All rows of one method and t->task, and a remark when it fails where it is easy.
+static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
+    Score score = {0};
+    if (!run_lengths(t, method, t->m->length, &score, err)) return false;
+    const int right = score.correct[1], of = score.asked[1], all = of + score.asked[0];
+    if (all) t->worst = fmin(t->worst, (double)(right + score.correct[0]) / all);
+    if (2 * right >= of) return true;
+    if (!ask_the_model(t, best, err)) return false;
+    const char *why = "the model cannot do this task, and longer rows tell nothing about the method";
+    if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
+    if (!best->asked[1]) why = "no memory to try these";
+    table_end(method->table);
+    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ", t->task->name,
+            method->plan->name, right, of, method->plan->rope.train_ctx, best->correct[1], best->asked[1]);
+    fprintf(stderr, "at the model's own or plain settings: %s\n", why);
+    return true;
+}
+
+static bool run_method(void *job, Method *method, Error *err) {
+    Tasks *t = job;
+    t->n_done = 0;
     for (int k = 0; k < N_TASKS; k++) {
-        if (job->asked[k] && !run_task(job, method, &tasks[k], err)) return false;
-        job->n_done += job->asked[k];
+        t->task = &tasks[k];
+        if (t->asked[k] && !run_task(t, method, &t->by_own[k], err)) return false;
+        t->n_done += t->asked[k];
     }
     return true;
 }
 
 // Reads --tasks, names between commas.
 static bool read_list(const char *list, bool *asked, Error *err) {
-    for (const char *at = list ? list : tasks[0].name; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char name[32];
+    char name[32];
+    while (next_cell(&list, ",", name, sizeof name)) {
         const char *nearest = "";
         bool found = false;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         for (int k = 0; k < N_TASKS; k++) {
             bool same = strcasecmp(name, tasks[k].name) == 0 || strcasecmp(name, "all") == 0;
-            asked[k] |= same;
-            found |= same;
+            if (same) asked[k] = found = true;
             nearest = nearer_name(name, tasks[k].name, nearest);
         }
         if (!found)
@@ -378,43 +395,44 @@ static bool read_list(const char *list, bool *asked, Error *err) {
 bool tasks_check(const char *list, Error *err) { return read_list(list, (bool[N_TASKS]){false}, err); }
 
 // What copy reads: the ids of all of the user's text, or of plain English that is long enough.
-static bool find_pages(const Measurement *m, Haystack *h, Error *err) {
+static bool find_pages(Tasks *t, Error *err) {
+    const Measurement *m = t->m;
     const size_t bytes = (size_t)m->length * 6 + (size_t)PAGE * 60, least = (size_t)m->length;
-    if (m->options->prompt_file) h->ids = tokenizer_encode(m->tokenizer, h->text, h->starts[h->n], &h->n_ids, err);
-    else h->ids = plain_english(m->tokenizer, bytes, least, m->options->seed, &h->n_ids, err);
-    if (!h->ids || h->n_ids >= least) return h->ids;
-    return fail(err, "copy: the text has %zu tokens, and at least %zu are needed", h->n_ids, least);
+    t->ids = m->options->prompt_file ? tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err)
+                                     : plain_english(m->tokenizer, bytes, least, m->options->seed, &t->n_ids, err);
+    return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
-static bool prepare(const Measurement *m, Tasks *job, Error *err) {
-    Session *s = open_session(m->options, m->model, m->plans, m->length, false, err);  // is there memory at all?
+static bool prepare(Tasks *t, Error *err) {
+    const Measurement *m = t->m;
+    const Options *o = m->options;
+    Session *s = open_session(o, m->model, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !read_list(m->options->tasks, job->asked, err)) return false;
-    if (!make_haystack(&job->hay, m->options->prompt_file, m->length, err)) return false;
+    if (!s || !read_list(o->tasks ? o->tasks : tasks[0].name, t->asked, err)) return false;
+    if (!make_haystack(t, o->prompt_file, m->length, err)) return false;
     for (int k = 0; k < N_TASKS; k++) {
-        Cell c = {.m = m, .hay = &job->hay, .task = &tasks[k], .length = m->length};
-        if (!job->asked[k]) continue;
-        job->n_asked++;
-        if (tasks[k].n_hidden == 0 && !find_pages(m, &job->hay, err)) return false;
-        if (!find_pieces(&c, err)) return false;
-        if (c.pieces < 0)
-            return fail(err, "%d positions are too few for a haystack: the own text of %s does not fit", m->length,
-                        tasks[k].name);
+        t->task = &tasks[k];
+        t->length = m->length;
+        if (!t->asked[k]) continue;
+        t->n_asked++;
+        if ((t->task->n_hidden == 0 && !find_pages(t, err)) || !find_pieces(t, err)) return false;
+        if (t->pieces < 0)
+            return fail(err, "%d positions are too few: the own text of %s does not fit", m->length, t->task->name);
     }
     return true;
 }
 
 bool measure_tasks(const Measurement *m, bool *passed, Error *err) {
-    Tasks job = {.worst = 1};
-    const double least = m->options->min_accuracy;
+    Tasks t = {.m = m, .worst = 1};
     const char *columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
-    const bool named = m->options->tasks;
-    bool ok = prepare(m, &job, err) && measure_methods(m, named ? "tasks" : "passkey", columns + (named ? 0 : 5),
-                                                       SHAPE_ACCURACY, run_method, &job, err);
-    free_haystack(&job.hay);
-    *passed = !ok || job.worst >= least;
+    const char *what = m->options->tasks ? "tasks" : "passkey";
+    if (!m->options->tasks) columns += strlen("task\t");
+    bool ok = prepare(&t, err) && measure_methods(m, what, columns, SHAPE_ACCURACY, run_method, &t, err);
+    free_tasks(&t);
+    *passed = !ok || t.worst >= m->options->min_accuracy;
     if (!*passed)
-        fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", job.worst, least);
+        fprintf(stderr, "run: the worst method's accuracy is %.3f, below --min-accuracy %g\n", t.worst,
+                m->options->min_accuracy);
     return ok;
 }

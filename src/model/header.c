@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "model files are little-endian and used in place: this machine's byte order is not supported"
+#endif
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
+#error "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
+#endif
+
 enum { MAGIC = 0x616b3432, V0_BYTES = 28, V4_BYTES = 204 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.

@@ -53,6 +53,13 @@ int64_t matrix_row_bytes(const Matrix *m) {
     return m->type == WEIGHT_F32 ? 4 * m->cols : m->type == WEIGHT_Q8 ? m->cols : 2 * m->cols;
 }
 
+int64_t matrix_scale_bytes(const Matrix *m) {
+    int64_t size = m->group_size;
+    if (m->type == WEIGHT_Q4) return 4 * m->rows * groups_of(m->cols);
+    if (m->type != WEIGHT_Q8) return 0;
+    return 4 * (m->groups_cross_rows ? m->rows * m->cols / size : m->rows * ((m->cols + size - 1) / size));
+}
+
 void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     const uint8_t *data = m->data;
     int64_t first = row * m->cols + col;

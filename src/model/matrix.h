@@ -46,6 +46,8 @@ typedef struct {
 
 // Bytes of a row's values, q4's and q8's scales not counted.
 int64_t matrix_row_bytes(const Matrix *matrix);
+// Bytes of the scales of all rows, which q8 and q4 have; else 0.
+int64_t matrix_scale_bytes(const Matrix *matrix);
 
 // Columns [col, col + n) of a row as float32.
 void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);

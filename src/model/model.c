@@ -1,147 +1,143 @@
-// Opening a model file: what its header says (header.c), then where in the mapped file each tensor lies.
+// A Llama's tensors, and where they lie in a model file. docs/format.md is the layout.
 #include "model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "../settings.h"
 #include "blocks.h"
 #include "header.h"
 
-#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "model files are little-endian and used in place: this machine's byte order is not supported"
-#endif
-#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
-#error "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
-#endif
+// ---- what a Llama consists of ---------------------------------------------------------------------------------------
+
+enum { N_TENSORS = 25 };
+
+typedef struct {
+    Tensor row[N_TENSORS + 1];  // the last one has no name
+} TensorTable;
+
+// Macros, because no function can be given a member.
+#define MODEL(member) #member, false, offsetof(Model, member)
+#define LAYER(member) #member, true, offsetof(Layer, member)
+
+// All tensors, in the order of versions 3 and 4.
+static TensorTable all_tensors(const ModelConfig *c) {
+    int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, q = c->n_heads * head, kv = c->n_kv_heads * head;
+    bool shaw = c->encoding == ENCODING_SHAW, xl = c->encoding == ENCODING_TRANSFORMER_XL;
+    return (TensorTable){{
+        // where, what, rows, columns, whether this model has it
+        {MODEL(embedding), EMBEDDING, c->vocab_size, dim, true},
+        {MODEL(learned), FLOATS, c->encoding_rows, dim, c->encoding == ENCODING_LEARNED},
+        {LAYER(attention_norm), FLOATS, 1, dim, true},
+        {LAYER(wq), ATTENTION, q, dim, true},
+        {LAYER(wk), ATTENTION, kv, dim, true},
+        {LAYER(wv), ATTENTION, kv, dim, true},
+        {LAYER(bq), FLOATS, 1, q, c->qkv_bias},
+        {LAYER(bk), FLOATS, 1, kv, c->qkv_bias},
+        {LAYER(bv), FLOATS, 1, kv, c->qkv_bias},
+        {LAYER(q_norm), FLOATS, 1, head, c->qk_norm},
+        {LAYER(k_norm), FLOATS, 1, head, c->qk_norm},
+        {LAYER(a_keys), FLOATS, c->encoding_rows, head, shaw},
+        {LAYER(a_values), FLOATS, c->encoding_rows, head, shaw},
+        {LAYER(wr), ATTENTION, kv, dim, xl},
+        {LAYER(u), FLOATS, 1, q, xl},
+        {LAYER(v), FLOATS, 1, q, xl},
+        {LAYER(wo), ATTENTION, dim, q, true},
+        {LAYER(bo), FLOATS, 1, dim, c->o_bias},
+        {LAYER(ffn_norm), FLOATS, 1, dim, true},
+        {LAYER(w1), FEED_FORWARD, hidden, dim, true},
+        {LAYER(w3), FEED_FORWARD, hidden, dim, true},
+        {LAYER(w2), FEED_FORWARD, dim, hidden, true},
+        {MODEL(final_norm), FLOATS, 1, dim, true},
+        {MODEL(angles), FLOATS, c->seq_len, head, c->version == 0},
+        {MODEL(classifier), CLASSIFIER, c->vocab_size, dim, !c->shared_classifier},
+    }};
+}
+
+// The orders of llama2.c: version 0, and versions 1 and 2.
+static const char *const llama2c_orders[][N_TENSORS] = {
+    {"embedding", "attention_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1", "w2", "w3", "final_norm", "angles",
+     "classifier"},
+    {"attention_norm", "ffn_norm", "final_norm", "embedding", "wq", "wk", "wv", "wo", "w1", "w2", "w3", "classifier"},
+};
+
+static TensorTable tensors_in_order(const ModelConfig *c) {
+    const TensorTable all = all_tensors(c);
+    if (c->version >= 3) return all;
+    TensorTable table = {0};
+    const char *const *order = llama2c_orders[c->version > 0];
+    for (int n = 0; order[n]; n++)
+        for (const Tensor *t = all.row; t->name; t++)
+            if (strcmp(t->name, order[n]) == 0) table.row[n] = *t;
+    return table;
+}
+
+// Versions 3 and 4 have all tensors of a layer together; llama2.c's have one tensor of all layers, then the next.
+void model_visit(Model *m, TensorVisitor *visit, void *whose) {
+    const TensorTable table = tensors_in_order(&m->config);
+    Layer unknown;  // stands for every layer while there is no memory for them
+    for (const Tensor *first = table.row, *end; first->name; first = end) {
+        end = first + 1;
+        while (m->config.version >= 3 && first->of_layer && end->of_layer) end++;
+        for (int l = 0; l < (first->of_layer ? m->config.n_layers : 1); l++)
+            for (const Tensor *t = first; t < end; t++) {
+                void *owner = !t->of_layer ? (void *)m : m->layers ? &m->layers[l] : &unknown;
+                if (t->is_there) visit(whose, t, (uint8_t *)owner + t->place);
+            }
+    }
+}
+
+// ---- where a file has it --------------------------------------------------------------------------------------------
 
 // Stands at a byte of the file, and takes what begins there. `offset` goes on past the end of the file, so that the
 // size that was expected can be told; pointers past the end are never formed.
 typedef struct {
     const MappedFile *file;
     const Header *header;
-    uint64_t offset;
-    bool overflow;   // the offset does not fit in 64 bits
-    int n_matrices;  // taken so far
-    WeightType cut;  // a type of blocks that would not fill a row
+    uint64_t offset;  // once above INT64_MAX it stays there
+    int n_matrices;   // taken so far
+    WeightType cut;   // a type of blocks that would not fill a row
 } Cursor;
 
-// What comes next: from version 3 on it begins at a multiple of 64 bytes.
+// What comes next: from version 3 on it begins at a multiple of 64 bytes. No header's count * item_bytes is above 2^47.
 static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
-    uint64_t alignment = c->header->config.version >= 3 ? 64 : 1, size = c->file->size, here, bytes;
-    c->overflow |= !add_size(c->offset, alignment - 1, &here);
-    here = here / alignment * alignment;
-    c->overflow |= !mul_size(count, item_bytes, &bytes) || !add_size(here, bytes, &c->offset);
+    uint64_t alignment = c->header->config.version >= 3 ? 64 : 1, size = c->file->size;
+    uint64_t here = (c->offset + alignment - 1) / alignment * alignment;
+    if (here <= INT64_MAX) c->offset = here + count * item_bytes;
     return c->file->data + (here <= size ? here : size);
 }
 
-// The values, then the scales of types that have them. No header's rows * cols is above 2^44.
+// The values, then the scales of types that have them.
 static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
-    const ModelConfig *k = &c->header->config;
-    int64_t size = c->header->group_size, scales = 0;
-    WeightType type = c->header->types ? (WeightType)c->header->types[c->n_matrices++] : k->weight_type;
-    Matrix m = {.type = type, .rows = rows, .cols = cols, .group_size = size};
-    const BlockSize block = block_size(type);
-    if (block.values && cols % block.values) c->cut = type;
-    if (m.type == WEIGHT_Q4) scales = rows * groups_of(cols);  // pairs of float16, one for each pack
-    if (m.type == WEIGHT_Q8) {
-        m.groups_cross_rows = k->version == 2 && cols % size != 0;
-        scales = m.groups_cross_rows ? rows * cols / size : rows * ((cols + size - 1) / size);
-    }
+    const Header *h = c->header;
+    Matrix m = {.type = h->config.weight_type, .rows = rows, .cols = cols, .group_size = h->group_size};
+    if (h->types) m.type = h->types[c->n_matrices++];
+    m.groups_cross_rows = h->config.version == 2 && cols % h->group_size != 0;
+    const BlockSize block = block_size(m.type);
+    if (block.values && cols % block.values) c->cut = m.type;
     m.data = take(c, rows, matrix_row_bytes(&m));
-    if (scales) m.scales = take(c, scales, sizeof(float));
+    const int64_t scales = matrix_scale_bytes(&m);
+    if (scales) m.scales = take(c, scales, 1);
     return m;
 }
 
-// Those from ATT_NORM to W3 are a layer's. TABLES are cosines and sines, which are no longer used.
-typedef enum {
-    END,
-    EMBEDDING,
-    LEARNED,
-    ATT_NORM,
-    WQ,
-    WK,
-    WV,
-    BIASES,
-    QK_NORMS,
-    RELATIVE,
-    WO,
-    OUT_BIAS,
-    FFN_NORM,
-    W1,
-    W2,
-    W3,
-    FINAL_NORM,
-    CLASSIFIER,
-    TABLES
-} Tensor;
-
-// The orders of version 0, of 1 and 2, and of 3 and 4. These have all tensors of a layer together; the others have one
-// tensor of all layers, then the next tensor of all layers.
-static const Tensor orders[][19] = {
-    {EMBEDDING, ATT_NORM, WQ, WK, WV, WO, FFN_NORM, W1, W2, W3, FINAL_NORM, TABLES, CLASSIFIER},
-    {ATT_NORM, FFN_NORM, FINAL_NORM, EMBEDDING, WQ, WK, WV, WO, W1, W2, W3, CLASSIFIER},
-    {EMBEDDING, LEARNED, ATT_NORM, WQ, WK, WV, BIASES, QK_NORMS, RELATIVE, WO, OUT_BIAS, FFN_NORM, W1, W3, W2,
-     FINAL_NORM, CLASSIFIER},
-};
-
-// Takes one tensor where the cursor stands: all shapes are here, a matrix's as rows, columns.
-static void take_tensor(Cursor *c, Tensor tensor, Model *m, Layer *layer) {
-    const ModelConfig *k = &c->header->config;
-    int64_t q_rows = k->n_heads * k->head_dim, kv_rows = k->n_kv_heads * k->head_dim;
-    switch (tensor) {
-    case EMBEDDING: m->embedding = take_matrix(c, k->vocab_size, k->dim); break;
-    case LEARNED:
-        if (k->encoding == ENCODING_LEARNED) m->learned = take(c, k->encoding_rows * k->dim, sizeof(float));
-        break;
-    case ATT_NORM: layer->attention_norm = take(c, k->dim, sizeof(float)); break;
-    case WQ: layer->wq = take_matrix(c, q_rows, k->dim); break;
-    case WK: layer->wk = take_matrix(c, kv_rows, k->dim); break;
-    case WV: layer->wv = take_matrix(c, kv_rows, k->dim); break;
-    case WO: layer->wo = take_matrix(c, k->dim, q_rows); break;
-    case BIASES:
-        if (!k->qkv_bias) break;
-        layer->bq = take(c, q_rows, sizeof(float));
-        layer->bk = take(c, kv_rows, sizeof(float));
-        layer->bv = take(c, kv_rows, sizeof(float));
-        break;
-    case QK_NORMS:
-        if (!k->qk_norm) break;
-        layer->q_norm = take(c, k->head_dim, sizeof(float));
-        layer->k_norm = take(c, k->head_dim, sizeof(float));
-        break;
-    case RELATIVE:
-        if (k->encoding == ENCODING_SHAW) {
-            layer->a_keys = take(c, k->encoding_rows * k->head_dim, sizeof(float));
-            layer->a_values = take(c, k->encoding_rows * k->head_dim, sizeof(float));
-        }
-        if (k->encoding != ENCODING_TRANSFORMER_XL) break;
-        layer->wr = take_matrix(c, kv_rows, k->dim);
-        layer->u = take(c, q_rows, sizeof(float));
-        layer->v = take(c, q_rows, sizeof(float));
-        break;
-    case OUT_BIAS: layer->bo = k->o_bias ? take(c, k->dim, sizeof(float)) : NULL; break;
-    case FFN_NORM: layer->ffn_norm = take(c, k->dim, sizeof(float)); break;
-    case W1: layer->w1 = take_matrix(c, k->hidden_dim, k->dim); break;
-    case W3: layer->w3 = take_matrix(c, k->hidden_dim, k->dim); break;
-    case W2: layer->w2 = take_matrix(c, k->dim, k->hidden_dim); break;
-    case FINAL_NORM: m->final_norm = take(c, k->dim, sizeof(float)); break;
-    case CLASSIFIER: m->classifier = k->shared_classifier ? m->embedding : take_matrix(c, k->vocab_size, k->dim); break;
-    default: take(c, k->seq_len * k->head_dim, sizeof(float));  // TABLES
-    }
+static void take_tensor(void *cursor, const Tensor *t, void *member) {
+    if (t->kind == FLOATS) *(const float **)member = take(cursor, t->rows * t->cols, sizeof(float));
+    else *(Matrix *)member = take_matrix(cursor, t->rows, t->cols);
 }
 
-static void take_tensors(Cursor *c, Model *m) {
-    const ModelConfig *k = &c->header->config;
-    const Tensor *next = orders[(k->version + 1) / 2];
-    Layer counted;  // stands for each layer until there is memory for them
-    while (*next != END) {
-        bool of_layer = *next >= ATT_NORM && *next <= W3;
-        int times = of_layer ? k->n_layers : 1, together = of_layer && k->version >= 3 ? W3 - ATT_NORM + 1 : 1;
-        for (int l = 0; l < times; l++)
-            for (int i = 0; i < together; i++) take_tensor(c, next[i], m, m->layers ? &m->layers[l] : &counted);
-        next += together;
-    }
-    take(c, 0, 0);  // what fills up the last one
+// Takes all tensors. False with the reason when they are not exactly what is left of the file.
+static bool take_tensors(Model *m, const Header *header, Error *err) {
+    Cursor c = {.file = &m->file, .header = header, .offset = header->bytes};
+    model_visit(m, take_tensor, &c);
+    take(&c, 0, 0);  // what fills up the last one
+    if (m->config.shared_classifier) m->classifier = m->embedding;
+    if (c.offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
+    if (c.cut)
+        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights", weight_type_names[c.cut],
+                    block_size(c.cut).values);
+    if (c.offset == m->file.size) return true;
+    return fail(err, "%s (%zu bytes found, %llu expected from the header)",
+                c.offset > m->file.size ? "truncated" : "too long", m->file.size, (unsigned long long)c.offset);
 }
 
 static bool read_model(Model *m, Error *err) {
@@ -149,29 +145,14 @@ static bool read_model(Model *m, Error *err) {
     if (!header_read(m->file.data, m->file.size, &header, err)) return false;
     m->config = header.config;
     m->rope = header.rope;
-    RopeConfig filled = m->rope;
-    settings_fill_defaults(&filled, m->config.seq_len);
-    const char *reason = settings_check(&filled);
-    if (reason) return fail(err, "impossible header: %s", reason);
-    for (int pass = 0; pass < 2;
-         pass++) {  // to learn whether the size is right, and when it justifies the memory again
-        Cursor c = {.file = &m->file, .header = &header, .offset = header.bytes};
-        take_tensors(&c, m);
-        if (c.overflow) return fail(err, "impossible header: the tensors' sizes overflow");
-        if (c.cut)
-            return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
-                        weight_type_names[c.cut], block_size(c.cut).values);
-        if (c.offset != m->file.size)
-            return fail(err, "%s (%zu bytes found, %llu expected from the header)",
-                        c.offset > m->file.size ? "truncated" : "too long", m->file.size, (unsigned long long)c.offset);
-        if (pass == 0) m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
-        if (!m->layers) return false;
-    }
-    for (int l = 0; header.layers && l < m->config.n_layers; l++) {
+    // Before the layers get memory the size of the file has to justify it.
+    if (!take_tensors(m, &header, err)) return false;
+    m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
+    for (int l = 0; m->layers && header.layers && l < m->config.n_layers; l++) {
         m->layers[l].sees_all = header.layers[l] & LAYER_SEES_ALL;
         m->layers[l].without_rope = header.layers[l] & LAYER_WITHOUT_ROPE;
     }
-    return true;
+    return m->layers && take_tensors(m, &header, err);
 }
 
 bool model_open(const char *path, Model *m, Error *err) {

@@ -5,20 +5,10 @@
 #include "../util.h"
 #include "matrix.h"
 
-enum { MAX_EOS = 8 };
-
-// How a model knows positions; src/forward/positions.c has their formulas.
-enum {
-    ENCODING_ROPE,
-    ENCODING_NONE,
-    ENCODING_LEARNED,
-    ENCODING_SINUSOIDAL,
-    ENCODING_ALIBI,
-    ENCODING_SHAW,
-    ENCODING_TRANSFORMER_XL,
-    ENCODING_DISENTANGLED,
-    N_ENCODINGS
-};
+// How a model knows positions, if at all; src/forward/encodings.c has the formulas.
+enum { ENCODING_ROPE, ENCODING_NONE };
+enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the others are in attention
+enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
 extern const char *const encoding_names[N_ENCODINGS];
 
 typedef struct {
@@ -65,15 +55,34 @@ typedef struct {
 typedef struct {
     MappedFile file;
     ModelConfig config;
-    RopeConfig rope;       // as the file has it, without defaults filled in; its head_dim is what turns of a head
+    RopeConfig rope;       // as the file has it, without defaults filled in
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
     const float *final_norm;  // (dim)
-    Matrix classifier;        // (vocab_size, dim)
+    Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
+    const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
 } Model;
 
+// What a tensor is for. Those that are not matrices are FLOATS.
+typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, FLOATS = N_MATRIX_KINDS } TensorKind;
+
+// A row of the table of all tensors, which model.c opens with.
+typedef struct {
+    const char *name;  // of the member that has it: a Matrix, or a const float * to FLOATS
+    bool of_layer;     // a member of each Layer; else of the Model
+    size_t place;      // the member's offset there
+    TensorKind kind;
+    int64_t rows, cols;
+    bool is_there;  // in this model
+} Tensor;
+
+// Calls `visit` for each tensor that the model has, in the order of its file's version, with the member that has it.
+typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
+void model_visit(Model *model, TensorVisitor *visit, void *whose);
+
 // Maps and checks a model file of any version; the weights are used where they lie until model_close. False with the
-// reason, and nothing to close, when the file is not exactly what its header says.
+// reason, and nothing to close, when the file is not exactly what its header says. Whether its settings of RoPE make
+// sense is left to the caller.
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);

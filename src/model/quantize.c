@@ -13,13 +13,12 @@
 #include "../kernels/kernels.h"
 #include "header.h"
 
-enum { ROWS_AT_A_TIME = 256 };
+enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 
 // The new file, as far as it is written.
 typedef struct {
     FILE *file;
     const char *path;  // what the file is to be called
-    const volatile sig_atomic_t *stop;
     WeightType type;
     int group_size;
     QuantizeError *errors;
@@ -33,18 +32,13 @@ static void give_up(Writer *w, const char *what) {
     w->failed = true;
 }
 
-// Writes right behind what is there.
-static void put_on(Writer *w, const void *data, size_t n) {
-    if (*w->stop) errno = EINTR;
-    if (*w->stop || (!w->failed && fwrite(data, 1, n, w->file) != n)) give_up(w, "write");
-    w->offset += n;
-}
-
-// Writes what begins at the next multiple of 64 bytes.
-static void put(Writer *w, const void *data, size_t n) {
-    static const uint8_t zeros[64];
-    put_on(w, zeros, (64 - w->offset % 64) % 64);
-    put_on(w, data, n);
+// Writes what begins at the next multiple of `alignment`.
+static void put(Writer *w, const void *data, size_t n, size_t alignment) {
+    static const uint8_t zeros[ALIGNMENT];
+    size_t gap = (alignment - w->offset % alignment) % alignment;
+    if (interrupted && !w->failed) w->failed = !fail(w->err, "%s: interrupted; nothing was written", w->path);
+    if (!w->failed && (fwrite(zeros, 1, gap, w->file) != gap || fwrite(data, 1, n, w->file) != n)) give_up(w, "write");
+    w->offset += gap + n;
 }
 
 // The nearest of q4's 16 values: -8 to 7.
@@ -91,13 +85,13 @@ static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scale
         *scales++ = f32_to_i8(values + col, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
 }
 
-// Of one row: sums, of which shares are made when all are added up.
+// Of one row.
 static QuantizeError compare(const float *before, const float *after, int64_t n) {
     QuantizeError e = {0};
     for (int64_t i = 0; i < n; i++) {
         double difference = fabs((double)before[i] - (double)after[i]);
         e.worst = fmax(e.worst, difference);
-        e.mean += difference;
+        e.sum += difference;
         e.weights += fabs((double)before[i]);
     }
     return e;
@@ -128,14 +122,14 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
 
 // All values, some rows at a time, then all scales. Rows are written, and their errors added up, in order, so that
 // neither depends on the number of threads.
-static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
-    Matrix to = {.type = w->type, .cols = m->cols, .group_size = w->group_size};
-    uint64_t groups = groups_of(m->cols), value_bytes = matrix_row_bytes(&to);
-    uint64_t scale_bytes = w->group_size ? groups * sizeof(float) : 0;  // or two float16
-    uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
-    uint64_t bytes = n_floats * sizeof(float) + n_values + m->rows * scale_bytes;
-    QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[tensor_class];
-    float *floats = w->failed ? NULL : alloc_array(bytes, 1, "rows to quantize", w->err);
+static void put_matrix(Writer *w, const Matrix *m, TensorKind kind) {
+    Matrix to = {.type = w->type, .rows = m->rows, .cols = m->cols, .group_size = w->group_size};
+    uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
+    uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
+    QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[kind];
+    float *floats = w->failed
+                        ? NULL
+                        : alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
     w->failed = !floats;
     if (!floats) return;
     uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
@@ -143,26 +137,27 @@ static void put_matrix(Writer *w, const Matrix *m, int tensor_class) {
         n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
         to.rows = n;
         to.data = values;
-        to.scales = scales + row * scale_bytes;
+        to.scales = scales + scale_bytes / m->rows * row;
         quantize_rows(m, row, &to, floats, errors);
         for (const QuantizeError *e = errors; e < errors + n; e++) {
             sum->worst = fmax(sum->worst, e->worst);
-            sum->mean += e->mean;
+            sum->sum += e->sum;
             sum->weights += e->weights;
         }
         sum->count += (double)(n * m->cols);
-        put(w, values, n * value_bytes);
+        put(w, values, n * value_bytes, ALIGNMENT);
     }
+    const char *type = weight_type_names[w->type];
     if (isinf(sum->worst) && !w->failed)
-        w->failed =
-            !fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
-    put(w, scales, m->rows * scale_bytes);
+        w->failed = !fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, type);
+    if (scale_bytes) put(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }
 
-// Writes what there may not be.
-static void put_floats(Writer *w, const float *x, int64_t n) {
-    if (x) put(w, x, n * sizeof *x);
+static void put_tensor(void *writer, const Tensor *t, void *member) {
+    Writer *w = writer;
+    if (t->kind != FLOATS) put_matrix(w, member, t->kind);
+    else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
 static void put_header(Writer *w, const Model *m) {
@@ -173,65 +168,34 @@ static void put_header(Writer *w, const Model *m) {
     for (const Layer *l = m->layers; l < m->layers + m->config.n_layers; l++)
         h.has_layers = h.has_layers || l->sees_all || l->without_rope;
     header_write(h, bytes);
-    put_on(w, bytes, sizeof bytes);
-    if (h.n_longrope) put_on(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double));  // the long ones follow
+    put(w, bytes, sizeof bytes, 1);
+    if (h.n_longrope) put(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double), 1);  // the long ones follow
     for (int i = 0; h.has_layers && i < m->config.n_layers; i++) {
         const Layer *l = &m->layers[i];
         const uint8_t flags = l->sees_all * LAYER_SEES_ALL | l->without_rope * LAYER_WITHOUT_ROPE;
-        put_on(w, &flags, 1);
+        put(w, &flags, 1, 1);
     }
 }
 
 static void put_model(Writer *w, const Model *m) {
-    const ModelConfig *c = &m->config;
-    int64_t q_rows = c->n_heads * c->head_dim, kv_rows = c->n_kv_heads * c->head_dim;
+    Model ordered = *m;
+    ordered.config.version = 3;
     put_header(w, m);
-    put_matrix(w, &m->embedding, EMBEDDING);
-    put_floats(w, m->learned, c->encoding_rows * c->dim);
-    for (const Layer *layer = m->layers; layer < m->layers + c->n_layers && !w->failed; layer++) {
-        put_floats(w, layer->attention_norm, c->dim);
-        put_matrix(w, &layer->wq, ATTENTION);
-        put_matrix(w, &layer->wk, ATTENTION);
-        put_matrix(w, &layer->wv, ATTENTION);
-        put_floats(w, layer->bq, q_rows);
-        put_floats(w, layer->bk, kv_rows);
-        put_floats(w, layer->bv, kv_rows);
-        put_floats(w, layer->q_norm, c->head_dim);
-        put_floats(w, layer->k_norm, c->head_dim);
-        put_floats(w, layer->a_keys, c->encoding_rows * c->head_dim);
-        put_floats(w, layer->a_values, c->encoding_rows * c->head_dim);
-        if (layer->u) put_matrix(w, &layer->wr, ATTENTION);
-        put_floats(w, layer->u, q_rows);
-        put_floats(w, layer->v, q_rows);
-        put_matrix(w, &layer->wo, ATTENTION);
-        put_floats(w, layer->bo, c->dim);
-        put_floats(w, layer->ffn_norm, c->dim);
-        put_matrix(w, &layer->w1, FEED_FORWARD);
-        put_matrix(w, &layer->w3, FEED_FORWARD);
-        put_matrix(w, &layer->w2, FEED_FORWARD);
-    }
-    put_floats(w, m->final_norm, c->dim);
-    if (!c->shared_classifier) put_matrix(w, &m->classifier, CLASSIFIER);
-    put(w, "", 0);
+    model_visit(&ordered, put_tensor, w);
+    put(w, "", 0, ALIGNMENT);
 }
 
-bool model_quantize(const Model *m, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
-                    QuantizeError errors[N_TENSOR_CLASSES], Error *err) {
-    static const char *const names[N_TENSOR_CLASSES] = {"embedding", "attention", "feed-forward", "classifier"};
+bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
+                    Error *err) {
     char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
     int group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
-    Writer w = {fopen(temporary, "wbx"), out_path, stop, type, group_size, errors, err, false, 0};
+    Writer w = {fopen(temporary, "wbx"), out_path, type, group_size, errors, err, false, 0};
     if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
-    for (int i = 0; i < N_TENSOR_CLASSES; i++) errors[i] = (QuantizeError){.name = names[i]};
+    memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
     put_model(&w, m);
     if (fclose(w.file) != 0) give_up(&w, "write");
     if (!w.failed && rename(temporary, out_path) != 0) give_up(&w, "rename to it");
     if (w.failed) remove(temporary);
-    for (QuantizeError *e = errors; e < errors + N_TENSOR_CLASSES; e++) {
-        double weights = e->weights > 0 ? e->weights : 1;
-        e->worst *= e->count / weights;
-        e->mean /= weights;
-    }
     return !w.failed;
 }

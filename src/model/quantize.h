@@ -1,22 +1,17 @@
 // Copies of a model with other weights: q8 and q4, float16 and float32 (docs/format.md).
 #pragma once
 
-#include <signal.h>
-
 #include "model.h"
 
-// What rounding did to one class of tensors. Differences are between weights before and after.
+// What rounding did to the matrices of one kind. Differences are between weights before and after.
 typedef struct {
-    const char *name;
-    double worst, mean;     // |difference|, as shares of the mean |weight|
+    double worst, sum;      // of |difference|
     double weights, count;  // the sum of |weight|; how many there are
 } QuantizeError;
 
-enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_TENSOR_CLASSES };
-
 // Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads, to a temporary name that is
 // renamed when all is written; the bytes do not depend on the number of threads. Norms stay float32. errors[] is
-// filled, worst and mean with 0 for a class that the model does not have (a shared classifier). False with the reason,
-// and nothing left behind, on failure and when *stop becomes true, which a signal may do.
-bool model_quantize(const Model *model, WeightType type, const char *out_path, const volatile sig_atomic_t *stop,
-                    QuantizeError errors[N_TENSOR_CLASSES], Error *err);
+// filled, with 0 for a kind that the model does not have (a shared classifier). False with the reason, and nothing left
+// behind, on failure and once `interrupted` is true.
+bool model_quantize(const Model *model, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
+                    Error *err);

@@ -6,50 +6,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unicode.h"
-
-// A family of models and how it writes turns: {...} is a special token, & the system prompt, $ the user's message, all
-// else text. Special tokens are put in as ids and their spelling in a message is text, so no prompt can forge a turn.
+// A family of models and how it writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's
+// message, all else text. Special tokens are put in as ids and their spelling in a message is text, so no prompt can
+// forge a turn.
 typedef struct {
-    const char *told_by;      // a special token that the tokenizers of this family have, and those below it not
-    const char *end_of_turn;  // a special token, NULL: the text's end
-    enum { NO_BOS, BOS_ONCE, BOS_EVERY_TURN } bos;
-    bool trims;           // spaces around messages are dropped
-    const char *between;  // behind the token that ended an answer
-    const char *with_system, *alone;
+    const char *told_by;               // a special token that this family's tokenizers have, and those below it not
+    const char *end_of_turn;           // a special token, NULL: the text's end
+    bool trims;                        // spaces around messages are dropped
+    const char *begin, *between;       // before the first turn, and before each other one
+    const char *open, *system, *user;  // a turn: the system prompt only where there is one
 } Family;
 
-// ChatML (Qwen, SmolLM), Llama 3, Phi-3, Mistral, Llama 2. SmolLM 3 has Llama 3's tokens, too, and does not use them.
+// As the models named here were published. docs/checkpoints.md says what is left out of their templates.
 static const Family families[] = {
-    {"<|im_start|>", "<|im_end|>", NO_BOS, false, "\n",
-     "{<|im_start|>}system\n&{<|im_end|>}\n{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n",
+    // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens, too, and does not use them.
+    {"<|im_start|>", "<|im_end|>", false, "", "\n", "", "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
-    {"<|start_header_id|>", "<|eot_id|>", BOS_ONCE, true, "",
-     "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}{<|start_header_id|>}user{<|end_header_id|>}\n\n$"
-     "{<|eot_id|>}{<|start_header_id|>}assistant{<|end_header_id|>}\n\n",
-     "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}{<|start_header_id|>}assistant{<|end_header_id|>}"
-     "\n\n"},
-    {"<|assistant|>", "<|end|>", BOS_ONCE, false, "\n",
-     "{<|system|>}\n&{<|end|>}\n{<|user|>}\n${<|end|>}\n{<|assistant|>}\n",
+    // Llama-3.1-8B-Instruct.
+    {"<|start_header_id|>", "<|eot_id|>", true, "{}", "", "",
+     "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}",
+     "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}"
+     "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
+    // Phi-3-mini-4k-instruct.
+    {"<|assistant|>", "<|end|>", false, "{}", "\n", "", "{<|system|>}\n&{<|end|>}\n",
      "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
-    {"[INST]", NULL, BOS_ONCE, false, "", "{[INST]}&\n\n${[/INST]}", "{[INST]}${[/INST]}"},
-    {NULL, NULL, BOS_EVERY_TURN, false, "", "[INST] <<SYS>>\n&\n<</SYS>>\n\n$ [/INST]", "[INST] $ [/INST]"},
+    // Mistral-7B-Instruct-v0.3.
+    {"[INST]", NULL, false, "{}", "", "{[INST]}", "&\n\n", "${[/INST]}"},
+    // Llama-2-7b-chat.
+    {NULL, NULL, false, "{}", "{}", "[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
 };
 
 // Ids that grow, and the text up to the next special token. What adds to them is false with the reason in err.
 typedef struct {
     const Tokenizer *tokenizer;
+    Error *err;
     char *text;
-    size_t n_text, n;  // of text, of ids
+    size_t n_text, n, capacity;  // of text, of ids
     int32_t *ids;
     int special;  // the special token that was added last, -1: none
-    Error *err;
 } Turn;
 
 static bool add(Turn *t, const int32_t *ids, size_t n) {
-    if (n == 0) return true;
-    int32_t *grown = t->n + n <= INT_MAX ? realloc(t->ids, (t->n + n) * sizeof *grown) : NULL;
-    if (!grown) return fail(t->err, "no memory for a turn of %zu tokens", t->n + n);
+    int32_t *grown = grow(t->ids, &t->capacity, t->n + n + 1, sizeof *grown, "a turn", t->err);
+    if (!grown) return false;
     memcpy(grown + t->n, ids, n * sizeof *grown);
     t->ids = grown;
     t->n += n;
@@ -63,44 +62,22 @@ static bool add_special(Turn *t, int id) {
 
 // Encodes the text so far, without the spaces that belong to the special token before it.
 static bool end_text(Turn *t) {
-    const char *text = t->text;
-    size_t left = t->n_text, n;
+    size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), left = t->n_text - at, n;
     t->n_text = 0;
-    while (left > 0 && tokenizer_takes_spaces(t->tokenizer, t->special) &&
-           unicode_class(utf8_decode(text, left, &n)) == CLASS_SPACE) {
-        text += n;
-        left -= n;
-    }
     if (left == 0) return true;
-    int32_t *ids = tokenizer_encode(t->tokenizer, text, left, &n, t->err);
+    int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, left, &n, t->err);
     bool ok = ids && add(t, ids, n);
     free(ids);
     return ok;
 }
 
-static void put(Turn *t, const char *text, bool trim) {
+static void put(Turn *t, const char *text, bool trims) {
     static const char spaces[] = " \t\r\n\v\f";
-    if (trim) text += strspn(text, spaces);
+    if (trims) text += strspn(text, spaces);
     size_t length = strlen(text);
-    while (trim && length > 0 && strchr(spaces, text[length - 1])) length--;
+    while (trims && length > 0 && strchr(spaces, text[length - 1])) length--;
     memcpy(t->text + t->n_text, text, length);
     t->n_text += length;
-}
-
-static bool add_template(Turn *t, const Family *f, const char *template, const char *system_prompt, const char *user) {
-    for (const char *at = template; *at; at++) {
-        if (*at == '&') put(t, system_prompt, f->trims);
-        else if (*at == '$') put(t, user, f->trims);
-        else if (*at != '{') t->text[t->n_text++] = *at;
-        else {
-            char name[32];
-            int length = (int)strcspn(at, "}") - 1;
-            snprintf(name, sizeof name, "%.*s", length, at + 1);
-            at += length + 1;
-            if (!end_text(t) || !add_special(t, tokenizer_special(t->tokenizer, name))) return false;
-        }
-    }
-    return end_text(t);
 }
 
 static const Family *family_of(const Tokenizer *tokenizer) {
@@ -119,13 +96,25 @@ int chat_end_of_turn(const Tokenizer *tokenizer) {
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
                    int *n, Error *err) {
     const Family *f = family_of(tokenizer);
-    const char *template = first && system_prompt[0] ? f->with_system : f->alone;
+    char template[512], name[32];
+    snprintf(template, sizeof template, "%s%s%s%s", first ? f->begin : f->between, f->open,
+             first && system_prompt[0] ? f->system : "", f->user);
     Turn t = {.tokenizer = tokenizer, .err = err};
-    t.text = alloc_array(strlen(system_prompt) + strlen(user) + strlen(template) + 1, 1, "a turn", err);
-    bool bos = f->bos == BOS_EVERY_TURN || (f->bos == BOS_ONCE && first);
-    bool ok = t.text && add_special(&t, before) && (first || add_template(&t, f, f->between, "", "")) &&
-              (!bos || add_special(&t, tokenizer_bos(tokenizer))) && add_template(&t, f, template, system_prompt, user);
-    if (ok && !t.ids) ok = fail(err, "the turn is empty");
+    t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
+    bool ok = t.text && add_special(&t, before);
+    for (const char *at = template; ok && *at; at++) {
+        if (*at == '&') put(&t, system_prompt, f->trims);
+        else if (*at == '$') put(&t, user, f->trims);
+        else if (*at != '{') t.text[t.n_text++] = *at;
+        else {
+            int length = (int)strcspn(at, "}") - 1;
+            snprintf(name, sizeof name, "%.*s", length, at + 1);
+            at += length + 1;
+            ok = end_text(&t) && add_special(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
+        }
+    }
+    ok = ok && end_text(&t) && (t.n > 0 || fail(err, "the turn is empty")) &&
+         (t.n <= INT_MAX || fail(err, "the turn has %zu tokens, more than can be counted", t.n));
     free(t.text);
     *n = (int)t.n;
     if (ok) return t.ids;

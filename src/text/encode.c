@@ -2,7 +2,7 @@
 // byte-level one.
 //
 // The text is put in order (normalize), cut at user-defined tokens and then into words. A word starts as a row of
-// characters, or of bytes, and of all neighbours that may be joined the two with the highest score are, the leftmost of
+// characters, or of bytes. Of all neighbours that may be joined, the two with the highest score are, the leftmost of
 // equals first, until no two may be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may
 // be joined when a token is spelled like both together; with byte-level BPE when a list of merges has the two, the
 // first of the list first. Characters that then have no token are spelled in byte tokens.
@@ -10,10 +10,8 @@
 #include <string.h>
 
 #include "tokenizer_private.h"
-#include "unicode.h"
 
-static const char SPACE_SYMBOL[] = "\xE2\x96\x81";  // U+2581, how sentencepiece writes a space
-static const char REPLACEMENT[] = "\xEF\xBF\xBD";   // U+FFFD, what it reads in place of a byte that is not UTF-8
+enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. The symbols of a word are a ring in an array, where a symbol's index is
 // the byte of the word that it begins at; the word's end closes the ring.
@@ -82,10 +80,8 @@ static void consider_pair(Encoder *e, uint32_t at) {
     const Symbol *left = &e->symbols[at], *right = &e->symbols[left->next];
     if (at == e->end || left->next == e->end) return;
     uint32_t length = left->length + right->length;
-    const int32_t ids[] = {left->id, right->id};
-    const Piece *both = t->head.kind == SENTENCEPIECE
-                            ? find_piece(t, e->word + at, length)
-                            : index_find(&t->merges, hash_ids(ids[0], ids[1]), (const char *)ids, sizeof ids);
+    const Piece *both = t->head.kind == SENTENCEPIECE ? find_piece(t, e->word + at, length)
+                                                      : index_find_pair(&t->merges, left->id, right->id);
     if (!both) return;
     if (both->type == UNUSED) e->left_lengths[both->id] = left->length;
     push_pair(e, (Pair){both->score, at, length, both->id});
@@ -109,18 +105,14 @@ static void merge_symbols(Encoder *e) {
 
 // ---- Words ----
 
-// Begins a word, without symbols.
+// Begins a word, without symbols. A merge takes one pair and brings two or fewer, so two for each symbol are enough.
 static bool begin_word(Encoder *e, const char *word, size_t length, Error *err) {
-    if (length >= e->capacity) {
-        if (length >= INT32_MAX)
-            return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
-        e->capacity = 2 * e->capacity > length ? 2 * e->capacity : length + 1024;
-        free(e->symbols);
-        // A merge takes one pair and brings two or fewer, so two for each symbol are enough.
-        e->symbols = alloc_array(e->capacity, sizeof *e->symbols + 2 * sizeof *e->pairs, "text to encode", err);
-        if (!e->symbols) return false;
-        e->pairs = (Pair *)(e->symbols + e->capacity);
-    }
+    static const size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
+    if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
+    Symbol *symbols = grow(e->symbols, &e->capacity, length + 1, size, "text to encode", err);
+    if (!symbols) return false;
+    e->symbols = symbols;
+    e->pairs = (Pair *)(symbols + e->capacity);
     e->word = word;
     e->end = (uint32_t)length;
     e->symbols[length] = (Symbol){e->end, e->end, 0, -1};
@@ -142,9 +134,12 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
         if (e->n_ids == 0 || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
         return;
     }
-    bool is_space = length == 1 && *bytes == ' ';
-    if (is_space) bytes = SPACE_SYMBOL;
-    for (size_t i = 0; i < (is_space ? 3 : length); i++) {
+    char symbol[4];
+    if (length == 1 && *bytes == ' ') {
+        length = utf8_encode(symbol, SPACE_SYMBOL);
+        bytes = symbol;
+    }
+    for (size_t i = 0; i < length; i++) {
         int32_t id = t->byte_ids[(unsigned char)bytes[i]];
         e->ids[e->n_ids++] = id >= 0 ? id : t->head.unk_id;
     }
@@ -192,24 +187,25 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 // ---- Texts ----
 
 // The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
-// symbol for both), U+FFFD for every byte that is not UTF-8. Free with free(); NULL with the reason.
-// A byte-level tokenizer has U+2581 as it is, and always a byte in front.
-static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n_normal, Error *err) {
+// symbol for both), U+FFFD for every byte that is not UTF-8. A byte-level tokenizer keeps U+2581, and may ask for
+// Normalization Form C. The *n bytes stand behind a first one that is free. Free with free(); NULL with the reason.
+static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
     if (!normal) return NULL;
-    size_t n = 0;
-    bool bytelevel = t->head.kind == BYTELEVEL, prefix = bytelevel || t->head.flags & DUMMY_PREFIX;
-    bool has_one = text[0] == ' ' || (length >= 3 && memcmp(text, SPACE_SYMBOL, 3) == 0);
-    if (prefix && !(has_one && t->head.flags & PREFIX_UNLESS_SPACE)) normal[n++] = ' ';
-    for (size_t i = 0, n_bytes; i < length; i += n_bytes) {
-        uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
-        bool is_space = code == 0x2581 && !bytelevel, is_bad = code == 0xFFFD;
-        const char *from = is_space ? " " : is_bad ? REPLACEMENT : text + i;
-        size_t n_copied = is_space ? 1 : is_bad ? 3 : n_bytes;
-        for (size_t k = 0; k < n_copied; k++) normal[n++] = from[k];
+    const bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
+    size_t end = utf8_encode(normal, ' '), n_bytes;
+    uint32_t code = length > 0 ? utf8_decode(text, length, &n_bytes) : ' ';
+    const bool spaced = t->head.flags & PREFIX_UNLESS_SPACE && (code == ' ' || code == SPACE_SYMBOL);
+    if (length > 0 && prefix && !spaced) normal[end++] = ' ';
+    for (size_t i = 0; i < length; i += n_bytes) {
+        code = utf8_decode(text + i, length - i, &n_bytes);
+        if (symbols && code == SPACE_SYMBOL) code = ' ';
+        end += utf8_encode(normal + end, code);
     }
-    *n_normal = n;
-    return normal;
+    char *composed = t->head.flags & NFC ? nfc(t, normal, &end, err) : normal;
+    if (composed != normal) free(normal);
+    *n = end - 1;
+    return composed;
 }
 
 // The longest user-defined or control token that the text begins with, or NULL.
@@ -249,67 +245,51 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-// Adds the ids of text[at ... end-1]. What stands before a word is done with, and may be written over.
-static bool encode_text(Encoder *e, char *text, size_t at, size_t end, Error *err) {
-    const Tokenizer *t = e->tokenizer;
-    while (at < end) {
-        const Piece *added = NULL;
-        size_t part_end = t->head.flags & BY_PARTS ? end : find_user_defined(t, text, at, end, &added);
-        bool prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;  // one for each part, here
-        if (prefix && at < part_end && text[at] != ' ') text[--at] = ' ';
-        for (size_t n; at < part_end; at += n) {
-            n = word_length(t, text + at, part_end - at);
-            if (!encode_word(e, text + at, n, err)) return false;
-        }
-        if (!added) break;
-        e->ids[e->n_ids++] = added->id;
-        at += added->length;
-    }
-    return true;
-}
-
 static bool make_room(Encoder *e, size_t more, Error *err) {
     int32_t *ids = grow(e->ids, &e->ids_capacity, e->n_ids + more, sizeof *ids, "token ids", err);
     if (ids) e->ids = ids;
     return ids;
 }
 
-// Adds the ids of a stretch of text that is put in order as a whole.
-static bool encode_stretch(Encoder *e, const char *text, size_t length, Error *err) {
+// Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.
+static bool encode_part(Encoder *e, char *free_byte, size_t n, Error *err) {
     const Tokenizer *t = e->tokenizer;
-    bool bytelevel = t->head.kind == BYTELEVEL;
-    size_t n;
-    char *normal = normalize(t, text, length, &n, err);
-    if (normal && t->head.flags & NFC) {
-        char *composed = nfc(t, normal, &n, err);
-        free(normal);
-        normal = composed;
+    const bool bytelevel = t->head.kind == BYTELEVEL;
+    char *at = free_byte + 1, *end = at + n;
+    // A token covers a byte or more, but a space that has none is written with three. Besides, there is room for a
+    // space in front, for a user-defined token behind, and for the BOS of tokenizer_encode_prompt.
+    const size_t per_byte = bytelevel || find_id(t, " ", 1) >= 0 ? 1 : 3;
+    if (!make_room(e, per_byte * (n + 1) + 2, err)) return false;
+    if (bytelevel && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
+    for (size_t length; at < end; at += length) {
+        length = word_length(t, at, (size_t)(end - at));
+        if (!encode_word(e, at, length, err)) return false;
     }
-    // A token covers a byte or more, but a space that has none is written with three, and a byte-level tokenizer may
-    // add one to every part. There is room for one more, which tokenizer_encode_prompt takes.
-    size_t per_byte = bytelevel ? (t->head.flags & DUMMY_PREFIX ? 2 : 1) : find_id(t, " ", 1) < 0 ? 3 : 1;
-    bool ok = normal && make_room(e, per_byte * (n + 1), err) && encode_text(e, normal, bytelevel ? 1 : 0, n, err);
-    free(normal);
-    return ok;
+    return true;
 }
 
+// A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by parts.
 int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
     Encoder e = {.tokenizer = t};
-    e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
-    bool ok = e.left_lengths && make_room(&e, 1, err);
-    for (size_t at = 0, n; ok && at < length;) {
-        const Piece *added = NULL;
-        size_t end = t->head.flags & BY_PARTS ? find_user_defined(t, text, at, length, &added) : length;
-        if (end > at) ok = encode_stretch(&e, text + at, end - at, err);
+    const bool by_parts = t->head.flags & BY_PARTS;
+    char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
+    bool ok = (by_parts || whole) && make_room(&e, 1, err);
+    if (ok && whole) text = whole + 1;
+    e.left_lengths = ok ? alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err) : NULL;
+    ok = e.left_lengths;
+    for (size_t at = 0; ok && at < length;) {
+        const Piece *added;
+        size_t end = find_user_defined(t, text, at, length, &added), n = end - at;
+        char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
+        ok = part && encode_part(&e, part, n, err);
+        if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
-        ok = make_room(&e, 2, err);
-        if (ok) e.ids[e.n_ids++] = added->id;
+        e.ids[e.n_ids++] = added->id;
         at += added->length;
-        while (added->takes_spaces && at < length &&
-               unicode_class(utf8_decode(text + at, length - at, &n)) == CLASS_SPACE)
-            at += n;
+        if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
+    free(whole);
     free(e.left_lengths);
     free(e.symbols);
     *n_ids = e.n_ids;

@@ -1,5 +1,5 @@
 // The hash index, by open addressing with linear probing.
-#include "tokenizer_private.h"
+#include "index.h"
 
 #include <string.h>
 
@@ -23,6 +23,11 @@ uint64_t hash_bytes(const char *bytes, size_t length) {
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < length; i++) hash = hash_byte(hash, bytes[i]);
     return hash;
+}
+
+uint64_t hash_pair(int32_t a, int32_t b) {
+    uint64_t hash = ((uint64_t)(uint32_t)a << 32 | (uint32_t)b) * HASH_FACTOR;
+    return (hash ^ hash >> 29) * 0xBF58476D1CE4E5B9;
 }
 
 // The slot that holds these bytes, else the empty one where they belong, else (too many in the way) NULL.
@@ -49,8 +54,7 @@ const Piece *index_find(const Index *index, uint64_t hash, const char *bytes, si
     return slot && slot->place > 0 ? &index->pieces[slot->place - 1] : NULL;
 }
 
-uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
-    const int32_t pair[] = {(int32_t)code, key};
-    const Piece *found = index_find(&t->rules, hash_ids(code, key), (const char *)pair, sizeof pair);
-    return found ? (uint32_t)found->id : otherwise;
+const Piece *index_find_pair(const Index *index, int32_t a, int32_t b) {
+    const int32_t pair[] = {a, b};
+    return index_find(index, hash_pair(a, b), (const char *)pair, sizeof pair);
 }

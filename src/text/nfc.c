@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "tokenizer_private.h"
-#include "unicode.h"
 
 // Korean syllables: 19 leading consonants, 21 vowels, 27 trailing consonants or none.
 enum { SYLLABLES = 0xAC00, LEADS = 0x1100, VOWELS = 0x1161, TRAILS = 0x11A7 };
@@ -70,32 +69,25 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     return kept;
 }
 
-static size_t put_utf8(char *out, uint32_t code) {
-    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
-    out[0] = (char)(n == 1 ? code : (0xF00 >> n & 0xFF) | code);
-    return n;
-}
-
 char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
-    static const char what[] = "text to encode";
-    size_t n = *length, n_out = 0, capacity = 0, item_capacity = 0, n_bytes;
+    size_t n_out = 0, capacity = 0, item_capacity = 0, n_bytes;
     char *out = NULL, *grown = NULL;
     Item *items = NULL, *more = NULL;
-    for (size_t at = 0, end; at < n; at = end) {  // a character, and all behind it that may belong to it
-        size_t n_codes = 1, n_items = 0;
-        utf8_decode(text + at, n - at, &n_bytes);
-        for (end = at + n_bytes; end < n && utf8_decode(text + end, n - end, &n_bytes) >= FIRST_MARK; n_codes++)
-            end += n_bytes;
-        more = grow(items, &item_capacity, 4 * n_codes, sizeof *items, what, err);
-        if (more) items = more;
-        grown = more ? grow(out, &capacity, n_out + 16 * n_codes, 1, what, err) : NULL;
-        if (grown) out = grown;
-        else break;
-        for (; at < end; at += n_bytes)
-            n_items = take_apart(t, utf8_decode(text + at, end - at, &n_bytes), items, n_items);
-        n_items = put_together(t, items, n_items);
-        for (size_t i = 0; i < n_items; i++) n_out += put_utf8(out + n_out, code_of(items[i]));
+    for (size_t at = 0; at < *length;) {  // a character, and all behind it that may belong to it
+        size_t n = 0;
+        for (uint32_t code; at < *length; at += n_bytes) {
+            code = utf8_decode(text + at, *length - at, &n_bytes);
+            if (n > 0 && code < FIRST_MARK) break;
+            more = grow(items, &item_capacity, n + 4, sizeof *items, "text to encode", err);
+            if (!more) break;
+            items = more;
+            n = take_apart(t, code, items, n);
+        }
+        n = more ? put_together(t, items, n) : 0;
+        grown = more ? grow(out, &capacity, n_out + 4 * n, 1, "text to encode", err) : NULL;
+        if (!grown) break;
+        out = grown;
+        for (size_t i = 0; i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
     }
     free(items);
     *length = n_out;

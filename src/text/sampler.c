@@ -12,7 +12,8 @@ typedef struct Candidate {
 } Candidate;
 
 bool sampler_init(Sampler *s, int vocab_size, double temperature, double top_p, uint64_t seed, Error *err) {
-    *s = (Sampler){.vocab_size = vocab_size, .temperature = (float)temperature, .top_p = (float)top_p, .state = seed};
+    *s = (Sampler){.vocab_size = vocab_size, .temperature = (float)temperature, .state = seed};
+    s->top_p = top_p > 0 ? (float)top_p : 1;
     s->candidates = alloc_array(vocab_size, sizeof *s->candidates, "sampling", err);
     return s->candidates != NULL;
 }
@@ -32,50 +33,53 @@ static int by_probability(const void *a, const void *b) {
     return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
 
-// Puts the likeliest of the probabilities x in their place, in order: at most top_k, of these the fewest whose share
-// exceeds top_p, of these what is min_p times as likely as the first. What is below the cutoff cannot be among them and
-// is not sorted. Returns how many are kept, and their sum.
-static int keep_likeliest(const Sampler *s, float *x, float *sum) {
+// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the cutoff. Sorting
+// all of a large vocabulary would take longer than some models do. So whenever there are twice as many candidates as
+// wanted, the less likely half goes, and the last of the others is the new cutoff. Returns how many there are.
+static int sort_likeliest(const Sampler *s, const float *x, int most, float cutoff) {
     Candidate *c = s->candidates;
-    const bool by_share = s->top_p > 0 && s->top_p<1, by_number = s->top_k> 0 && s->top_k < s->vocab_size;
-    const float greatest = max_of(x, s->vocab_size), least = s->min_p * greatest;
-    float cutoff = by_number ? greatest : by_share ? (1 - s->top_p) / (float)(s->vocab_size - 1) : 0, total = 1;
-    int n = 0, kept = 0;
-    while (by_number && n < s->top_k && cutoff > 0) {
-        cutoff /= 8;
-        n = 0;
-        for (int i = 0; i < s->vocab_size; i++) n += x[i] >= cutoff;
+    int n = 0;
+    for (int i = 0; i < s->vocab_size; i++) {
+        c[n] = (Candidate){x[i], i};  // without a branch, which could not be foretold
+        n += x[i] >= cutoff;
+        if (n / 2 < most) continue;
+        qsort(c, n, sizeof *c, by_probability);
+        cutoff = c[most - 1].probability;
+        n = most;
     }
-    if (!by_number) cutoff = fmaxf(cutoff, least);
-    n = 0;
-    for (int i = 0; i < s->vocab_size; i++)
-        if (x[i] >= cutoff) c[n++] = (Candidate){x[i], i};
     qsort(c, n, sizeof *c, by_probability);
-    if (by_number) {
-        n = n < s->top_k ? n : s->top_k;
-        total = 0;
-        for (int i = 0; i < n; i++) total += c[i].probability;
-    }
-    *sum = 0;
-    while (kept < n && c[kept].probability >= least && (!by_share || *sum <= s->top_p * total)) {
-        x[kept] = c[kept].probability;
-        *sum += x[kept++];
-    }
-    return kept;
+    return n < most ? n : most;
+}
+
+// Draws from the top_k likeliest, of these from the fewest whose share exceeds top_p, of these from those that are
+// min_p times as likely as the first. All tokens below (1 - top_p) / (n - 1) together have less than 1 - top_p, so they
+// are left out from the beginning (llama2.c).
+static int draw_from_few(const Sampler *s, const float *x, float share) {
+    const Candidate *c = s->candidates;
+    const bool by_number = s->top_k > 0 && s->top_k < s->vocab_size;
+    const float least = s->min_p * max_of(x, s->vocab_size), rare = (1 - s->top_p) / (float)(s->vocab_size - 1);
+    const int most = by_number ? s->top_k : s->vocab_size;
+    const int n = sort_likeliest(s, x, most, by_number ? 0 : fmaxf(least, rare));
+    float total = by_number ? 0 : 1, sum = 0;
+    int kept = 0, i = 0;
+    for (int k = 0; by_number && k < n; k++) total += c[k].probability;
+    while (kept < n && c[kept].probability >= least && (s->top_p == 1 || sum <= s->top_p * total))
+        sum += c[kept++].probability;
+    if (kept == 0) return likeliest(x, s->vocab_size);
+    for (float reach = c[0].probability; i < kept - 1 && share * sum >= reach; reach += c[i].probability) i++;
+    return c[i].token;
 }
 
 int sampler_next(Sampler *s, float *x) {
-    int n = s->vocab_size, i = 0;
-    float sharpness = 1 / s->temperature, sum = 1;
+    const int n = s->vocab_size;
+    const float sharpness = 1 / s->temperature;
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it is the limit of both.
     if (!isfinite(sharpness * max_of(x, n))) return likeliest(x, n);
     scale_by(x, sharpness, n);
-    float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
+    const float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
     scale_by(x, 1 / total, n);
-    bool from_few = n > 1 && ((s->top_p > 0 && s->top_p < 1) || s->min_p > 0 || (s->top_k > 0 && s->top_k < n));
-    int kept = from_few ? keep_likeliest(s, x, &sum) : n;
-    if (kept == 0) return likeliest(x, n);
-    float reach = x[0];
-    while (i < kept - 1 && share * sum >= reach) reach += x[++i];
-    return from_few ? s->candidates[i].token : i;
+    if (n > 1 && (s->top_p < 1 || s->min_p > 0 || (s->top_k > 0 && s->top_k < n))) return draw_from_few(s, x, share);
+    int i = 0;
+    for (float reach = x[0]; i < n - 1 && share >= reach; reach += x[i]) i++;
+    return i;
 }

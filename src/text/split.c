@@ -1,165 +1,142 @@
 // The split patterns: where the first word of a text ends.
 //
-// Each pattern is a regex whose alternatives are tried in their order at the place where the last word ended, and which
-// always matches. The functions below say the same without going back.
-//
-//   GPT-2
-//     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-//
-//   Llama 3
-//     (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
-//     \s*[\r\n]+|\s+(?!\S)|\s+
-//
-//   Qwen 2
-//     as Llama 3, with \p{N} in place of \p{N}{1,3}
-//
-//   GPT-4o (o200k; Phi-4-mini), for \p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M} as U and \p{Ll}\p{Lm}\p{Lo}\p{M} as W
-//     [^\r\n\p{L}\p{N}]?[U]*[W]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[U]+[W]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|
-//     \p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
-//
-//   Tekken (Mistral)
-//     as GPT-4o, with \p{N} in place of \p{N}{1,3} and without 's and its like
-//
-//   Digits, then GPT-2
-//     \p{N} first, and GPT-2's for what lies between
+// A pattern is a regex, which docs/format.md has as the libraries write it. Its alternatives are tried in their order
+// at the place where the last word ended. All patterns are made of the alternatives in the table below.
 #include <string.h>
 
 #include "tokenizer_private.h"
-#include "unicode.h"
 
-enum { CLASS_END = -1 };
+// What a character can be, a bit each. A set of a regex is a sum of these.
+enum {
+    SIGN = 1 << CLASS_OTHER,
+    LETTER = 1 << CLASS_LETTER,           // \p{L}
+    NUMBER = 1 << CLASS_NUMBER,           // \p{N}
+    SPACE = 1 << CLASS_SPACE,             // and none of the next two
+    BLANK = 1 << 4,                       // ' '
+    NEWLINE = 1 << 5,                     // [\r\n]
+    SLASH = 1 << 6,                       // a sign
+    CAPITAL = 1 << 7,                     // beside another bit: [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+    SMALL = 1 << 8,                       // beside another bit: [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+    END = 1 << 9,                         // the end of the text
+    WHITE = SPACE | BLANK | NEWLINE,      // \s
+    OTHER = SIGN | SLASH,                 // [^\s\p{L}\p{N}]
+    LEAD = SIGN | SLASH | SPACE | BLANK,  // [^\r\n\p{L}\p{N}]
+    ENDING = 1 << 10,                     // in place of a set: 's|'t|'re|'ve|'m|'ll|'d; beside SIGN: their '
+    MANY = 1 << 30,
+};
+
+// From `least` to `most` characters of a set, as many as there are. With a `most` of 0, one must follow but is no part
+// of the word: a lookahead.
+typedef struct {
+    uint32_t set, least, most;
+} Part;
+
+enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_DIGITS_GPT2 };
+enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
+
+// An alternative and the patterns that have it. Behind its parts stands an empty one.
+static const struct {
+    uint32_t patterns;
+    Part parts[5];
+} alternatives[] = {
+    {GPT2 | DIGITS | LLAMA3 | QWEN2, {{ENDING, 1, 1}}},
+    {LLAMA3 | QWEN2, {{LEAD, 0, 1}, {LETTER, 1, MANY}}},
+    // [LEAD]? may take a mark that the rest needs, so these two stand with it and without it.
+    {GPT4O | TEKKEN, {{LEAD, 1, 1}, {CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
+    {GPT4O | TEKKEN, {{CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
+    {GPT4O | TEKKEN, {{LEAD, 0, 1}, {CAPITAL, 1, MANY}, {SMALL, 0, MANY}, {ENDING, 0, 1}}},
+    {LLAMA3 | GPT4O, {{NUMBER, 1, 3}}},
+    {QWEN2 | TEKKEN | DIGITS, {{NUMBER, 1, 1}}},
+    {GPT2 | DIGITS, {{BLANK, 0, 1}, {LETTER, 1, MANY}}},
+    {GPT2, {{BLANK, 0, 1}, {NUMBER, 1, MANY}}},
+    {GPT2 | DIGITS, {{BLANK, 0, 1}, {OTHER, 1, MANY}}},
+    {LLAMA3 | QWEN2, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
+    {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
+    {LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
+    {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBER | END, 1, 0}}},                         // numbers were split off before
+    {GPT2 | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},  // \s+(?!\S)
+    {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}}},
+};
 
 typedef struct {
     const char *bytes;
     size_t length;
-    bool ends_at_number;  // a number counts as the end of the text: numbers were split off before
     const Tokenizer *tokenizer;
+    uint32_t pattern;  // its bit
 } Text;
 
-typedef struct {
-    uint32_t code;
-    int class;
-    size_t end;  // where the next character begins
-} Char;
-
-static Char char_at(Text text, size_t at) {
-    if (at >= text.length) return (Char){0, CLASS_END, at};
-    Char c;
-    c.code = utf8_decode(text.bytes + at, text.length - at, &c.end);
-    c.end += at;
-    c.class = unicode_class(c.code);
-    if (c.class == CLASS_NUMBER && text.ends_at_number) c.class = CLASS_END;
-    return c;
+// What the character at `at` is, and where the next one begins.
+static uint32_t char_at(const Text *text, size_t at, size_t *next) {
+    if (at >= text->length) return END;
+    uint32_t code = utf8_decode(text->bytes + at, text->length - at, next);
+    *next += at;
+    if (code < '0') {
+        if (code == ' ') return BLANK;
+        if (code == '\r' || code == '\n') return NEWLINE;
+        if (code == '\'') return SIGN | ENDING;
+        if (code == '/') return SLASH;
+    }
+    uint32_t kind = 1u << unicode_class(text->tokenizer->classes, code);
+    if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
+    if (code < 0x80) return kind != LETTER ? kind : kind | (code & 0x20 ? SMALL : CAPITAL);
+    uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, kind == LETTER ? IN_U + IN_W : 0);
+    return kind | (in & IN_U ? CAPITAL : 0) | (in & IN_W ? SMALL : 0);
 }
 
-// Where the run of characters of this class that goes on at `at` ends.
-static size_t skip_class(Text text, size_t at, int class) {
-    for (Char c; (c = char_at(text, at)).class == class;) at = c.end;
+// Where the ending at `at` ends, 's or its like; `at` when there is none. Tekken has none, and only GPT-2's must be in
+// small letters. In any case, an s may also be U+017F, the long s: that is how the regex libraries fold case, and the
+// only such letter here.
+static size_t skip_ending(const Text *text, size_t at) {
+    static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
+    const char *s = text->bytes + at;
+    size_t left = text->length - at;
+    int fold = text->pattern & (GPT2 | DIGITS) ? 0 : 'a' - 'A';  // the bit that makes A to Z small, and only them
+    if (left == 0 || s[0] != '\'' || text->pattern == TEKKEN) return at;
+    if (fold && left >= 3 && memcmp(s, "'\xC5\xBF", 3) == 0) return at + 3;
+    for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
+        size_t n = 0;
+        while (n + 1 < left && endings[e][n] && (s[n + 1] | fold) == endings[e][n]) n++;
+        if (!endings[e][n]) return at + n + 1;
+    }
     return at;
 }
 
-static bool is_newline(uint32_t code) { return code == '\r' || code == '\n'; }
-
-// The length of 's 't 're 've 'm 'll 'd, or 0. In any case, an s may also be U+017F, the long s: that is how the regex
-// libraries fold case, and the only such letter here.
-static size_t contraction(Text text, bool any_case) {
-    static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
-    int fold = any_case ? 'a' - 'A' : 0;  // the one bit that makes A to Z small, and nothing else a small letter
-    if (text.bytes[0] != '\'') return 0;
-    if (any_case && text.length >= 3 && memcmp(text.bytes, "'\xC5\xBF", 3) == 0) return 3;
-    for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
-        size_t n = 0;
-        while (n + 1 < text.length && endings[e][n] && (text.bytes[n + 1] | fold) == endings[e][n]) n++;
-        if (!endings[e][n]) return n + 1;
+// Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can
+// and goes back until the rest matches, too. Here a part stops at the last place where the next one can begin. Nothing
+// has to go back further: what follows a part that must be there may be missing.
+static size_t match(const Part *part, const Text *text) {
+    size_t at = 0;
+    for (; part->most > 0; part++) {
+        const uint32_t next_set = part[1].least > 0 ? part[1].set : UINT32_MAX;
+        size_t from = at, next, n = 0;
+        bool found = false;
+        if (part->set == ENDING) {
+            at = skip_ending(text, from);
+            if (at == from && part->least > 0) return 0;
+            continue;
+        }
+        for (;; n++) {
+            uint32_t kind = char_at(text, from, &next);
+            if (n >= part->least && kind & next_set) {
+                at = from;
+                found = true;
+            }
+            if (n == part->most || !(kind & part->set)) break;
+            from = next;
+        }
+        if (!found) return 0;
     }
-    return 0;
-}
-
-// \s+(?!\S)|\s+ : a run of spaces without its last one, which goes with the word behind; the whole run when it is only
-// one or ends the text. With `newlines`, \s*[\r\n]+ before that: a run that has newlines ends with the last of them.
-static size_t spaces(Text text, bool newlines) {
-    size_t at = 0, last = 0, after_newline = 0;
-    Char c;
-    for (; (c = char_at(text, at)).class == CLASS_SPACE; at = c.end) {
-        last = at;
-        if (is_newline(c.code)) after_newline = c.end;
-    }
-    if (newlines && after_newline > 0) return after_newline;
-    return c.class == CLASS_END || last == 0 ? at : last;
-}
-
-static size_t gpt2_word(Text text) {
-    size_t n = contraction(text, false);
-    if (n > 0) return n;
-    Char c = char_at(text, 0);
-    if (c.code == ' ') c = char_at(text, c.end);
-    return c.class == CLASS_SPACE || c.class == CLASS_END ? spaces(text, false) : skip_class(text, c.end, c.class);
-}
-
-// The end of Llama 3's pattern and of later ones: numbers, what is no letter with the newlines behind it, spaces.
-static size_t word_of_others(Text text, bool threes, const char *behind) {
-    Char first = char_at(text, 0), second = char_at(text, first.end);
-    if (first.class == CLASS_NUMBER) {
-        Char third = second.class == CLASS_NUMBER ? char_at(text, second.end) : first;
-        return !threes ? first.end : third.class == CLASS_NUMBER ? third.end : second.end;
-    }
-    Char c = first.code == ' ' ? second : first;
-    if (c.class != CLASS_OTHER) return spaces(text, true);
-    size_t end = skip_class(text, c.end, CLASS_OTHER);
-    while (end < text.length && text.bytes[end] && strchr(behind, text.bytes[end])) end++;
-    return end;
-}
-
-// Whether a character may stand before a word's letters, as part of it.
-static bool may_lead(Char c) { return c.class != CLASS_LETTER && c.class != CLASS_NUMBER && !is_newline(c.code); }
-
-static size_t llama3_word(Text text, bool threes) {
-    size_t n = contraction(text, true);
-    if (n > 0) return n;
-    Char first = char_at(text, 0), second = char_at(text, first.end);
-    if (first.class == CLASS_LETTER) return skip_class(text, first.end, CLASS_LETTER);
-    if (may_lead(first) && second.class == CLASS_LETTER) return skip_class(text, second.end, CLASS_LETTER);
-    return word_of_others(text, threes, "\r\n");
-}
-
-// In which of the two classes of GPT-4o's pattern a character is: a sum of IN_U and IN_W.
-static uint32_t case_of(Text text, Char c) {
-    if (c.code < 0x80) return c.class != CLASS_LETTER ? 0 : c.code & 0x20 ? IN_W : IN_U;
-    return unicode_rule(text.tokenizer, c.code, RULE_CASE, c.class == CLASS_LETTER ? IN_U + IN_W : 0);
-}
-
-// Where [U]*[W]+ ends that begins at `at`, or 0; *capitals is where [U]* alone does. The last character of both classes
-// is what [U]* gives back when nothing else follows it.
-static size_t cased_word(Text text, size_t at, size_t *capitals) {
-    size_t end = 0;
-    uint32_t in;
-    Char c;
-    while ((in = case_of(text, c = char_at(text, at))) & IN_U) {
-        at = c.end;
-        if (in & IN_W) end = at;
-    }
-    for (*capitals = at; in & IN_W; in = case_of(text, c = char_at(text, end))) end = c.end;
-    return end;
-}
-
-static size_t gpt4o_word(Text text, bool tekken) {
-    Char first = char_at(text, 0);
-    size_t start = may_lead(first) ? first.end : 0, capitals, ignored, end = cased_word(text, start, &capitals);
-    if (!end) end = cased_word(text, 0, &ignored);  // a mark, which could lead, too
-    if (!end && capitals > start) end = capitals;
-    if (!end) return word_of_others(text, !tekken, "\r\n/");
-    const Text rest = {text.bytes + end, text.length - end, false, text.tokenizer};
-    return end + (tekken || rest.length == 0 ? 0 : contraction(rest, true));
+    return at;
 }
 
 size_t split_word(const Tokenizer *t, const char *bytes, size_t n) {
-    const Text text = {bytes, n, t->head.split == SPLIT_DIGITS_GPT2, t};
-    switch (t->head.split) {
-    case SPLIT_LLAMA3: return llama3_word(text, true);
-    case SPLIT_QWEN2: return llama3_word(text, false);
-    case SPLIT_GPT4O: return gpt4o_word(text, false);
-    case SPLIT_TEKKEN: return gpt4o_word(text, true);
+    const Text text = {bytes, n, t, 1u << t->head.split};
+    size_t next, length = 0;
+    const uint32_t first = char_at(&text, 0, &next);
+    for (size_t i = 0; length == 0; i++) {  // one of them matches whatever there is
+        const Part *parts = alternatives[i].parts;
+        if (!(alternatives[i].patterns & text.pattern)) continue;
+        if (first & (parts[0].set | (parts[0].least > 0 ? 0 : parts[1].set))) length = match(parts, &text);
     }
-    size_t length, code = utf8_decode(bytes, n, &length);
-    return text.ends_at_number && unicode_class(code) == CLASS_NUMBER ? length : gpt2_word(text);
+    return length;
 }

@@ -30,7 +30,7 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n,
 
 int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err) {
     size_t length = text ? strlen(text) : 0;
-    char *file = path ? read_file(path, &length, err) : NULL;
+    char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
     int n_ids = 0;
     if (path && !file) return NULL;
     int32_t *ids = tokenizer_encode_prompt(tokenizer, file ? file : text ? text : "", length, &n_ids, err);

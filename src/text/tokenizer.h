@@ -21,7 +21,12 @@ int tokenizer_vocab_size(const Tokenizer *tokenizer);
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 
-bool tokenizer_takes_spaces(const Tokenizer *tokenizer, int id);  // spaces behind it are not read; -1: false
+// Whether a text ends at this token: one of the tokenizer's or of the model's (eos_ids) end tokens, or BOS, which is
+// how llama2.c's models end theirs.
+bool tokenizer_ends_text(const Tokenizer *tokenizer, int id, const int *eos_ids, int n_eos);
+
+// How many of the `length` bytes of text behind token `id` (-1: none) are spaces that belong to the token.
+size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *text, size_t length);
 
 // The id of the control token with this spelling ("<|eot_id|>"), which no text is ever encoded to; -1: none.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);

@@ -1,4 +1,4 @@
-// Characters and their classes. The tables are generated; the 25 spaces have not changed for years and stand here.
+// Characters and their classes, from tables that are generated.
 #include "unicode.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ int utf8_scan(const char *text, size_t n) {
     return (int)length;
 }
 
-uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
+uint32_t utf8_decode_any(const char *text, size_t n, size_t *length) {
     int found = utf8_scan(text, n);
     *length = found > 0 ? found : 1;
     if (found <= 0) return 0xFFFD;
@@ -30,30 +30,30 @@ uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
     return code;
 }
 
-// Whether the code point is in the category with these runs, of which every second one is inside.
-static bool is_in(const uint32_t *runs, const uint32_t *blocks, size_t n_blocks, uint32_t code) {
-    size_t block = 0;
-    for (size_t step = MAX_BLOCKS / 2; step > 0; step /= 2)
-        if (block + step < n_blocks && blocks[block + step] <= code) block += step;
-    size_t run = block * BLOCK;
-    for (uint32_t end = blocks[block] + runs[run]; end <= code; end += runs[run]) run++;
-    return run % 2 == 1;
+size_t utf8_encode(char *out, uint32_t code) {
+    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(n == 1 ? code : (0xF00 >> n & 0xFF) | code);
+    return n;
 }
 
-static bool is_space(uint32_t c) {
-    return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-int unicode_class(uint32_t code) {
-    if (code < 0x80) {  // most of most texts
-        if ((code | 0x20) >= 'a' && (code | 0x20) <= 'z') return CLASS_LETTER;
-        if (code >= '0' && code <= '9') return CLASS_NUMBER;
-        return is_space(code) ? CLASS_SPACE : CLASS_OTHER;
+// Marks the code points of a class, whose runs unicode_tables.h explains.
+static void mark(uint8_t *classes, const char *runs, uint8_t class) {
+    uint32_t at = 0;
+    for (bool inside = false; *runs; inside = !inside) {
+        uint32_t length = 0;
+        int shift = 0;
+        for (; *runs >= '?' + 32; shift += 5) length += (uint32_t)(*runs++ - '?' - 32) << shift;
+        length += (uint32_t)(*runs++ - '?') << shift;
+        if (inside) memset(classes + at, class, length);
+        at += length;
     }
-    if (is_in(letter_runs, letter_blocks, LETTER_BLOCKS, code)) return CLASS_LETTER;
-    if (is_in(number_runs, number_blocks, NUMBER_BLOCKS, code)) return CLASS_NUMBER;
-    return is_space(code) ? CLASS_SPACE : CLASS_OTHER;
+}
+
+void unicode_classes(uint8_t *classes) {
+    mark(classes, letter_runs, CLASS_LETTER);
+    mark(classes, number_runs, CLASS_NUMBER);
+    mark(classes, space_runs, CLASS_SPACE);
 }
 
 size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out) {

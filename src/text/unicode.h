@@ -9,12 +9,27 @@
 // that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
 int utf8_scan(const char *text, size_t n);
 
-// The code point that the n >= 1 bytes at `text` begin with, and its length; U+FFFD of length 1 where none begins.
-uint32_t utf8_decode(const char *text, size_t n, size_t *length);
+// The code point that the n >= 1 bytes at `text` begin with, and its length; U+FFFD of length 1 where none begins. Most
+// of most texts is ASCII, which needs no call.
+uint32_t utf8_decode_any(const char *text, size_t n, size_t *length);
+static inline uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
+    *length = 1;
+    return (unsigned char)*text < 0x80 ? (unsigned char)*text : utf8_decode_any(text, n, length);
+}
 
-// The class of a code point as Unicode 16.0 has it: \p{L}, \p{N}, \s (the property White_Space), or none of the three.
+// Writes a code point as UTF-8 to `out`, which has room for 4 bytes. Returns how many it took.
+size_t utf8_encode(char *out, uint32_t code);
+
+// The classes of code points as Unicode 16.0 has them: \p{L}, \p{N}, \s (the property White_Space), or none of these.
 enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
-int unicode_class(uint32_t code);
+enum { N_CLASSED = 0x34000 };  // code points from here on are all CLASS_OTHER
+
+// Fills a table of N_CLASSED classes, which is zeroed before.
+void unicode_classes(uint8_t *classes);
+
+static inline int unicode_class(const uint8_t *classes, uint32_t code) {
+    return code < N_CLASSED ? classes[code] : CLASS_OTHER;
+}
 
 // Lets go of decoded bytes only in whole UTF-8 characters, so that a terminal never sees half of one. Starts as {0}.
 typedef struct {

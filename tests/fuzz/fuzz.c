@@ -49,17 +49,14 @@ static bool try_model(const char *path, Error *err) {
     Model model;
     RopePlan plan;
     Error why;
-    if (!model_open(path, &model, err)) return false;
+    if (!open_model(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
     RopeSettings said = settings_nothing_said;
     if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
     bool ok = settings_resolve(&said, &model.rope, model.config.sliding_window, 40, &plan, &why);
-    SessionConfig config = {.rope = plan.rope,
-                            .window = plan.rope.map ? plan.window : last / 4 % 8,
-                            .sinks = plan.rope.map ? plan.sinks : last / 32,
-                            .kv = (KvType)(last % 4 % N_KV_TYPES),
-                            .context = 40,
-                            .chunk = 13};
+    if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
+    SessionConfig config = {
+        .rope = plan.rope, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
     Session *s = ok ? session_new(&model, &config, &why) : NULL;
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % model.config.vocab_size;
@@ -202,8 +199,8 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
     return t;
 }
 
-// A text behind two bytes that choose the tokenizer: through the encoder and back, through a chat, through the stream of characters, and
-// as token ids.
+// A text behind two bytes that choose the tokenizer: through the encoder and back, through a chat, through the stream
+// of characters, and as token ids.
 static void fuzz_text(const uint8_t *data, size_t size) {
     if (size < 2) return;
     static Tokenizer *made[2][128][N_SPLITS];
@@ -254,7 +251,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
     p.context = ok ? context_of(&p) : 0;
     if (ok && make_plans(&p, &err)) {
-        for (int i = 0; i < p.n_plans; i++)
+        for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
                 rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
@@ -263,7 +260,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
                 for (int64_t at = 1; at < p.context; at *= 3) {
                     int last = p.context - 1, key = last - (int)at;
                     double d = rope_distance(&p.plans[i].rope, last, key),
-                           own = rope_meet(&p.plans[i].rope, last, 0).near;
+                           own = rope_parts(&p.plans[i].rope, last).near;
                     promise(isfinite(d) && (at >= own || d == (double)at), "near distances are kept");
                 }
                 promise(isfinite(rope_logn(&p.plans[i].rope, p.context - 1)), "logn is a number");
@@ -283,17 +280,14 @@ static void fuzz_options(const uint8_t *data, size_t size) {
 static void fuzz_config(const uint8_t *data, size_t size) {
     for (int has_model = 0; has_model < 2; has_model++) {
         RopeFile *file = calloc(1, sizeof *file);  // on the heap, for the sanitizer to see its end
-        char *text = malloc(size + 1);
-        if (!text || !file) abort();
-        memcpy(text, data, size);
-        text[size] = '\0';
+        if (!file) abort();
         file->rope = (RopeConfig){.theta = 1e4, .train_ctx = 512};
         if (has_model) file->rope.rotary_dim = file->head_dim = 16;
         if (has_model) file->max_positions = 1024;
         Error err;
         RopePlan plan;
         RopeFreqs f;
-        bool ok = rope_config_parse(file, text, size, &err);
+        bool ok = rope_config_parse(file, (const char *)data, size, &err);
         if (!ok) promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'), "a reason names its line");
         ok = ok && settings_resolve(&settings_nothing_said, &file->rope, 0, 2048, &plan, &err);
         for (int length = 1; ok && length < 4096; length *= 4) {
@@ -301,7 +295,6 @@ static void fuzz_config(const uint8_t *data, size_t size) {
             promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
             for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
         }
-        free(text);
         free(file);
     }
 }
@@ -460,7 +453,7 @@ static int open_files(void) {
     while (fgets(path, sizeof path, stdin)) {
         Error err;
         path[strcspn(path, "\n")] = '\0';
-        char *bytes = read_file(path, &input_size, &err);
+        char *bytes = read_file(path, SIZE_MAX, &input_size, &err);
         input = (const uint8_t *)bytes;
         printf("%s\t%s\n", path, bytes && try_model(path, &err) ? "ok" : err.text);
         fflush(stdout);
@@ -481,7 +474,7 @@ int main(int argc, char **argv) {
     uint32_t n_files = (uint32_t)argc - 4;
     for (uint32_t i = 0; i < n_files; i++) {
         Error err;
-        if (!(files[i] = read_file(argv[i + 4], &sizes[i], &err))) return fprintf(stderr, "fuzz: %s\n", err.text), 2;
+        if (!(files[i] = read_file(argv[i + 4], SIZE_MAX, &sizes[i], &err))) return fprintf(stderr, "fuzz: %s\n", err.text), 2;
         try_input((const uint8_t *)files[i], sizes[i]);
     }
     static uint8_t bytes[MOST_BYTES];

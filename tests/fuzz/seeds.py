@@ -88,6 +88,7 @@ def seeds():
         yield 'options', str(i), command.replace(' ', '\n').encode()
     for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
         yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(changed(values), indent=i % 2 or None).encode()
+    yield 'config', 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
     yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()

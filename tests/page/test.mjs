@@ -974,8 +974,12 @@ const tests = {
         0,
         said.findIndex((row) => row.check === "short-perplexity"),
       );
+      // To the page the config is the model; ./run holds method, theta and context against model.bin's own.
       const of = (all) =>
-        all.map((r) => `${r.check} ${r.value} ${r.limit} ${r.verdict}`).join();
+        all
+          .filter((r) => !["method", "theta", "train_ctx"].includes(r.check))
+          .map((r) => `${r.check} ${r.value} ${r.limit} ${r.verdict}`)
+          .join();
       check(of(rows) === of(settings), `--check: ${what}`, [
         of(rows),
         of(settings),

@@ -1,0 +1,116 @@
+"""What somebody gave where something else was expected: told by its first bytes, with the command that brings it in."""
+
+import os
+import re
+import shlex
+
+from .common import TEXT_LIMIT, Problem, size_of
+from .model_bin import version_of
+
+SETTINGS = 'config.json', 'params.json'
+WEIGHTS = '.safetensors', '.bin', '.pth', '.pt'
+TOKENIZERS = 'tokenizer.json', 'tokenizer.model'
+GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON = (
+    'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings')
+
+
+def kind_of(path):
+    """One of the above, or None for anything else: files of llama2.c's version 0 say nothing of themselves."""
+    total = size_of(path)
+    with open(path, 'rb') as file:
+        start = file.read(64)
+        file.seek(max(0, total - 4096))
+        end = file.read()
+    kind = {1: LLAMA2C, 2: LLAMA2C, 3: MODEL, 4: MODEL}.get(version_of(path))
+    length = int.from_bytes(start[:8], 'little')
+    if start[:4] == b'GGUF':
+        return GGUF
+    # PyTorch's files are archives, older ones pickles.
+    if start[:4] == b'PK\3\4' or start[:1] == b'\x80' and start[1:2] in b'\2\3\4\5' or \
+            start[8:9] == b'{' and length <= min(total - 8, TEXT_LIMIT) or path.endswith('.safetensors'):
+        return TENSORS
+    if kind:
+        return kind
+    if os.path.basename(path) in TOKENIZERS or re.match(rb'[A-Za-z0-9+/]+=* [0-9]+\r?\n', start):
+        return TOKENIZER
+    if path.endswith('tokenizer.bin') or b'TKT1' in end:
+        return READY
+    return JSON if start.lstrip()[:1] == b'{' else None
+
+
+def command(*words):
+    return ' '.join(['python3 model_export.py', *(shlex.quote(word) for word in words)])
+
+
+def folder_of(path):
+    return os.path.dirname(path) or '.'
+
+
+def has_settings(folder):
+    return any(os.path.exists(os.path.join(folder, name)) for name in SETTINGS)
+
+
+def without_settings(folder, out):
+    """A folder that is no checkpoint: why, and what to do about it."""
+    names = sorted(os.listdir(folder))
+    models = [name for name in names if name.endswith('.gguf')]
+    weights = [name for name in names if name.endswith(WEIGHTS) and not name.endswith('tokenizer.bin')]
+    if models:
+        return 'is no checkpoint, but holds GGUF (%s%s): %s' % (
+            models[0], ' and %d more' % len(models[1:]) if models[1:] else '',
+            command(os.path.join(folder, models[0]), out))
+    if weights:
+        return ('holds weights (%s), and no config.json or params.json that says what they are: get that from where '
+                'they come from, then %s' % (weights[0], command(folder, out)))
+    return 'is no checkpoint (expected a folder with config.json or params.json, or a file)'
+
+
+def check_source(path, out, tokenizer_out):
+    """Refuses what is no checkpoint."""
+    if os.path.isdir(path):
+        if not has_settings(path):
+            raise Problem(path, without_settings(path, out))
+        return
+    if not os.path.isfile(path):
+        raise Problem(path, 'no such file or folder (expected a checkpoint)')
+    kind, folder = kind_of(path), folder_of(path)
+    if kind == MODEL:
+        raise Problem(path, 'is a model.bin already, for ./run as it is; it goes out with ' + command(path, 'OUT.gguf'))
+    if kind == READY:
+        raise Problem(path, 'is a tokenizer.bin already, for ./run -z %s' % shlex.quote(path))
+    if kind == TOKENIZER:
+        raise Problem(path, 'is a tokenizer: ' + command('--tokenizer', path, tokenizer_out))
+    if kind in (TENSORS, JSON):
+        what = 'holds %s: ' % kind
+        raise Problem(path, what + (command(folder, out) if has_settings(folder) else
+                                    'its folder is expected, and that ' + without_settings(folder, out)))
+
+
+def check_model(path, out):
+    """Refuses what is no model.bin, which is to be carried out."""
+    if not os.path.exists(path):
+        raise Problem(path, 'no such file (expected a model.bin to make %s of)' % out)
+    kind = 'a folder' if os.path.isdir(path) else kind_of(path)
+    if kind in (MODEL, LLAMA2C, None):
+        return
+    source = folder_of(path) if kind not in ('a folder', GGUF) else path
+    if source is not path and not has_settings(source):
+        raise Problem(path, 'is no model.bin (expected one to make %s of)' % out)
+    raise Problem(path, '%s %s, no model.bin: %s first' % (
+        'holds' if kind in (TENSORS, JSON) else 'is', kind, command(source, 'model.bin')))
+
+
+def check_tokenizer(path, out):
+    """Refuses what is no tokenizer."""
+    if os.path.isdir(path):
+        found = [name for name in TOKENIZERS if os.path.exists(os.path.join(path, name))]
+        raise Problem(path, 'is a folder: ' + command('--tokenizer', os.path.join(path, found[0]), out) if found else
+                      'is a folder, and holds no tokenizer.json or tokenizer.model')
+    kind = kind_of(path)
+    if kind == GGUF:
+        raise Problem(path, 'is a GGUF file, which brings its tokenizer along: ' + command(path, 'model.bin'))
+    if kind == READY:
+        raise Problem(path, 'is a tokenizer.bin already, for ./run -z %s' % shlex.quote(path))
+    if kind in (TENSORS, MODEL, LLAMA2C):
+        raise Problem(path, '%s %s, no tokenizer (expected tokenizer.json, tokenizer.model or a file of tiktoken)' % (
+            'holds' if kind == TENSORS else 'is', kind))

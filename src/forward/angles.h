@@ -1,0 +1,61 @@
+// The angles by which RoPE turns queries and keys: tables of one session.
+#pragma once
+
+#include "../../rope.h"
+#include "kv_cache.h"
+#include "team.h"
+
+// How far a key is for a query, as the distance map tells: below `near`, or from there on.
+typedef enum { NEAR, FAR, N_ZONES } Zone;
+
+// Cosines and sines, of as many angles as the place says.
+typedef struct {
+    float *cosines, *sines;
+} Turns;
+
+// What all keys of one block lack in a zone, on top of the angles with which they are cached. Key j of the block, from
+// 0, lacks the sum of two angles for each pair.
+typedef struct {
+    Turns block;  // (n_pairs)
+    Turns steps;  // (n_pairs, KV_BLOCK), with the attention factor if keys lack it
+} Lack;
+
+typedef struct {
+    const RopeConfig *rope;  // of the session
+    bool follows_length;     // frequencies can change, so that keys are cached before they are turned
+    int n_pairs;             // of a head that turn: its first 2 n_pairs elements
+    RopeFreqs freqs;         // in force
+    RopeFreqs unscaled;      // and at LongRoPE's first positions,
+    int n_unscaled;          // of which there are so many
+
+    // Of the positions of the read at hand, `first` and those behind it; tables are (chunk, n_pairs).
+    int first;
+    Turns queries;   // of queries that meet near keys
+    Turns keys;      // of keys on their way to the cache; NULL: they are not turned
+    Turns far;       // by which such a query goes on to meet far keys
+    int *near_from;  // (chunk) the first near key of each query; NULL: all are near
+    float *factors;  // (chunk) what the scores of each query are multiplied by; NULL: 1
+
+    // What keys lack: an angle for each block, (blocks, n_pairs), and for each step in a block. Steps repeat from block
+    // to block, but where the map's rule begins anew every `period` positions. There is a variant of them for each
+    // place in a block where that can happen first: (variants, n_pairs, KV_BLOCK). NULL: they lack nothing.
+    int n_blocks;  // that are filled in
+    struct {
+        int period;
+        Turns blocks, steps;
+    } lacking[N_ZONES];
+} Angles;
+
+// Whether the frequencies at `context` positions differ from those at the first. Then keys must be cached unturned.
+bool angles_follow_length(const RopeConfig *rope, int context);
+
+// Takes the tables' memory from an arena, for up to `context` positions and reads of up to max_n of them. may_follow:
+// keys that were read at another length are turned anew when frequencies follow the length.
+void angles_lay_out(Angles *angles, Arena *arena, const RopeConfig *rope, bool may_follow, int context, int max_n);
+
+// Makes all tables for a read of the n positions from `first` on, at a current length of `length`. The threads of a
+// team call it together.
+void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);
+
+// What the keys of a block lack in a zone. False: nothing.
+bool angles_lack(const Angles *angles, Zone zone, int64_t block, Lack *lack);

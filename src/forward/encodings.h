@@ -1,0 +1,73 @@
+// What encodings other than RoPE add: vectors to embeddings, and to attention terms that depend on the distance of a
+// query and a key.
+#pragma once
+
+#include "../model/model.h"
+#include "kv_cache.h"
+#include "team.h"
+
+// What is added to the embedding at one position: x (dim) += it. NULL: nothing is.
+typedef void EncodingAdd(const Model *model, int64_t position, float *x);
+EncodingAdd *encoding_added(int encoding);
+
+// x (dim) = PE(position), or R_d: sin and cos of position * theta^(-2i/dim) at 2i and 2i + 1.
+void encoding_sinusoids(const Model *model, int64_t position, float *x);
+
+// ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
+float encoding_slope(int head, int n_heads);
+
+// The terms of one layer; NULL: nothing of the kind. Columns of the tables are for distances below `reach`, which is a
+// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighbouring keys in neighbouring
+// columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
+typedef struct {
+    int64_t reach, columns;
+    const float *slopes;  // (n_heads): score -= slope d
+    const float *u, *v;   // (n_heads * head_dim): a query is q + u for keys, and q + v for distances
+    float *keys;          // (n_kv_heads, head_dim, columns): score += q . r_d / sqrt(head_dim)
+    bool one_for_all;     // those of the first kv head are every one's
+    float *queries;       // (n_heads, head_dim, columns), already divided by sqrt(head_dim): score += s_d . k
+    float *values;        // (columns, head_dim in whole vectors): out += weight a_d
+} DistanceTerms;
+
+// The terms of a session.
+typedef struct EncodingTerms {
+    const Model *model;
+    DistanceTerms *layers;         // (n_layers); NULL: the encoding has none
+    int64_t key_rows, query_rows;  // of a layer's tables
+    // Fills one of them, counted from the first of keys to the last of queries. weights (dim) is its to write.
+    void (*fill_row)(const struct EncodingTerms *terms, int layer, int64_t row, float *weights);
+    float *sinusoids;  // (dim, columns) R_d of all distances, zeros behind them
+    float *weights;    // (n_threads, dim) a row of a matrix
+    bool filled;
+} EncodingTerms;
+
+// Takes the tables' memory from an arena, for a cache of n_blocks.
+void encoding_lay_out(EncodingTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
+
+// Makes all tables, if they are not yet made. The threads of a team call it together.
+void encoding_prepare_by_team(const Team *team, EncodingTerms *terms);
+
+// Adds what the encoding adds to embeddings to x (n, dim), of the positions from `first` on. By a team, too.
+void encoding_add_by_team(const Team *team, const Model *model, float *x, int first, int n);
+
+// Some neighbouring queries with the heads of one kv head, which are rows, the heads counting fastest, and a block.
+typedef struct {
+    const DistanceTerms *terms;
+    int64_t head_dim;
+    int heads, kv_head;  // heads that share a kv head; which
+    int n;               // queries
+    int64_t distance;    // of the first query to the block's first key; below 0 when that is ahead of it
+} TermRows;
+
+// Adds u to queries (rows, head_dim) that will meet keys, and makes of them those that will meet distances. Both are
+// divided by sqrt(head_dim) already.
+void terms_load(const TermRows *rows, float *q, float *distance_q);
+
+// scores (rows, KV_BLOCK) += s_d . k with the block's keys (head_dim, KV_BLOCK).
+void terms_add_keys(const TermRows *rows, const float *keys, float *scores);
+
+// scores += what depends on the query and the distance, or on the distance alone.
+void terms_add_distances(const TermRows *rows, const float *distance_q, float *scores);
+
+// sums (rows, width) += the rows' weights (rows, KV_BLOCK) . a_d.
+void terms_add_values(const TermRows *rows, const float *weights, float *sums, int64_t width);

@@ -1,0 +1,106 @@
+// What the machine gives: memory, physical cores, processors without other work. The system's own files tell.
+#define _GNU_SOURCE  // sched_getaffinity
+#include "machine.h"
+
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "team.h"
+
+// The number behind `key` at the start of a line of folder/name; `missing` when there is none.
+static double number_in(const char *folder, const char *name, const char *key, double missing) {
+    char path[PATH_MAX], line[256];
+    double number = missing;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &number) == 1) break;
+    if (file) fclose(file);
+    return number;
+}
+
+// What a control group can still give: the rest up to its limit, and the pages of files that it would drop.
+static double left_in_group(const char *folder, bool v2) {
+    static const char *const names[2][4] = {
+        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file "},
+        {"memory.max", "memory.current", "inactive_file ", "active_file "}};
+    double limit = number_in(folder, names[v2][0], "", INFINITY), used = number_in(folder, names[v2][1], "", 0);
+    for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
+    return fmax(limit - used, 0);
+}
+
+// The least of the control groups that hold the program, each within the one above: `0::/a/b` in /proc/self/cgroup for
+// version 2, `7:memory:/a/b` for version 1. In a container the folders a and b may be out of sight, their limits then
+// stand at the top.
+static double left_in_groups(const char *root) {
+    char path[PATH_MAX], line[PATH_MAX];
+    double least = INFINITY;
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *groups = fopen(path, "r");
+    while (groups && fgets(line, sizeof line, groups)) {
+        const bool v2 = strncmp(line, "0::/", 4) == 0;
+        const char *group = v2 ? line : strstr(line, "memory:/");
+        if (!group) continue;
+        line[strcspn(line, "\n")] = '\0';
+        int top = snprintf(path, sizeof path, "%s/sys/fs/cgroup%s", root, v2 ? "" : "/memory");
+        snprintf(path + top, sizeof path - (size_t)top, "%s", strchr(group, '/'));
+        for (char *end = path + strlen(path); end; end = strrchr(path + top, '/')) {
+            *end = '\0';
+            least = fmin(least, left_in_group(path, v2));
+        }
+    }
+    if (groups) fclose(groups);
+    return least;
+}
+
+size_t available_memory(const char *root) {
+    char proc[PATH_MAX];
+    snprintf(proc, sizeof proc, "%s/proc", root);
+    double bytes = fmin(1024 * number_in(proc, "meminfo", "MemAvailable:", INFINITY), left_in_groups(root));
+    return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
+}
+
+// Processors are counted by the first of their siblings, whether that one is ours or not.
+int physical_cores(void) {
+#ifdef __linux__
+    cpu_set_t allowed, counted;
+    CPU_ZERO(&counted);
+    bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    for (int cpu = 0; known && cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed)) continue;
+        char folder[96];
+        snprintf(folder, sizeof folder, "/sys/devices/system/cpu/cpu%d/topology", cpu);
+        double first = number_in(folder, "thread_siblings_list", "", cpu);
+        CPU_SET(first >= 0 && first < CPU_SETSIZE ? (int)first : cpu, &counted);
+    }
+    if (known) return CPU_COUNT(&counted);
+#endif
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (int)processors : 1;
+}
+
+// It looks several times: a shell that has just started the program still runs for less than a millisecond.
+int unhindered_threads(const char *root) {
+    enum { LOOKS = 4 };
+    char path[512];
+    const int threads = thread_count();
+    int others = INT_MAX;
+    snprintf(path, sizeof path, "%s/proc/loadavg", root);
+    for (int look = 0; look < LOOKS && others > 0 && threads > 1; look++) {
+        if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        int running = 1;  // the caller
+        FILE *load = fopen(path, "r");
+        if (load && fscanf(load, "%*f %*f %*f %d/", &running) != 1) running = 1;
+        if (load) fclose(load);
+        if (running - 1 < others) others = running - 1;
+    }
+    long idle = sysconf(_SC_NPROCESSORS_ONLN) - others;
+    return others <= 0 || idle >= threads ? threads : idle > 1 ? (int)idle : 1;
+}

@@ -1,0 +1,39 @@
+// The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is held against it.
+#pragma once
+
+#include "../model/model.h"
+
+// What the definition keeps. The first seven fields are filled in before plain_lay_out.
+typedef struct {
+    const Model *model;
+    const RopeConfig *rope;  // complete, and checked
+    int context;             // most positions of a text
+    bool stale_keys;         // see SessionConfig
+    float *watched;          // (context) gets the scores of one head for each token, NULL: nobody wants them
+    int watched_layer, watched_head;
+
+    // Of every position that was read.
+    float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
+    int *lengths;          // (context) the current length when it was read
+    // Of every distance up to there, NULL without an encoding that has vectors for distances.
+    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim)
+    float *distance_queries;  // (n_layers, context, n_heads * head_dim)
+    // Of the token at hand.
+    float *normed, *added;   // (dim)
+    float *q, *mixed;        // (n_heads * head_dim)
+    float *gate, *up;        // (hidden_dim)
+    float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
+    float *scores;           // (context) of one head
+    float *row;              // (widest) of a matrix, as float32
+} Plain;
+
+// Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all positions.
+uint64_t plain_lay_out(Plain *plain, Arena *arena);
+
+// Reads a token behind those at 0 to position - 1, in a text of `length` positions by now. x (dim) becomes what the
+// last layer gives. Returns the first layer whose result has a NaN or an infinity: -1 when already the embedding has
+// one, n_layers when none has.
+int plain_forward(Plain *plain, int32_t token, int position, int length, float *x);
+
+// logits (vocab_size) of what plain_forward gave.
+void plain_logits(Plain *plain, const float *x, float *logits);

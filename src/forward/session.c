@@ -1,0 +1,160 @@
+// Sessions: their memory, their place in the text, and what is refused. The forward pass itself is in transformer.c, or
+// by its definition in plain.c.
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine.h"
+#include "plain.h"
+#include "transformer.h"
+
+struct Session {
+    const Model *model;
+    SessionConfig config;
+    int position;   // positions read so far
+    int n_logits;   // rows of x that session_logits can use
+    float *x;       // (chunk, dim) the residual stream
+    float *logits;  // (LOGIT_ROWS, vocab_size)
+    Transformer fast;
+    Plain plain;  // what stands in for it when the configuration says plain
+    uint64_t cache_bytes;
+    Arena arena;  // where all these arrays lie
+};
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+// transformer_forward by the definition. Of rows that are not finite the first of the lowest layer is told.
+static int read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits, int *lowest) {
+    const int n_layers = s->model->config.n_layers;
+    int bad_row = n;
+    *lowest = n_layers;
+    for (int t = 0; t < n; t++) {
+        int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * s->model->config.dim);
+        if (layer >= *lowest || (layer == n_layers - 1 && t < n - n_logits)) continue;
+        bad_row = t;
+        *lowest = layer;
+    }
+    return bad_row;
+}
+
+// One chunk; the last n_logits rows end up at the front of s->x. Weights that are not numbers, or sums that left
+// float32's range, end the run where they first show.
+static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+    const int64_t dim = s->model->config.dim;
+    int layer, bad_row;
+    if (s->config.plain) bad_row = read_plainly(s, tokens, n, length, n_logits, &layer);
+    else bad_row = transformer_forward(&s->fast, tokens, n, s->position, length, n_logits, &layer);
+    if (bad_row < n && layer < 0)
+        return fail(err, "the embedding of the token at position %d holds NaN or infinity", s->position + bad_row);
+    if (bad_row < n)
+        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
+                    layer, s->position + bad_row);
+    memmove(s->x, s->x + (n - n_logits) * dim, (size_t)(n_logits * dim) * sizeof *s->x);
+    s->n_logits = n_logits;
+    s->position += n;
+    return true;
+}
+
+bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+    int vocab_size = s->model->config.vocab_size, context = s->config.context, chunk = s->config.chunk;
+    if (n > context - s->position)
+        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocab_size)
+            return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
+    for (int done = 0, count; done < n; done += count) {
+        count = n - done < chunk ? n - done : chunk;
+        int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
+        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
+        if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
+    }
+    return true;
+}
+
+float *session_logits(Session *s, int row, int n_rows, Error *err) {
+    const ModelConfig *m = &s->model->config;
+    for (int i = 0; s->config.plain && i < n_rows; i++)
+        plain_logits(&s->plain, s->x + (row + i) * m->dim, s->logits + (int64_t)i * m->vocab_size);
+    if (!s->config.plain) transformer_logits(&s->fast, s->x + row * m->dim, n_rows, s->logits);
+    for (int i = 0; i < n_rows; i++) {
+        if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
+        fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
+             s->position - s->n_logits + row + i);
+        return NULL;
+    }
+    return s->logits;
+}
+
+void session_watch(Session *s, int layer, int head, float *scores) {
+    s->fast.watched_layer = s->plain.watched_layer = layer;
+    s->fast.watched_head = s->plain.watched_head = head;
+    s->fast.watched = s->plain.watched = scores;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+// All arrays of a session, counted or handed out (see Arena).
+static void lay_out(Session *s, Arena *arena) {
+    const int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
+    s->cache_bytes = s->config.plain ? plain_lay_out(&s->plain, arena) : transformer_lay_out(&s->fast, arena);
+    s->x = s->fast.x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
+    s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
+}
+
+Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
+    Session *s = alloc_array(1, sizeof *s, "a session", err);
+    if (!s) return NULL;
+    if (model->learned && config->context > model->config.encoding_rows) {
+        fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
+             model->config.encoding_rows, config->context);
+        free(s);
+        return NULL;
+    }
+    s->model = model;
+    s->config = *config;
+    if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
+    if (s->config.chunk > config->context) s->config.chunk = config->context;
+    const SessionConfig *c = &s->config;
+    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
+    s->fast = (Transformer){.model = model, .rope = &c->rope, .kv = c->kv, .context = c->context, .chunk = c->chunk};
+    s->fast.activations = c->activations;
+    s->fast.stale_keys = c->stale_keys;
+    s->fast.decoding = s->fast.reading = pace;
+    s->plain = (Plain){.model = model, .rope = &c->rope, .context = c->context, .stale_keys = c->stale_keys};
+    lay_out(s, &s->arena);
+    Error reason;
+    size_t available = available_memory("");
+    double needed = (double)s->arena.used / 1e6;
+    // The system promises more memory than it has and kills who uses it, so the question is asked here.
+    if (s->arena.used > available) {
+        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
+             config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
+    } else if (arena_open(&s->arena, "a session", &reason)) {
+        lay_out(s, &s->arena);
+        return s;
+    } else {
+        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, reason.text);
+    }
+    free(s);
+    return NULL;
+}
+
+size_t session_bytes(const Session *s, size_t *cache_bytes) {
+    *cache_bytes = (size_t)s->cache_bytes;
+    return (size_t)s->arena.used;
+}
+
+void session_free(Session *s) {
+    if (s) arena_close(&s->arena);
+    free(s);
+}
+
+void session_rewind(Session *s, int position) {
+    if (position < s->position) s->position = position;
+    s->n_logits = 0;
+}
+
+int session_position(const Session *s) { return s->position; }
+
+int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }

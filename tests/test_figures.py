@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The lesson's tools: tables are measured without matplotlib, too, and each says which text it is of."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+
+from common import ROOT, check, in_work, main, write
+
+sys.path.insert(0, os.path.join(ROOT, 'tools'))
+import before_rope  # noqa: E402
+
+CHAPTER = os.path.join(ROOT, 'page', 'book.txt')
+
+
+def figures(*arguments):
+    """tools/figures.py where no package is installed, so that matplotlib is not."""
+    return subprocess.run([sys.executable, '-S', os.path.join(ROOT, 'tools', 'figures.py'), *arguments], cwd=ROOT,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}, universal_newlines=True)
+
+
+def test_no_matplotlib():
+    for table, pictures in ('again', 'again.png'), ('stale', 'stale.png'), ('sweep', 'sweep.png'), (
+            'explain-16x', 'pairs-16x.png, decay-16x.png, searched-16x.png'):
+        out = in_work('figures ' + table)
+        done = figures('--only', table, '--quick', '--text', CHAPTER, '--out', out)
+        made = os.path.join(out, table + '.tsv')
+        check(done.returncode == 0 and os.path.exists(made) and os.path.getsize(made) > 100, table + ' is measured',
+              done.stderr)
+        said = [line for line in done.stdout.splitlines() if 'matplotlib is not here' in line]
+        check(len(said) == 1 and said[0].startswith('# no picture (%s): ' % pictures), table + ' has no picture', said)
+        if table == 'again':
+            check("# book\tthe page's chapter" in open(made).read(), 'the table says which text it is of')
+    done = figures('--plots-only', '--out', in_work('figures'))
+    check(done.returncode == 1 and 'matplotlib' in done.stderr, 'nothing but pictures', done.stderr)
+
+
+def title_of(*arguments):
+    """The first line of before_rope.py, whose tables take minutes: here they are empty."""
+    kept = before_rope.perplexities, before_rope.accuracies
+    before_rope.perplexities = before_rope.accuracies = lambda *_: []
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        before_rope.main(list(arguments))
+    before_rope.perplexities, before_rope.accuracies = kept
+    return out.getvalue().splitlines()[0]
+
+
+def test_texts():
+    mine = write(in_work('book.txt'), 'Once upon a time.')
+    for arguments, name in (((), "the page's chapter"), ((CHAPTER,), "the page's chapter"), ((mine,), 'of book.txt'),
+                            (('--copy',), "the page's chapter"), (('--copy', mine), 'in book.txt'),
+                            (('--passkey',), 'in filler')):
+        title = title_of(*arguments)
+        good = name in title and (name[0] == 't') == ('chapter' in title)
+        check(good, 'before_rope.py %s' % ' '.join(arguments), title)
+
+
+if __name__ == '__main__':
+    main(globals())

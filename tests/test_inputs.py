@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What people give model_export.py in another thing's place: one line says what it is, and the command in it brings it
+in, for it is run here as it stands."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+from common import ROOT, check, in_work, main, tiny_model, write, write_tokenizer
+
+COMMAND = 'python3 model_export.py '
+POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 4976698672\n' % ('0123456789abcdef' * 4)
+
+
+def export(*arguments):
+    return subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), *arguments], cwd=in_work(''),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True)
+
+
+def told(what, words, *arguments):
+    """The command that the one line ends in, if there is one; the line has the words."""
+    done = export(*arguments)
+    lines = done.stderr.splitlines()
+    good = done.returncode == 1 and len(lines) == 1 and all(word in lines[0] for word in words)
+    check(good, what, (done.returncode, done.stderr))
+    return lines[0].partition(COMMAND)[2] if lines else ''
+
+
+def brings(what, made, words, *arguments):
+    """The command in the line makes the file `made`."""
+    out = in_work(made)
+    if os.path.exists(out):
+        os.unlink(out)
+    said = told(what, words, *arguments).replace(' first', '')
+    done = export(*shlex.split(said))
+    check(said and done.returncode == 0 and os.path.exists(out), '%s: its command makes %s' % (what, made),
+          (said, done.stderr))
+
+
+def sources():
+    """A model, its tokenizer, and both as a folder and a GGUF file, in names with spaces."""
+    size = write_tokenizer(in_work('own.tokenizer.bin'), ['a', 'b', 'c', 'ab', 'abc'])
+    tiny_model('own.bin', vocab_size=size)
+    for out in 'a folder/', 'a file.gguf':
+        done = export('own.bin', out)
+        check(done.returncode == 0, 'written: ' + out, done.stderr)
+    for name in 'only gguf', 'only safetensors', 'only bin', 'nothing', 'pointers':
+        os.mkdir(in_work(name))
+    shutil.copy(in_work('a file.gguf'), in_work('only gguf/b.gguf'))
+    write(in_work('only gguf/c.gguf'), 'GGUF')
+    shutil.copy(in_work('a folder/model.safetensors'), in_work('only safetensors'))
+    write(in_work('only bin/pytorch_model.bin'), b'PK\3\4' + bytes(100))
+    write(in_work('a folder/consolidated.00.pth'), b'\x80\2' + bytes(100))
+    for name in 'config.json', 'tokenizer.json':
+        shutil.copy(in_work('a folder/' + name), in_work('pointers'))
+    write(in_work('pointers/model.safetensors'), POINTER)
+
+
+def test_inputs():
+    sources()
+    for kind, words in ('a file.gguf', ('a GGUF file',)), ('a folder', ('a folder',)):
+        for out in 'out/', 'out.gguf':
+            brings('%s to %s' % (kind, out), 'model.bin', words, kind, out)
+    for name in 'model.safetensors', 'consolidated.00.pth':
+        brings(name, 'new.bin', ('weights alone',), 'a folder/' + name, 'new.bin')
+        brings(name + ' to out/', 'model.bin', ('weights alone',), 'a folder/' + name, 'out/')
+    for name in 'config.json', 'generation_config.json':
+        brings(name, 'new.bin', ('holds settings',), 'a folder/' + name, 'new.bin')
+    brings('a folder of GGUF files', 'new.bin', ('b.gguf and 1 more',), 'only gguf', 'new.bin')
+    brings('tokenizer.json', 'new.tokenizer.bin', ('is a tokenizer',), 'a folder/tokenizer.json', 'new.bin')
+    brings('a GGUF file as a tokenizer', 'model.bin', ('brings its tokenizer',), '--tokenizer', 'a file.gguf', 'x.bin')
+    brings('a folder as a tokenizer', 'new.bin', ('is a folder',), '--tokenizer', 'a folder', 'new.bin')
+
+
+def test_no_command():
+    """What only somebody else can mend."""
+    for folder, name in ('only safetensors', 'model.safetensors'), ('only bin', 'pytorch_model.bin'):
+        told(folder, (name, 'no config.json or params.json', "'%s' new.bin" % folder), folder, 'new.bin')
+        told(name + ' alone', ('weights alone', 'no config.json or params.json'), '%s/%s' % (folder, name), 'new.bin')
+        told(name + ' to out/', ('is no model.bin',), '%s/%s' % (folder, name), 'out/')
+    told('an empty folder', ('is no checkpoint',), 'nothing', 'new.bin')
+    told('an empty folder as a tokenizer', ('no tokenizer.json or tokenizer.model',), '--tokenizer', 'nothing', 'x.bin')
+    told('nothing', ('no such file or folder',), 'not there', 'new.bin')
+    told('nothing to out/', ('no such file',), 'not there', 'out/')
+    told('a model.bin', ('is a model.bin already', 'own.bin OUT.gguf'), 'own.bin', 'new.bin')
+    told('a tokenizer.bin', ('is a tokenizer.bin already', '-z own.tokenizer.bin'), 'own.tokenizer.bin', 'new.bin')
+    told('a tokenizer.bin again', ('is a tokenizer.bin already',), '--tokenizer', 'own.tokenizer.bin', 'new.bin')
+    told('a model as a tokenizer', ('a model.bin, no tokenizer',), '--tokenizer', 'own.bin', 'new.bin')
+    told('weights as a tokenizer', ('weights alone, no tokenizer',), '--tokenizer', 'a folder/model.safetensors', 'x')
+
+
+def test_pointers():
+    pointer = write(in_work('pointer'), POINTER)
+    for arguments in ((pointer, 'new.bin'), (pointer, 'out/'), ('--tokenizer', pointer, 'new.bin'),
+                      ('pointers', 'new.bin'), ('pointers/model.safetensors', 'new.bin')):
+        folder = 'pointers' if arguments[0].startswith('pointers') else in_work('')[:-1]
+        told('a Git LFS pointer, ' + ' '.join(arguments), ('is a Git LFS pointer', 'git -C %s lfs pull' % folder),
+             *arguments)
+    check(not os.path.exists(in_work('out')), 'nothing is left behind')
+
+
+if __name__ == '__main__':
+    main(globals())
