@@ -18,7 +18,7 @@ ARROWS = {
     'src/model': ['rope', 'src/util', 'src/kernels'],
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
-    'src/options': GROUND + ['src/forward/kv_cache'],
+    'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations'],
     'src/methods': GROUND + ['src/options'],
     'src/measure': HIGH + ['src/rope_config'],
     'run': HIGH + ['src/methods', 'src/rope_config'],

@@ -7,11 +7,13 @@ before (regressions/TARGET-NAME).
 
 import json
 import os
+import random
 import shutil
 import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import blocks
 from common import WORK, config, in_work, random_weights, read, write, write_tokenizer
 from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
 from test_hostile import SMALL, models
@@ -90,6 +92,10 @@ def seeds():
     yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
+    for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
+        for count in 1, 9, 17:  # of a row of 32 values and more
+            rows = blocks.random_blocks(kind, (count * 32 + values - 1) // values, random.Random(i))
+            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + rows
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 
