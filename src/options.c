@@ -37,6 +37,8 @@ static const Option table[] = {
     {"--ignore-eos", NULL, "keep generating past an end token", FLAG, IN(ignore_eos)},
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names, "known (expected f16, f32, q8)"},
+    {"--activations", "TYPE", "what quantized weights multiply: activations rounded to int8, or f32 [int8]", WORD,
+     IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
     {"--spread", "N",
      "the -n tokens of a text stand spread over N positions, in pieces with jumps between them: long distances, few "
      "tokens",

@@ -1,6 +1,7 @@
 // The command line: one table of options, from which help, reading, ranges and what goes with what all follow.
 #pragma once
 
+#include "forward/activations.h"
 #include "forward/kv_cache.h"
 #include "settings.h"
 #include "util.h"
@@ -40,6 +41,7 @@ typedef struct {
     bool ignore_eos, plain;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
     KvType kv;
+    Activations activations;
     // RoPE.
     const char *methods;      // --rope as it was written, NULL: the model's own
     RopeSettings rope;        // the other rope options

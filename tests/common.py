@@ -134,7 +134,7 @@ def perplexity(model, ids, *arguments):
 
 
 # The fast engine in float32, and the forward pass as its definition: other people's numbers hold both.
-ENGINES = ('--kv', 'f32'), ('--plain',)
+ENGINES = ('--kv', 'f32', '--activations', 'f32'), ('--plain',)
 
 
 def add_counts(result, what):

@@ -89,6 +89,14 @@ def test_documented():
           "docs/format.md's table of blocks", rows)
 
 
+def near(found, expected, what):
+    """With activations rounded to int8: the mean within 0.02, each number within 0.05 on average, and not the same."""
+    off = [a - b for a, b in zip(found, expected)]
+    mean, size = abs(sum(off)) / len(off), sum(map(abs, off)) / len(off)
+    check(len(found) == len(expected) and mean < 0.02 and 1e-6 < size < 0.05, what + ' with int8 activations',
+          'the mean is off by %g, a number by %g on average, by %g at most' % (mean, size, max(map(abs, off))))
+
+
 # ---- models ---------------------------------------------------------------------------------------------------------
 
 def test_models():
@@ -104,6 +112,7 @@ def test_models():
         expected = reference.nll(c, stored, ids)
         for engine in ENGINES:
             close(perplexity(path, ids, *engine), expected, 1e-4, 'the naive reference, %s, %s' % (name, engine[0]))
+        near(perplexity(path, ids, '--kv', 'f32'), expected, name)
         check(perplexity(path, ids, '--threads', 2) == perplexity(path, ids), name + ' on two threads')
         plain = in_work('plain.bin')
         write_model(plain, dict(c, weight_type=0, types=(), type_table=0, group_size=0, version=3), stored)
@@ -169,8 +178,9 @@ def same_as(what, place, c, tensors, stored):
     data, ids = read(place.out), random_ids(30, c['vocab_size'], 9)
     check(all(values in data for _, _, values in tensors.values()), what + ': every tensor is moved as it is')
     write_model(in_work('expected.bin'), c, stored)
-    close(perplexity(place.out, ids, '--kv', 'f32'), perplexity(in_work('expected.bin'), ids, '--kv', 'f32'), 1e-4,
-          'scores of ' + what)
+    found, expected = (perplexity(path, ids, '--kv', 'f32', '--activations', 'f32')
+                       for path in (place.out, in_work('expected.bin')))
+    close(found, expected, 1e-4, 'scores of ' + what)
 
 
 def test_gguf_types():
@@ -260,6 +270,7 @@ def test_golden_gguf():
                 found, what = perplexity(out, golden['ids'], *engine), '%s of golden_gguf, %s' % (name, engine[0])
                 close(found, golden['nll'], 1e-4, what)
                 close([sum(found) / len(found)], [sum(golden['nll']) / len(golden['nll'])], 1e-5, what + ', mean')
+            near(perplexity(out, golden['ids'], '--kv', 'f32'), golden['nll'], name + ' of golden_gguf')
 
 
 if __name__ == '__main__':

@@ -365,6 +365,8 @@ static void test_rotated(void) {
 
 // ---- products -------------------------------------------------------------------------------------------------------
 
+static Activations activations = ACTIVATIONS_INT8;  // of all products
+
 enum { FLAT = 100 };  // beside the weight types: q8 whose groups cross rows
 
 // Packs of 64 columns in 32 bytes: column j in the low half of byte j, column j + 32 in its high half; two float16 scales for each.
@@ -453,12 +455,19 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
     return m;
 }
 
-// What the activations are to the product: themselves, or with q4 and q8 groups of 64 rounded to int8 in groups of 64. slack is how far a
-// number may be from there because it lies between two whole numbers.
-static void round_activations(const float *x, int n, int cols, double *rounded, double *slack) {
+// Columns of activations that are rounded to int8 with a scale of their own: 64 for q4 and for q8 groups of 64, 32 for
+// ggml's blocks, 0 where they stay float32.
+static int rounded_group(int type, int group) {
+    if (activations == ACTIVATIONS_F32 || type == FLAT || type < WEIGHT_Q8) return 0;
+    return type == WEIGHT_Q8 && group != 64 ? 0 : type > WEIGHT_Q4 ? 32 : 64;
+}
+
+// What the activations are to the product when they are rounded. slack is how far a number may be from there because it
+// lies between two whole numbers.
+static void round_activations(const float *x, int n, int cols, int group, double *rounded, double *slack) {
     for (int t = 0; t < n; t++)
-        for (int first = 0; first < cols; first += 64) {
-            int count = cols - first < 64 ? cols - first : 64;
+        for (int first = 0; first < cols; first += group) {
+            int count = cols - first < group ? cols - first : group;
             const float *from = x + (size_t)t * (size_t)cols + first;
             double most = 0;
             for (int i = 0; i < count; i++) most = fmax(most, fabs(from[i]));
@@ -475,9 +484,9 @@ enum { MOST_N = 65, STRIDE = 200, N_PRODUCTS = 3 };
 
 static Workspace *open_workspace(Arena *arena, int n, int cols, int threads) {
     *arena = (Arena){0};
-    workspace_lay_out(arena, n, cols, threads);
+    workspace_lay_out(arena, n, cols, threads, activations);
     if (!arena_open(arena, "the products", &err)) exit(2);
-    return workspace_lay_out(arena, n, cols, threads);
+    return workspace_lay_out(arena, n, cols, threads, activations);
 }
 
 static void by_team(const Product *products, int n_products, const Input *input, Workspace *ws, int threads) {
@@ -559,7 +568,8 @@ static void check_products(const char *name, int type, int group, int rows, int 
           *row = get((size_t)cols * 4);
     for (size_t i = 0; i < n_x; i++) seen[i] = x[i] = (float)gauss();
     if (cols > 64) memset(x, 0, 64 * 4), memset(seen, 0, 64 * 8);  // a group of zeros
-    if ((type == WEIGHT_Q8 && group == 64) || type == WEIGHT_Q4) round_activations(x, MOST_N, cols, seen, slack);
+    int together = rounded_group(type, group);
+    if (together) round_activations(x, MOST_N, cols, together, seen, slack);
     for (int p = 0; p < N_PRODUCTS; p++) {
         weights[p] = get((size_t)n_rows[p] * (size_t)cols * 8);
         matrices[p] = random_matrix(type, group, n_rows[p], cols, weights[p], &memory[p]);
@@ -618,15 +628,20 @@ static void check_products(const char *name, int type, int group, int rows, int 
     free(expected), free(tolerance), free(seen), free(slack), free(x), free(out), free(again), free(row);
 }
 
-// Matrices in different ways in one call, and a gate in another way than what it gates: all multiply float32.
+// Activations that rounding to int8 keeps: whole numbers, one of each 32 the largest.
+static void whole_activations(float *x, int n, int cols) {
+    for (int i = 0; i < n * cols; i++) x[i] = (float)(i % cols % 32 == 5 ? 127 : (int)(random_bits() % 7) - 3);
+}
+
+// Matrices of several types in one call, and a gate of another type than what it gates.
 static void check_mixed(int n) {
-    enum { ROWS = 70, COLS = 96, KINDS = 4 };
-    static const int types[KINDS] = {WEIGHT_Q4_0, WEIGHT_Q4, WEIGHT_Q8, WEIGHT_F16};
+    enum { ROWS = 70, COLS = 96, KINDS = 5 };
+    static const int types[KINDS] = {WEIGHT_Q4_0, WEIGHT_Q4, WEIGHT_Q8, WEIGHT_F16, WEIGHT_Q5_1};
     double *weights[KINDS], worst = 0;
     uint8_t *memory[KINDS];
     Matrix m[KINDS];
     float *x = get(MOST_N * COLS * 4), *out = get((size_t)KINDS * MOST_N * STRIDE * 4);
-    for (int i = 0; i < n * COLS; i++) x[i] = (float)gauss();
+    whole_activations(x, n, COLS);
     for (int k = 0; k < KINDS; k++) {
         weights[k] = get(ROWS * COLS * 8);
         m[k] = random_matrix(types[k], types[k] == WEIGHT_Q8 ? 64 : 0, ROWS, COLS, weights[k], &memory[k]);
@@ -643,7 +658,7 @@ static void check_mixed(int n) {
                 for (int k = 0; k < KINDS; k++)
                     for (int c = 0; c < COLS; c++) sums[k] += weights[k][r * COLS + c] * x[t * COLS + c];
                 double gated = sums[second] * sums[gate] / (1 + exp(-sums[gate]));
-                worst = fmax(worst, fabs(out[t * STRIDE + r] - sums[first]));
+                worst = fmax(worst, fabs(out[t * STRIDE + r] - sums[first]) / (1 + fabs(sums[first])));
                 worst = fmax(worst, fabs(out[(MOST_N + t) * STRIDE + r] - gated) / (1 + fabs(gated)));
             }
     }
@@ -652,8 +667,57 @@ static void check_mixed(int n) {
     free(x), free(out);
 }
 
+// Weights that are whole numbers, and activations that stay so: every sum is one that float32 has, whatever the order,
+// so that in place and in panels, on every processor, the product is the exact one to the last bit.
+static void check_whole(int type, int cols) {
+    enum { ROWS = 67, N = 9 };
+    static const int places[][2] = {{0, 0}, {0, 2}, {0, 0},     {0, 2}, {0, 0}, {80, 82}, {108, 108},
+                                    {0, 2}, {0, 2}, {208, 208}, {0, 0}, {0, 0}, {-1, -1}};  // of d, and of m
+    const BlockSize size = block_size((WeightType)type);
+    double *weights = get(ROWS * (size_t)cols * 8);
+    uint8_t *memory;
+    Matrix m = random_matrix(type, type == WEIGHT_Q8 ? 64 : 32, ROWS, cols, weights, &memory);
+    uint8_t *data = (uint8_t *)(uintptr_t)m.data, *scales = (uint8_t *)(uintptr_t)m.scales;
+    const size_t groups = ROWS * (((size_t)cols + 63) / 64),
+                 blocks = size.values ? ROWS * (size_t)(cols / size.values) : 0;
+    const uint16_t one = 0x3c00, minus_two = 0xc000;
+    const float two = 2;
+    for (size_t i = 0; type == WEIGHT_Q8 && i < groups; i++) memcpy(scales + 4 * i, &two, 4);
+    for (size_t i = 0; type == WEIGHT_Q4 && i < 2 * groups; i++) memcpy(scales + 2 * i, i % 2 ? &one : &minus_two, 2);
+    for (size_t b = 0; b < blocks; b++)
+        for (int i = 0; i < 2; i++) {
+            const int at = places[type - WEIGHT_Q4_0][i];
+            if (at < 0) data[b * (size_t)size.bytes] = 128;
+            else memcpy(data + b * (size_t)size.bytes + at, b % 3 ? &one : &minus_two, 2);
+        }
+    float *x = get(N * (size_t)cols * 4), *out = get(N * STRIDE * 4), *row = get((size_t)cols * 4);
+    whole_activations(x, N, cols);
+    for (int n = 1; n <= N; n += 2) {
+        int wrong = 0;
+        multiply(&(Product){.matrix = &m, .out = out, .stride = STRIDE}, 1, x, n, cols, 1);
+        for (int r = 0; r < ROWS; r++) {
+            matrix_row(&m, r, 0, cols, row);
+            for (int t = 0; t < n; t++) {
+                double sum = 0;
+                for (int c = 0; c < cols; c++) sum += (double)row[c] * x[t * cols + c];
+                wrong += out[t * STRIDE + r] != (float)sum || fabs(sum) > 1 << 24;
+            }
+        }
+        check(wrong == 0, "whole numbers of %s, %d columns, %d vectors: %d of %d are not exact",
+              weight_type_names[type], cols, n, wrong, n * ROWS);
+    }
+    free(weights), free(memory), free(x), free(out), free(row);
+}
+
 static void test_products(int quick) {
-    for (int n = 1; n <= 4; n++) check_mixed(n * n);
+    for (activations = ACTIVATIONS_INT8; activations < N_ACTIVATIONS; activations++)
+        for (int n = 1; n <= 4; n++) check_mixed(n * n);
+    activations = ACTIVATIONS_INT8;
+    for (int type = WEIGHT_Q8; type < N_WEIGHT_TYPES; type++) {
+        const int values = block_size((WeightType)type).values;
+        check_whole(type, 256);
+        check_whole(type, values == 256 ? 512 : values ? 416 : 330);
+    }
     static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172},
                      widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
     static const struct {
@@ -666,6 +730,9 @@ static void test_products(int quick) {
         int values = block_size((WeightType)type).values, blocks = 256 / values;
         check_products(weight_type_names[type], type, 0, 70, values * (1 + blocks));
         check_fused(weight_type_names[type], type, 0, 17, values * blocks, 1 + type % 9);
+        activations = ACTIVATIONS_F32;
+        check_products(weight_type_names[type], type, 0, 66, values * (1 + type % 2));
+        activations = ACTIVATIONS_INT8;
         if (!quick) check_products(weight_type_names[type], type, 0, 3, values);
     }
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)

@@ -4,11 +4,14 @@
     tools/bench.py                                           # rope.c alone
     tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \
                    --ik ../ik_llama.cpp/build/bin/llama-bench
+    tools/bench.py --llama-cpp ... --ik ... --llama-quantize ../llama.cpp/build/bin/llama-quantize --only Q4_K_M
     tools/bench.py --busy 0,1,2,4                            # the choice of threads beside so many busy loops
 
 The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion
 weights), written to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0)
-for llama.cpp; as version 0 for llama2.c. Needs NumPy, 8 GB of disk and memory for the largest file.
+for llama.cpp; as version 0 for llama2.c. With --llama-quantize there are rows for files of its types, which are the
+same for all programs: exported from ours, quantized by it, and imported. Needs NumPy, 12 GB of disk and memory for the
+largest file.
 """
 import argparse
 import json
@@ -42,6 +45,10 @@ ROWS = [
     ('1.1B q8 prefill of 512', '1.1B', 'q8', 'prefill', 512),
     ('1.1B q4 decode', '1.1B', 'q4', 'decode', 0),
 ]
+# Types of llama-quantize, which mixes others in.
+FILES = ['Q4_K_M', 'Q8_0', 'Q4_0', 'Q5_K_M', 'Q6_K', 'IQ4_XS']
+ROWS += [('1.1B %s file %s' % (kind, label), '1.1B', kind, phase, n) for kind in FILES
+         for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512))]
 
 
 def fail(what):
@@ -181,6 +188,23 @@ def made(path, write, *arguments):
     return path
 
 
+def quantized_gguf(options, model, kind):
+    """A model of ours, exported and quantized by llama-quantize, which takes a first digit for a type."""
+    full = made(os.path.join(options.folder, '%s.bin' % model), write_ours, MODELS[model])
+    made(os.path.join(options.folder, 'tokenizer.bin'), write_tokenizer)
+    floats = made(os.path.join(options.folder, 'model-%s-floats.gguf' % model),
+                  lambda path: export(full, path, rename='.gguf'))
+    return made(os.path.join(options.folder, 'model-%s-%s.gguf' % (model, kind)), lambda path: output_of(
+        [options.llama_quantize, floats, path, kind], options.threads))
+
+
+def export(source, path, rename=None, *more):
+    """By model_export.py, which goes by how a name ends."""
+    out = path + (rename or '.bin')
+    output_of([sys.executable, os.path.join(ROOT, 'model_export.py'), *more, source, out], 1)
+    os.replace(out, path)
+
+
 # ---- programs -------------------------------------------------------------------------------------------------------
 
 def output_of(command, threads, both=False):
@@ -199,6 +223,9 @@ class Ours:
 
     def file(self, model, kind):
         shape, folder = MODELS[model], self.options.folder
+        if kind in FILES:
+            return made(os.path.join(folder, 'model-%s-%s.bin' % (model, kind)), lambda path: export(
+                quantized_gguf(self.options, model, kind), path, None, '--no-tokenizer'))
         full = made(os.path.join(folder, '%s.bin' % model), write_ours, shape)
         if kind == shape['full']:
             return full
@@ -232,7 +259,8 @@ class LlamaBench:
     def speed(self, model, kind, phase, n):
         if phase == 'decode' and n and not self.at_depth:
             return None
-        path = made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind)
+        path = (quantized_gguf(self.options, model, kind) if kind in FILES else
+                made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind))
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
         runs = '1' if n > 512 else '3'
@@ -314,6 +342,7 @@ def main():
     parser.add_argument('--llama2c', help="llama2.c's run, built with -Ofast -fopenmp -march=native")
     parser.add_argument('--llama-cpp', help='llama-bench')
     parser.add_argument('--ik', help="ik_llama.cpp's llama-bench")
+    parser.add_argument('--llama-quantize', help="llama.cpp's, for the rows of GGUF files")
     parser.add_argument('--folder', default=os.path.join(ROOT, 'build', 'bench'), help='for the models')
     parser.add_argument('--threads', type=int, default=os.cpu_count())
     parser.add_argument('--rounds', type=int, default=3,
@@ -335,7 +364,7 @@ def main():
     print('| tokens per second, %d threads | %s |' % (options.threads, ' | '.join(name for name, _ in programs)))
     print('| --- |%s' % (' ---: |' * len(programs)))
     for label, model, kind, phase, n in ROWS:
-        if options.only not in label:
+        if options.only not in label or (kind in FILES and not options.llama_quantize):
             continue
         rounds = [[program.speed(model, kind, phase, n) for _, program in programs]
                   for _ in range(1 if n > 512 else options.rounds)]

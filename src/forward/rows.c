@@ -4,66 +4,50 @@
 
 #include "product.h"
 
-// The sum of products of one of `parts` parts of a group of weights with group `at` of the vectors.
-ALWAYS_INLINE vi dot_part(WeightType type, const uint8_t *weights, const Vectors *v, int64_t at, int part, int parts) {
-    const Dot how = dot_of(type);
-    const int n = group_vecs(type) / parts, offset = type == WEIGHT_Q4 ? Q4_OFFSET : INT8_OFFSET;
-    const int8_t *x = v->values + (at * parts + part) * n * 4 * LANES;
-    vi start = {0}, sum = {0};
-    if (offset) start = (vi)load(v->corrections + at * STARTS + part * (STARTS / 2));
-    if (how != NIBBLES) sum = start;
-    UNROLLED (i, n) sum = dot(how, sum, load_weights(type, weights, part * n + i), load_bytes(x + 4 * LANES * i));
-    return how == NIBBLES ? whole_sums(how, sum) + start : sum;
-}
-
-// Two groups at a time, so that their sums do not wait for one another.
-static inline float q8_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
-    const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
-    const int64_t groups = v->groups, first = t * groups;
-    vf sum[2] = {{0}};
-    for (int64_t g = 0; g < groups; g += 2)
-        UNROLLED (h, 2) {
-            if (g + h >= groups) continue;
-            const uint8_t *group = weights + (g + h) * Q8_GROUP;
-            vf scale = splat(float_at(scales + 4 * (g + h)) * v->scales[first + g + h]);
-            prefetch_ahead(group);
-            sum[h] += to_float(dot_part(WEIGHT_Q8, group, v, first + g + h, 0, 1)) * scale;
-        }
-    return sum_lanes(sum[0] + sum[1]);
-}
-
-enum {
-    PACKS = LANES / 2,                   // a pack of q4 has two scales, so that those of PACKS packs fill a register
-    SCALED_PARTS = LANES == 16 ? 1 : 2,  // of a pack, which have scales of their own
-};
-
-// The scales of n packs, at most PACKS: what lies behind them may be the file's end.
-static inline vf q4_scales(const uint8_t *scales, int64_t n) {
-    uint16_t some[LANES] = {0};
-    if (n >= PACKS) return load_f16(scales);
-    memcpy(some, scales, 2 * n * sizeof *some);
-    return load_f16(some);
-}
-
-static inline float q4_row_dot(const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
-    const uint8_t *weights = group_values(m, row, 0), *scales = group_scales(m, row, 0);
-    const int64_t packs = v->groups, first = t * packs;
-    vf sum[2] = {{0}};
-    for (int64_t p = 0; p < packs; p += PACKS) {
-        const int64_t left = packs - p;
-        prefetch_ahead(scales + 4 * p);
-        vf both = q4_scales(scales + 4 * p, left) * load(v->scales + 2 * (first + p));
-        UNROLLED (k, PACKS) {
-            if (k >= left) continue;
-            const uint8_t *pack = weights + (p + k) * (Q4_PACK / 2);
-            if (k % 2 == 0) prefetch_ahead(pack);
-            UNROLLED (i, SCALED_PARTS) {
-                vi dots = dot_part(WEIGHT_Q4, pack, v, first + p + k, i, SCALED_PARTS);
-                sum[k % 2] += to_float(dots) * spread(both, k, i);
-            }
-        }
+// sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one another.
+ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, vf sum[4]) {
+    const Layout *layout = &layouts[type];
+    const int columns = layout->columns, zero_bits = zero_bits_of(type);
+    const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
+    const float *x_scales = columns == 16 ? x->half_scales : columns == 32 ? x->scales : x->group_scales;
+    const float *x_sums = columns == 16 ? x->half_sums : x->sums;
+    Scales s = scales_of(type, at);
+    for (int i = 0; i < (SUPER_BLOCK / columns + LANES - 1) / LANES; i++) {
+        s.scales.of[i] *= load(x_scales + i * LANES) * (IN_PAIRS ? 1.0f / PAIRS_UNIT : 1);
+        if (layout->has_offset) sum[i] += s.offsets.of[i] * load(x_sums + i * LANES);
     }
-    return sum_lanes(sum[0] + sum[1]);
+    UNROLLED (i, REGISTERS) {
+        if (i >= n) break;
+        vi start = {0};
+        if (zero_bits) start = (vi)load(x->starts + i * LANES) << zero_bits;
+        const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
+        const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, is_int8(type));
+        sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
+    }
+}
+
+ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
+    const int64_t whole = m->cols / SUPER_BLOCK;
+    const int bytes = type == WEIGHT_Q8   ? SUPER_BLOCK
+                      : type == WEIGHT_Q4 ? SUPER_BLOCK / 2
+                                          : layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
+    vf sum[4] = {{0}};
+    const Rounded *x = v->rounded + t;
+    SuperBlockCopy copy;
+    int n_columns;
+    SuperBlock at = super_block_at(m, row, 0, &copy, &n_columns);
+    for (int64_t i = 0; i < whole; i++, x += v->n) {
+        for (int line = 0; line < bytes; line += 64) prefetch_ahead(at.values + line);
+        if (type == WEIGHT_Q4) prefetch_ahead(at.scales);
+        add_super_block(type, at, REGISTERS, x, sum);
+        at.values += bytes;
+        at.scales += 16;
+    }
+    if (whole * SUPER_BLOCK < m->cols) {
+        at = super_block_at(m, row, whole, &copy, &n_columns);
+        add_super_block(type, at, (n_columns + REGISTER - 1) / REGISTER, x, sum);
+    }
+    return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 enum { FLOAT_STEP = 4 * LANES };  // four sums that do not wait for one another
@@ -127,12 +111,28 @@ void multiply_float_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vec
     }
 }
 
-void multiply_q8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+ALWAYS_INLINE void int8_rows(WeightType type, const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                             float *sums) {
     for (int64_t t = 0; t < v->n; t++)
-        for (int64_t r = 0; r < n_rows; r++) sums[t * ROWS_IN_PLACE + r] = q8_row_dot(m, row + r, v, t);
+        for (int64_t r = 0; r < n_rows; r++) sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, m, row + r, v, t);
 }
 
-void multiply_q4_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    for (int64_t t = 0; t < v->n; t++)
-        for (int64_t r = 0; r < n_rows; r++) sums[t * ROWS_IN_PLACE + r] = q4_row_dot(m, row + r, v, t);
+void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    switch (m->type) {
+    case WEIGHT_Q8: int8_rows(WEIGHT_Q8, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q4: int8_rows(WEIGHT_Q4, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q4_0: int8_rows(WEIGHT_Q4_0, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q4_1: int8_rows(WEIGHT_Q4_1, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q5_0: int8_rows(WEIGHT_Q5_0, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q5_1: int8_rows(WEIGHT_Q5_1, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q8_0: int8_rows(WEIGHT_Q8_0, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q2_K: int8_rows(WEIGHT_Q2_K, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q3_K: int8_rows(WEIGHT_Q3_K, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q4_K: int8_rows(WEIGHT_Q4_K, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q5_K: int8_rows(WEIGHT_Q5_K, m, row, n_rows, v, sums); break;
+    case WEIGHT_Q6_K: int8_rows(WEIGHT_Q6_K, m, row, n_rows, v, sums); break;
+    case WEIGHT_IQ4_NL: int8_rows(WEIGHT_IQ4_NL, m, row, n_rows, v, sums); break;
+    case WEIGHT_IQ4_XS: int8_rows(WEIGHT_IQ4_XS, m, row, n_rows, v, sums); break;
+    default: int8_rows(WEIGHT_MXFP4, m, row, n_rows, v, sums);
+    }
 }

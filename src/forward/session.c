@@ -132,6 +132,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
     s->fast = (Transformer){.model = model, .rope = &c->rope, .kv = c->kv, .context = c->context, .chunk = c->chunk};
     s->fast.spread = &c->spread;
+    s->fast.activations = c->activations;
     s->fast.stale_keys = c->stale_keys;
     s->fast.decoding = s->fast.reading = pace;
     s->plain = (Plain){.model = model, .rope = &c->rope, .spread = &c->spread, .context = c->context};

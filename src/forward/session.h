@@ -3,6 +3,7 @@
 
 #include "../../rope.h"
 #include "../model/model.h"
+#include "activations.h"
 #include "kv_cache.h"
 #include "spread.h"
 
@@ -14,6 +15,7 @@ enum {
 typedef struct {
     RopeConfig rope;  // complete, and checked
     KvType kv;
+    Activations activations;
     int context;  // most tokens that the session will hold
     int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h

@@ -262,7 +262,7 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     if (m->encoding == ENCODING_ROPE)
         angles_lay_out(&t->angles, arena, t->rope, t->spread, !t->stale_keys, t->context, chunk);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
-    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads);
+    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, t->activations);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, t->chunk, threads);
     return cache_bytes;
 }

@@ -12,6 +12,7 @@ typedef struct {
     const RopeConfig *rope;  // complete, and checked
     const Spread *spread;    // where tokens stand
     KvType kv;
+    Activations activations;
     int context, chunk;      // most tokens of a text, and that go through a layer together
     bool stale_keys;         // see SessionConfig
     Pace decoding, reading;  // how many threads read a token, and a prompt

@@ -80,24 +80,41 @@ ALWAYS_INLINE vf load_number(Number type, const char *at) {
     return type == NUMBER_F32 ? load(at) : type == NUMBER_F16 ? load_f16(at) : load_i8(at);
 }
 
-// Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs and type, so that
-// `sum` is registers.
-ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row, int64_t column) {
-    const int size = number_bytes(type);
-    const int64_t a_stride = g->a_stride, b_step = g->b_stride * size, c_stride = g->c_stride;
+// A product, and the angles by which keys turn on their way into the registers, if they do: cosines and sines (k / 2,
+// 64), pair p for rows 2p and 2p + 1 of B.
+typedef struct {
+    Gemm gemm;
+    const float *cosines, *sines;
+} Turned;
+
+// Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs, type and `turns`, so
+// that `sum` is registers.
+ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Turned *t, int64_t row, int64_t column) {
+    const Gemm *g = &t->gemm;
+    const int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
+    const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->c_stride;
     const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;
     float *c = g->c + row * c_stride + column;
     vf sum[TILE_ROWS][TILE_VECS];
     UNROLLED (i, m)
         UNROLLED (j, vecs) sum[i][j] = load(c + i * c_stride + j * LANES);
-    for (int64_t p = 0, k = g->k; p < k; p++, b += b_step) {
-        vf w[TILE_VECS];
-        for (int j = 0; m <= MEMORY_BOUND_ROWS && j < vecs * LANES * size; j += 64) prefetch_ahead(b + j);
-        UNROLLED (j, vecs) w[j] = load_number(type, b + j * LANES * size);
+    for (int64_t p = 0, k = g->k; p < k; p += step, b += step * b_row) {
+        for (int j = 0; (turns || m <= MEMORY_BOUND_ROWS) && j < step * vecs * LANES * size; j += 64)
+            prefetch_ahead(b + j);
+        vf w[2][TILE_VECS];
+        UNROLLED (j, vecs) w[0][j] = load_number(type, b + j * LANES * size);
+        UNROLLED (j, vecs) {
+            if (!turns) continue;
+            const int64_t at = p / 2 * g->b_stride + column + j * LANES;
+            vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
+            vf cosine = load(t->cosines + at), sine = load(t->sines + at);
+            w[0][j] = x * cosine - y * sine;
+            w[1][j] = x * sine + y * cosine;
+        }
         UNROLLED (i, m) {
-            float x = a[i * a_stride + p];
-            UNROLLED (j, vecs) sum[i][j] += x * w[j];
+            const float *x = a + i * a_stride + p;
+            UNROLLED (j, vecs) sum[i][j] += turns ? x[0] * w[0][j] + x[1] * w[1][j] : x[0] * w[0][j];
         }
     }
     UNROLLED (i, m)
@@ -105,73 +122,39 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, const Gemm *g, int64_t row
 }
 
 // Rows [row, row + m), columns [0, n).
-ALWAYS_INLINE void row_of_tiles(int m, Number type, const Gemm *g, int64_t row, int64_t n) {
-    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, g, row, column);
+ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Turned *t, int64_t row, int64_t n) {
+    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, turns, t, row, column);
 }
 
-ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
+ALWAYS_INLINE void gemm_of_type(Number type, bool turns, const Turned *t) {
+    const Gemm *g = &t->gemm;
     const int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
+    const int most = turns ? 4 : TILE_ROWS;                              // what turns takes registers of its own
     int64_t row = 0;
-    for (; row + TILE_ROWS <= g->m; row += TILE_ROWS) row_of_tiles(TILE_ROWS, type, g, row, n);
+    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, t, row, n);
     switch (g->m - row) {
-    case 1: row_of_tiles(1, type, g, row, n); break;
-    case 2: row_of_tiles(2, type, g, row, n); break;
-    case 3: row_of_tiles(3, type, g, row, n); break;
-    case 4: row_of_tiles(4, type, g, row, n); break;
-    case 5: row_of_tiles(5, type, g, row, n); break;
+    case 1: row_of_tiles(1, type, turns, t, row, n); break;
+    case 2: row_of_tiles(2, type, turns, t, row, n); break;
+    case 3: row_of_tiles(3, type, turns, t, row, n); break;
+    case 4: row_of_tiles(4, type, turns, t, row, n); break;
+    case 5: row_of_tiles(5, type, turns, t, row, n); break;
     }
     for (int64_t column = n; column < g->n; column += LANES)
-        for (row = 0; row < g->m; row++) tile(1, 1, type, g, row, column);
+        for (row = 0; row < g->m; row++) tile(1, 1, type, turns, t, row, column);
 }
 
-void gemm_accumulate(const Gemm *g) {
-    switch (g->b_type) {
-    case NUMBER_F32: gemm_of_type(NUMBER_F32, g); break;
-    case NUMBER_F16: gemm_of_type(NUMBER_F16, g); break;
-    default: gemm_of_type(NUMBER_I8, g);
+ALWAYS_INLINE void gemm_of(bool turns, const Turned *t) {
+    switch (t->gemm.b_type) {
+    case NUMBER_F32: gemm_of_type(NUMBER_F32, turns, t); break;
+    case NUMBER_F16: gemm_of_type(NUMBER_F16, turns, t); break;
+    default: gemm_of_type(NUMBER_I8, turns, t);
     }
 }
 
-// Rows [row, row + m) with keys that are rotated on their way into the registers: pair p is rows 2p and 2p + 1 of B.
-ALWAYS_INLINE void rotated_tile(int m, Number type, const Gemm *g, int64_t row, const float *cosines,
-                                const float *sines) {
-    enum { N = 64 };  // columns
-    const int size = number_bytes(type);
-    const int64_t a_stride = g->a_stride, c_stride = g->c_stride;
-    const float *a = g->a + row * a_stride;
-    for (int column = 0; column < N; column += TILE_VECS * LANES) {
-        float *c = g->c + row * c_stride + column;
-        vf sum[TILE_ROWS][TILE_VECS];
-        UNROLLED (i, m)
-            UNROLLED (j, TILE_VECS) sum[i][j] = load(c + i * c_stride + j * LANES);
-        for (int64_t p = 0, pairs = g->k / 2; p < pairs; p++) {
-            const char *b = (const char *)g->b + 2 * N * p * size;
-            for (int j = 0; j < 2 * TILE_VECS * LANES * size; j += 64) prefetch_ahead(b + j);
-            UNROLLED (j, TILE_VECS) {
-                int64_t at = column + j * LANES;
-                vf x = load_number(type, b + at * size), y = load_number(type, b + (N + at) * size);
-                vf cosine = load(cosines + N * p + at), sine = load(sines + N * p + at);
-                vf turned = x * cosine - y * sine, other = x * sine + y * cosine;
-                UNROLLED (i, m) sum[i][j] += a[i * a_stride + 2 * p] * turned + a[i * a_stride + 2 * p + 1] * other;
-            }
-        }
-        UNROLLED (i, m)
-            UNROLLED (j, TILE_VECS) store(c + i * c_stride + j * LANES, sum[i][j]);
-    }
-}
-
-ALWAYS_INLINE void rotated_of_type(Number type, const Gemm *g, const float *cosines, const float *sines) {
-    int64_t row = 0;
-    for (; row + 4 <= g->m; row += 4) rotated_tile(4, type, g, row, cosines, sines);
-    for (; row < g->m; row++) rotated_tile(1, type, g, row, cosines, sines);
-}
+void gemm_accumulate(const Gemm *g) { gemm_of(false, &(Turned){*g, NULL, NULL}); }
 
 void gemm_rotated(const Gemm *g, const float *cosines, const float *sines) {
-    switch (g->b_type) {
-    case NUMBER_F32: rotated_of_type(NUMBER_F32, g, cosines, sines); break;
-    case NUMBER_F16: rotated_of_type(NUMBER_F16, g, cosines, sines); break;
-    default: rotated_of_type(NUMBER_I8, g, cosines, sines);
-    }
+    gemm_of(true, &(Turned){*g, cosines, sines});
 }
 
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {
@@ -190,6 +173,21 @@ void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float e
     for (; i < n; i++) sum += x[i] * x[i];
     float scale = 1 / sqrtf((sum + sum_lanes(squares)) / (float)n + eps);
     for (i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
+}
+
+// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
+// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN
+// stays NaN.
+static inline vf exp_vf(vf x) {
+    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
+    vf n = shifted - 0x1.8p23f;
+    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
+    vf p = r * 0.008290315047f + 0.0418979302f;
+    p = p * r + 0.1666763574f;
+    p = p * r + 0.4999915063f;
+    p = p * r + 0.999999702f;
+    p = p * r + 1.0f;
+    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
 }
 
 float exp_and_sum(float *x, int64_t n, float max) {

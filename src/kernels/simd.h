@@ -1,8 +1,10 @@
 // The widest vectors that the target has, and the operations on them that C has no words for. All #ifdefs about
-// processors are here. Everything else is written once, as arithmetic on vf, the compilers' vector type: AVX-512, AVX2,
-// NEON, SSE2 and processors without any are served by the same lines.
+// processors are here and, for whole numbers of 8 bits and fewer, in simd_int8.h. Everything else is written once, as
+// arithmetic on vf, the compilers' vector type: AVX-512, AVX2, NEON, SSE2 and processors without any are served by the
+// same lines.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #if defined __SSE2__
@@ -72,19 +74,6 @@ static inline vf multiply_add(vf a, vf b, vf c) {
 #endif
 }
 static inline float float_at(const void *p) { return *(const float_mem *)p; }  // at any address
-
-// For part i of SCALED_PARTS of a pack of q4, number 2k of `pairs` for its first half and 2k + 1 for the other.
-static inline vf spread(vf pairs, int k, int i) {
-    const int a = 2 * k, b = 2 * k + 1;
-#ifdef SIMD_AVX512
-    (void)i;
-    return _mm512_permutexvar_ps(_mm512_set_epi32(b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a), pairs);
-#elif defined SIMD_AVX2
-    return _mm256_permutevar8x32_ps(pairs, _mm256_set1_epi32(i == 0 ? a : b));
-#else
-    return splat(pairs[i == 0 ? a : b]);
-#endif
-}
 
 static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
@@ -179,31 +168,11 @@ static inline float half_at(const void *p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof bits);
 #if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
-    return MM(cvtph_ps)((vxh){bits})[0];
+    return _cvtsh_ss(bits);
 #elif defined SIMD_NEON
     return vget_lane_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)))), 0);
 #else
     return f16_bits_to_float((vi){0} + (int16_t)bits)[0];
-#endif
-}
-
-// What a table has for 16 bytes' low halves, then for their high halves: 32 bytes.
-static inline void look_up_nibbles(void *out, const int8_t table[16], const uint8_t bytes[16]) {
-    int8_t *to = out;
-#if defined __SSSE3__
-    const __m128i values = _mm_loadu_si128((const void *)table), x = _mm_loadu_si128((const void *)bytes);
-    const __m128i low = _mm_set1_epi8(15);
-    _mm_storeu_si128((void *)to, _mm_shuffle_epi8(values, _mm_and_si128(x, low)));
-    _mm_storeu_si128((void *)(to + 16), _mm_shuffle_epi8(values, _mm_and_si128(_mm_srli_epi16(x, 4), low)));
-#elif defined SIMD_NEON
-    const uint8x16_t x = vld1q_u8(bytes);
-    vst1q_s8(to, vqtbl1q_s8(vld1q_s8(table), vandq_u8(x, vdupq_n_u8(15))));
-    vst1q_s8(to + 16, vqtbl1q_s8(vld1q_s8(table), vshrq_n_u8(x, 4)));
-#else
-    for (int i = 0; i < 16; i++) {
-        to[i] = table[bytes[i] & 15];
-        to[16 + i] = table[bytes[i] >> 4];
-    }
 #endif
 }
 
@@ -221,167 +190,6 @@ static inline void store_f16(void *p, vf x) {
     half = (vu)select_vf((vi)(rest >= 0x477ff000), (vf)((vu){0} + 0x7c00), (vf)half);
     half = (vu)select_vf((vi)(rest > 0x7f800000), (vf)((vu){0} + 0x7e00), (vf)half);
     *(vh_mem *)p = __builtin_convertvector(sign | half, vh_mem);
-#endif
-}
-
-// ---- dot products of small integers ---------------------------------------------------------------------------------
-
-// How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what q8 and q4 take.
-typedef enum {
-    BYTES,    // four weights and activations a lane
-    NIBBLES,  // the same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to 32 columns
-    PAIRS,    // two a lane, as int16: where a processor would take more instructions for bytes
-#if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
-#define SIMD_VNNI
-    Q8_DOT = BYTES,
-    Q4_DOT = BYTES
-#elif defined SIMD_AVX512 || defined SIMD_AVX2
-    Q8_DOT = PAIRS,
-    Q4_DOT = NIBBLES
-#elif defined __SSE2__ || defined __wasm_simd128__
-    Q8_DOT = PAIRS,
-    Q4_DOT = PAIRS
-#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
-    Q8_DOT = BYTES,
-    Q4_DOT = NIBBLES
-#else
-    Q8_DOT = BYTES,
-    Q4_DOT = BYTES
-#endif
-} Dot;
-
-// Instructions that take bytes of weights unsigned get int8 ones as value + INT8_OFFSET; what that adds, 128 times the
-// sum of the activations, is taken off again.
-#ifdef SIMD_VNNI
-enum { INT8_OFFSET = 128 };
-#else
-enum { INT8_OFFSET = 0 };
-#endif
-
-// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbours of both halves of a
-// register: of 16 columns in a row it does not matter what lane has which, and in_panel sees to the others.
-ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
-#if defined SIMD_AVX512 && defined __AVX512VNNI__
-    (void)how;
-    return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
-#elif defined SIMD_AVX2 && defined __AVXVNNI__
-    (void)how;
-    return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
-#elif defined SIMD_AVX512 || defined SIMD_AVX2
-    if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
-    sum = (vi)((vs)sum + (vs)MM(maddubs_epi16)((vx)weights, (vx)x));
-    __asm__("" : "+v"(sum));  // else gcc adds up in another order, for which registers are too few
-    return sum;
-#elif defined __SSE2__
-    (void)how;
-    return sum + (vi)_mm_madd_epi16((vx)weights, (vx)x);
-#elif defined __wasm_simd128__
-    (void)how;
-    return sum + (vi)wasm_i32x4_dot_i16x8((v128_t)weights, (v128_t)x);
-#elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
-    (void)how;
-    return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
-#elif defined SIMD_NEON
-    int8x16_t w = (int8x16_t)weights, a = (int8x16_t)x;  // two products of bytes fit into 16 bits
-    int16x8_t start = how == NIBBLES ? (int16x8_t)sum : vdupq_n_s16(0);
-    int16x8_t pairs = vmlal_high_s8(vmlal_s8(start, vget_low_s8(w), vget_low_s8(a)), w, a);
-    return how == NIBBLES ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
-#else
-    (void)how;
-    for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
-    return sum;
-#endif
-}
-
-// What dot has added up, in 32 bits.
-ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
-    if (how != NIBBLES) return sum;
-#if defined SIMD_AVX512 || defined SIMD_AVX2
-    return (vi)MM(madd_epi16)((vx)sum, (vx)((vs){0} + 1));
-#else
-    return (sum << 16 >> 16) + (sum >> 16);
-#endif
-}
-
-// Weights of LANES rows, four or two columns a lane, in the order in which dot takes them with splat_lane.
-static inline vb in_panel(vb weights) {
-#if defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
-    const uint8x16_t halves = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
-    weights = (vb)vqtbl1q_u8((uint8x16_t)weights, halves);
-#endif
-    return weights;
-}
-
-// The four bytes at p, activations for all lanes.
-static inline vb splat_lane(const void *p) {
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    vb x = (vb)((vi){0} + four);
-#if defined __SSE2__
-    __asm__("" : "+v"(x));  // else gcc loads several of them before they are needed, and runs out of registers
-#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
-    const uint8x16_t halves = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
-    x = (vb)vqtbl1q_u8((uint8x16_t)x, halves);
-#endif
-    return x;
-}
-
-// The sum of n int8, a multiple of 16.
-static inline int32_t sum_i8(const int8_t *x, int64_t n) {
-#ifdef __SSE2__
-    __m128i sum = _mm_setzero_si128();  // of x + 128
-    for (int64_t i = 0; i < n; i += 16) {
-        __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const void *)(x + i)), _mm_set1_epi8(-128));
-        sum = _mm_add_epi64(sum, _mm_sad_epu8(bytes, _mm_setzero_si128()));
-    }
-    return _mm_cvtsi128_si32(_mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum))) - 128 * (int32_t)n;
-#else
-    int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i];
-    return sum;
-#endif
-}
-
-// Register i of a group of int8 weights as int16. Where a register has four lanes, two registers have the even columns,
-// times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts
-// faster than it widens, and SSE2 does as WebAssembly, so that both add in one order and give the same numbers.
-enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
-
-static inline vb load_pairs(const void *group, int i) {
-    const uint8_t *at = (const uint8_t *)group + i * 2 * LANES;
-#if defined SIMD_AVX512
-    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)at));
-#elif defined SIMD_AVX2
-    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)at));
-#else
-    return i % 2 == 0 ? (vb)((vs)load_bytes(at) << 8) : (vb)((vs)load_bytes(at - 2 * LANES) >> 8);
-#endif
-}
-
-// The same of activations.
-static inline vb load_pairs_of_x(const void *group, int i) {
-    vs pairs = (vs)load_pairs(group, i);
-    return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
-}
-
-// Vector i of a pack of 64 4-bit numbers (32 bytes; the first 32 numbers are the bytes' low halves), as bytes 0 to 15,
-// or as pairs -8 to 7.
-ALWAYS_INLINE vb load_nibbles(Dot how, const uint8_t *pack, int i) {
-#ifdef SIMD_AVX512
-    (void)how;
-    (void)i;
-    const __m512i shifts = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
-    __m512i twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)pack));
-    return (vb)_mm512_and_si512(_mm512_srlv_epi16(twice, shifts), _mm512_set1_epi8(15));
-#else
-    enum { TO_A_HALF = 8 / LANES, PAIRS_TO_A_HALF = 16 / LANES };
-    if (how == PAIRS) {
-        const vs unit = (vs){0} + (int16_t)(i % 2 == 0 ? PAIRS_UNIT : 1);
-        vs bytes = (vs)load_pairs(pack, i % PAIRS_TO_A_HALF);
-        return (vb)((i < PAIRS_TO_A_HALF ? bytes & unit * 15 : bytes >> 4 & unit * 15) - unit * 8);
-    }
-    vb bytes = load_bytes(pack + i % TO_A_HALF * 4 * LANES);
-    return i < TO_A_HALF ? bytes & 15 : bytes >> 4;
 #endif
 }
 
@@ -423,21 +231,4 @@ static inline void transpose(vf rows[LANES]) {
         for (int j = 0; j < LANES; j++) square[j][i] = rows[i][j];
     for (int i = 0; i < LANES; i++) rows[i] = load(square[i]);
 #endif
-}
-
-// ---- functions ------------------------------------------------------------------------------------------------------
-
-// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
-// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN
-// stays NaN.
-static inline vf exp_vf(vf x) {
-    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
-    vf n = shifted - 0x1.8p23f;
-    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
-    vf p = r * 0.008290315047f + 0.0418979302f;
-    p = p * r + 0.1666763574f;
-    p = p * r + 0.4999915063f;
-    p = p * r + 0.999999702f;
-    p = p * r + 1.0f;
-    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
 }

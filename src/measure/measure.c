@@ -123,6 +123,7 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
 Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err) {
     SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
+    config.activations = o->activations;
     config.stale_keys = plan->stale_keys;
     config.plain = o->plain;
     config.spread = (Spread){.length = plan->spread, .piece = plan->piece};
@@ -146,6 +147,8 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
     table_note(t, "train_ctx", "%d", m->plans[0].rope.train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
+    if (m->options->activations != ACTIVATIONS_INT8)
+        table_note(t, "activations", "%s", activations_names[m->options->activations]);
     if (m->options->job != JOB_PPL) return;
     table_note(t, "text", "%.200s", m->options->text_path);
     table_note(t, "samples", "%d", m->options->samples);

@@ -1,4 +1,4 @@
-// ggml's quantized blocks, as GGUF files hold them, widened to float32.
+// ggml's quantized blocks, as GGUF files hold them. How they lie: layouts.h.
 #pragma once
 
 #include "matrix.h"

@@ -14,6 +14,9 @@
 #include <fcntl.h>
 #include <math.h>
 
+#include "src/forward/matmul.h"
+#include "src/model/blocks.h"
+
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
 static size_t input_size;
@@ -332,14 +335,53 @@ static void fuzz_engines(const uint8_t *data, size_t size) {
     free(text);
 }
 
+// A row of ggml's blocks: the first byte says of which type, the second where a stretch of it begins. As float32 it is the same in whole
+// and in part, and in place and in a panel it gives the product of these numbers with activations that rounding keeps.
+static void fuzz_blocks(const uint8_t *data, size_t size) {
+    enum { MOST = 4096, PANEL = 5 };
+    static float weights[MOST], some[MOST], x[PANEL * MOST];
+    if (size < 2) return;
+    const WeightType type = (WeightType)(WEIGHT_Q4_0 + data[0] % (N_WEIGHT_TYPES - WEIGHT_Q4_0));
+    const BlockSize block = block_size(type);
+    const int n = (int)((size - 2) / (size_t)block.bytes) * block.values, from = n ? data[1] % n : 0;
+    if (n == 0 || n > MOST) return;
+    uint8_t *row = malloc((size_t)(n / block.values * block.bytes));  // not a byte longer
+    if (!row) abort();
+    memcpy(row, data + 2, (size_t)(n / block.values * block.bytes));
+    const Matrix m = {.type = type, .rows = 1, .cols = n, .data = row};
+    matrix_row(&m, 0, 0, n, weights);
+    matrix_row(&m, 0, from, n - from, some);
+    promise(memcmp(some, weights + from, (size_t)(n - from) * sizeof *some) == 0, "a stretch is as in the whole row");
+    double sum = 0, most = 0;
+    for (int i = 0; i < PANEL * n; i++) x[i] = i % n % 32 ? (float)(i % n % 5 - 2) : 127;
+    for (int i = 0; i < n; i++) {
+        sum += (double)weights[i] * x[i];
+        most = fmax(most, fabs(weights[i]));
+    }
+    for (int count = 1; count <= PANEL; count += PANEL - 1) {
+        Error err;
+        Arena arena = {0};
+        TeamShared shared = {0};
+        float out[PANEL];
+        workspace_lay_out(&arena, count, n, 1, ACTIVATIONS_INT8);
+        if (!arena_open(&arena, "a product", &err)) abort();
+        Workspace *workspace = workspace_lay_out(&arena, count, n, 1, ACTIVATIONS_INT8);
+        const Team alone = team_join(&shared);
+        matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = 1}, 1, &(Input){.x = x, .n = count},
+                       workspace);
+        // A scale or an offset may be 64 times the largest weight where the others make up for it.
+        for (int t = 0; t < count && isfinite(sum) && most < 1e30; t++)
+            promise(fabs(out[t] - sum) <= 1e-5 * 64 * (most + 1e-30) * (127 + 3 * 32) * n / 32, "the product is right");
+        arena_close(&arena);
+    }
+    free(row);
+}
+
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"model", fuzz_model},
-               {"tokenizer", fuzz_tokenizer},
-               {"text", fuzz_text},
-               {"options", fuzz_options},
-               {"config", fuzz_config},
+} targets[] = {{"model", fuzz_model},     {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text},
+               {"options", fuzz_options}, {"config", fuzz_config},       {"blocks", fuzz_blocks},
                {"engines", fuzz_engines}};
 
 static void (*target)(const uint8_t *data, size_t size);

@@ -8,11 +8,13 @@ before (regressions/TARGET-NAME).
 import glob
 import json
 import os
+import random
 import shutil
 import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import blocks
 from common import WORK, config, in_work, random_weights, read, write, write_tokenizer
 from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
 from test_hostile import SMALL, models
@@ -97,6 +99,10 @@ def seeds():
     for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
         whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **changed(values))
         yield 'engines', str(i), json.dumps(whole).encode()
+    for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
+        for count in 1, 9, 17:  # of a row of 32 values and more
+            rows = blocks.random_blocks(kind, (count * 32 + values - 1) // values, random.Random(i))
+            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + rows
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 

@@ -1,0 +1,340 @@
+// The other half of simd.h: products of whole numbers of 8 bits, and weights of 2 to 8 bits on their way to them.
+#pragma once
+
+#include "simd.h"
+
+// How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what weights of 8 bits,
+// of 5 or 6, and of up to 4 take.
+typedef enum {
+    BYTES,    // four weights and activations a lane
+    NIBBLES,  // the same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to 32 columns
+    PAIRS,    // two a lane, as int16: where a processor would take more instructions for bytes
+    SIXES,    // four a lane with weights 0 to 63, whose products add up in 16 bits for two groups of four
+#if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
+#define SIMD_VNNI
+    Q8_DOT = BYTES,
+    Q6_DOT = BYTES,
+    Q4_DOT = BYTES
+#elif defined SIMD_AVX512 || defined SIMD_AVX2
+    Q8_DOT = PAIRS,
+    Q6_DOT = SIXES,
+    Q4_DOT = NIBBLES
+#elif defined __SSE2__ || defined __wasm_simd128__
+    Q8_DOT = PAIRS,
+    Q6_DOT = PAIRS,
+    Q4_DOT = PAIRS
+#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+    Q8_DOT = BYTES,
+    Q6_DOT = BYTES,
+    Q4_DOT = NIBBLES
+#else
+    Q8_DOT = BYTES,
+    Q6_DOT = BYTES,
+    Q4_DOT = BYTES
+#endif
+} Dot;
+
+// Instructions that take bytes of weights unsigned get int8 ones as value + INT8_OFFSET; what that adds, 128 times the
+// sum of the activations, is taken off again.
+#ifdef SIMD_VNNI
+enum { INT8_OFFSET = 128 };
+#else
+enum { INT8_OFFSET = 0 };
+#endif
+
+// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbours of both halves of a
+// register: of 16 columns in a row it does not matter what lane has which, and in_panel sees to the others.
+ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
+#if defined SIMD_AVX512 && defined __AVX512VNNI__
+    (void)how;
+    return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
+#elif defined SIMD_AVX2 && defined __AVXVNNI__
+    (void)how;
+    return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
+#elif defined SIMD_AVX512 || defined SIMD_AVX2
+    if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
+    // In C, gcc adds up in another order or in other registers, and runs out of them.
+    __asm__("vpaddw %1, %0, %0" : "+v"(sum) : "v"(MM(maddubs_epi16)((vx)weights, (vx)x)));
+    return sum;
+#elif defined __SSE2__
+    (void)how;
+    return sum + (vi)_mm_madd_epi16((vx)weights, (vx)x);
+#elif defined __wasm_simd128__
+    (void)how;
+    return sum + (vi)wasm_i32x4_dot_i16x8((v128_t)weights, (v128_t)x);
+#elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
+    (void)how;
+    return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
+#elif defined SIMD_NEON
+    int8x16_t w = (int8x16_t)weights, a = (int8x16_t)x;  // two products of bytes fit into 16 bits
+    int16x8_t start = how == NIBBLES ? (int16x8_t)sum : vdupq_n_s16(0);
+    int16x8_t pairs = vmlal_high_s8(vmlal_s8(start, vget_low_s8(w), vget_low_s8(a)), w, a);
+    return how == NIBBLES ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
+#else
+    (void)how;
+    for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
+    return sum;
+#endif
+}
+
+// The same for SIXES, two groups of four at once.
+ALWAYS_INLINE vi dot_twice(vi sum, vb w, vb x, vb next_w, vb next_x) {
+#if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
+    vs both = (vs)MM(maddubs_epi16)((vx)w, (vx)x) + (vs)MM(maddubs_epi16)((vx)next_w, (vx)next_x);
+    return sum + (vi)MM(madd_epi16)((vx)both, (vx)((vs){0} + 1));
+#else
+    return dot(BYTES, dot(BYTES, sum, w, x), next_w, next_x);
+#endif
+}
+
+// What dot has added up, in 32 bits.
+ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
+    if (how != NIBBLES) return sum;
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    return (vi)MM(madd_epi16)((vx)sum, (vx)((vs){0} + 1));
+#else
+    return (sum << 16 >> 16) + (sum >> 16);
+#endif
+}
+
+// Weights of LANES rows, four or two columns a lane, in the order in which dot takes them with splat_lane.
+static inline vb in_panel(vb weights) {
+#if defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+    const uint8x16_t halves = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
+    weights = (vb)vqtbl1q_u8((uint8x16_t)weights, halves);
+#endif
+    return weights;
+}
+
+// A number in all lanes, which the compiler does not compute with before it is there: that would take longer.
+static inline vi splat_int(int32_t x) {
+    vi all = (vi){0} + x;
+#ifdef __SSE2__
+    __asm__("" : "+v"(all));
+#endif
+    return all;
+}
+
+// The four bytes at p, activations for all lanes.
+static inline vb splat_lane(const void *p) {
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    vb x = (vb)((vi){0} + four);
+#if defined __SSE2__
+    __asm__("" : "+v"(x));  // else gcc loads several of them before they are needed, and runs out of registers
+#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+    const uint8x16_t halves = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
+    x = (vb)vqtbl1q_u8((uint8x16_t)x, halves);
+#endif
+    return x;
+}
+
+// Register i of a group of int8 weights as int16. Where a register has four lanes, two registers have the even columns,
+// times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts
+// faster than it widens, and SSE2 does as WebAssembly, so that both add in one order and give the same numbers.
+enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
+
+static inline vb load_pairs(const void *group, int i) {
+    const uint8_t *at = (const uint8_t *)group + i * 2 * LANES;
+#if defined SIMD_AVX512
+    return (vb)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)at));
+#elif defined SIMD_AVX2
+    return (vb)_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)at));
+#else
+    return i % 2 == 0 ? (vb)((vs)load_bytes(at) << 8) : (vb)((vs)load_bytes(at - 2 * LANES) >> 8);
+#endif
+}
+
+// The same of activations.
+static inline vb load_pairs_of_x(const void *group, int i) {
+    vs pairs = (vs)load_pairs(group, i);
+    return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
+}
+
+// ---- weights of 2 to 8 bits -----------------------------------------------------------------------------------------
+
+// Weights are stored in parts of 32 columns. A register takes the bytes of two parts (AVX-512), of one (AVX2) or of one
+// half of a part; where a function is given a second part b, or a half, the others have no use for it.
+
+static const uint64_t EACH_BYTE = 0x0101010101010101;
+
+// Where the numbers of a part lie: in 32 bytes, at bit `shift` of each.
+typedef struct {
+    const uint8_t *at;
+    int shift;
+} Bits;
+
+ALWAYS_INLINE vb take_bits(Bits a, Bits b, int half, int mask) {
+#ifdef SIMD_AVX512
+    (void)half;
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a.at)),
+                                            _mm256_loadu_si256((const void *)b.at), 1);
+    const __m512i shifts = _mm512_inserti64x4(_mm512_set1_epi64(a.shift), _mm256_set1_epi64x(b.shift), 1);
+    return (vb)_mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi8((char)mask));
+#else
+    (void)b;
+    return (vb)((vu)load_bytes(a.at + 16 * half) >> a.shift) & (uint8_t)mask;
+#endif
+}
+
+// Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
+ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
+#if defined SIMD_AVX512
+    (void)half;
+    const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)a));
+    const __m256i y = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)b));
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
+    return (vb)_mm512_srlv_epi64(both, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4)) & 15;
+#elif defined SIMD_AVX2
+    (void)b;
+    (void)half;
+    const __m128i x = _mm_loadu_si128((const void *)a);
+    return (vb)_mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1) & 15;
+#else
+    (void)b;
+    return half ? load_bytes(a) >> 4 : load_bytes(a) & 15;
+#endif
+}
+
+// 16 for each of 32 bits that is set.
+ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
+    uint32_t bits[2];
+    memcpy(&bits[0], a, sizeof *bits);
+    memcpy(&bits[1], b, sizeof *bits);
+    const uint64_t one_each = 0x8040201008040201;
+#if defined SIMD_AVX512
+    (void)half;
+    (void)one_each;
+    return (vb)_mm512_maskz_set1_epi8(bits[0] | (uint64_t)bits[1] << 32, 16);
+#elif defined SIMD_AVX2
+    (void)half;
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32((int)bits[0]), byte),
+             bit = (vb)_mm256_set1_epi64x((int64_t)one_each);
+    return (vb)((own & bit) == bit) & 16;
+#else
+    uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
+    for (int i = 0; i < 2; i++)
+        words[i] = ((a[2 * half + i] * EACH_BYTE & one_each) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
+    return load_bytes(words);
+#endif
+}
+
+// What a table has for each byte, which is below 16.
+ALWAYS_INLINE vb look_up(const uint8_t table[16], vb x) {
+#if defined SIMD_AVX512
+    return (vb)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)), (vx)x);
+#elif defined SIMD_AVX2
+    return (vb)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)), (vx)x);
+#elif defined SIMD_NEON
+    return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x);
+#elif defined __wasm_simd128__
+    return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x);
+#else
+    for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]];
+    return x;
+#endif
+}
+
+// sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as load_pairs_of_x has
+// them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI does not take.
+ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signed) {
+    (void)is_signed;
+    if (Q8_DOT == PAIRS && LANES == 4) {
+        sum = dot(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
+        return dot(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
+    }
+    vb a = load_bytes(x);
+#if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
+    if (is_signed) {  // |w| times a with w's sign
+#ifdef SIMD_AVX512
+        a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights), _mm512_setzero_si512(), (vx)a);
+#else
+        a = (vb)_mm256_sign_epi8((vx)a, (vx)weights);
+#endif
+        weights = (vb)MM(abs_epi8)((vx)weights);
+    }
+    return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)weights, (vx)a), (vx)((vs){0} + 1));
+#else
+    return dot(BYTES, sum, weights, a);
+#endif
+}
+
+// 16 float32 in registers, or 8 or 4 with anything behind them.
+typedef struct {
+    vf of[16 / LANES];
+} Floats16;
+
+// Of int8: 8 in each word.
+ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
+    const uint64_t both[2] = {low, high};
+    Floats16 out;
+#if defined SIMD_AVX512
+    out.of[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_set_epi64x((int64_t)both[1], (int64_t)both[0])));
+#elif defined SIMD_AVX2
+    for (int i = 0; i < 2; i++) out.of[i] = load_i8(&both[i]);
+#else
+    for (int i = 0; i < 4; i++) out.of[i] = load_i8((const uint8_t *)both + 4 * i);
+#endif
+    return out;
+}
+
+// Eight numbers of 16 bits that lie `stride` bytes apart; as float16, and as whole numbers below 2^15.
+typedef uint16_t Halves __attribute__((vector_size(16)));
+
+ALWAYS_INLINE Halves halves_at(const uint8_t *p, int stride) {
+    Halves all = {0};
+    UNROLLED (i, 8) {
+        uint16_t bits;
+        memcpy(&bits, p + i * stride, sizeof bits);
+        all[i] = bits;
+    }
+    return all;
+}
+
+ALWAYS_INLINE Floats16 floats_of_halves(Halves x) {
+    Floats16 out = {{{0}}};
+#ifdef SIMD_AVX512
+    out.of[0] = _mm512_cvtph_ps(_mm256_zextsi128_si256((__m128i)x));
+#else
+    for (int i = 0; i < 8 / LANES; i++) out.of[i] = load_f16((const uint8_t *)&x + 2 * LANES * i);
+#endif
+    return out;
+}
+
+ALWAYS_INLINE Floats16 bits_of_halves(Halves x) {
+    Floats16 out = {{{0}}};
+#ifdef SIMD_AVX512
+    out.of[0] = (vf)_mm512_cvtepu16_epi32(_mm256_broadcastsi128_si256((__m128i)x));
+#else
+    for (int i = 0; i < 8 / LANES; i++) out.of[i] = (vf) __builtin_convertvector(((const vh_mem *)&x)[i], vi);
+#endif
+    return out;
+}
+
+// Four float32.
+ALWAYS_INLINE Floats16 four_floats(const void *p) {
+    Floats16 out = {{{0}}};
+#if defined SIMD_AVX512
+    out.of[0] = _mm512_broadcast_f32x4(_mm_loadu_ps(p));
+#elif defined SIMD_AVX2
+    out.of[0] = _mm256_broadcast_ps(p);
+#else
+    out.of[0] = load(p);
+#endif
+    return out;
+}
+
+// For the lanes of register i, each of which has 4 columns, the one of its columns: there is one for every `columns`.
+ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
+    const int first = i * 4 * LANES / columns;
+#if defined SIMD_AVX512
+    const vi lanes = (vi)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutexvar_ps((vx)(lanes * 4 / columns + first), x->of[0]);
+#elif defined SIMD_AVX2
+    const vi lanes = (vi)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_permutevar8x32_ps(x->of[first / LANES], (vx)(lanes * 4 / columns + first % LANES));
+#else
+    return splat(x->of[first / LANES][first % LANES]);
+#endif
+}

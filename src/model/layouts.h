@@ -1,0 +1,232 @@
+// How quantized weights lie in a file: 256 columns of a row at a time, a super-block, as whole numbers and scales. A
+// super-block is one of ggml's blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4; a part
+// is 32 columns. Every type is what brings the columns of a register into bytes, and what brings the scales into
+// registers; both are inlined where the type is a constant.
+//
+// The layouts of blocks are those of ggml's ggml-common.h (github.com/ggml-org/ggml), their ideas those of llama.cpp's
+// pull requests: k-quants 1684, IQ4_NL 5590, IQ4_XS 5747. MXFP4 is of the OCP Microscaling Formats Specification 1.0,
+// laid out by pull request 15091. A field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
+#pragma once
+
+#include "../kernels/simd_int8.h"
+#include "matrix.h"
+
+enum {
+    SUPER_BLOCK = 256,
+    PART = 32,
+    PARTS = SUPER_BLOCK / PART,
+    REGISTER = 4 * LANES,  // columns of a register
+    REGISTERS = SUPER_BLOCK / REGISTER
+};
+
+// Column i is scale * (q[i] - zero) + offset, q being what is stored.
+typedef struct {
+    short values, bytes;    // of a block in a file; q8 and q4 have none, their scales lie elsewhere
+    short columns;          // that share a scale
+    short bits;             // that q takes; 8: it is int8
+    short zero_bits;        // zero is 1 << zero_bits; 0: zero is 0
+    bool has_offset;        // as many as scales
+    short nibbles, fifths;  // where a block of 32 has its numbers of 4 bits, and what a fifth bit is; 0: nowhere
+} Layout;
+
+static const Layout layouts[N_WEIGHT_TYPES] = {
+    // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales elsewhere
+    [WEIGHT_Q8] = {.columns = 64, .bits = 8},
+    [WEIGHT_Q4] = {.columns = 32, .bits = 4, .zero_bits = 3},
+    // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles [16]; the offset is m
+    [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
+    [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
+    [WEIGHT_Q5_0] = {32, 22, 32, 5, .zero_bits = 4, .nibbles = 6, .fifths = 2},
+    [WEIGHT_Q5_1] = {32, 24, 32, 5, .has_offset = true, .nibbles = 8, .fifths = 4},
+    // d float16 [2], int8 [32]
+    [WEIGHT_Q8_0] = {32, 34, 32, 8},
+    // described below
+    [WEIGHT_Q2_K] = {256, 84, 16, 2, .has_offset = true},
+    [WEIGHT_Q3_K] = {256, 110, 16, 3, .zero_bits = 2},
+    [WEIGHT_Q4_K] = {256, 144, 32, 4, .has_offset = true},
+    [WEIGHT_Q5_K] = {256, 176, 32, 5, .has_offset = true},
+    [WEIGHT_Q6_K] = {256, 210, 16, 6, .zero_bits = 5},
+    // d float16 [2], or in MXFP4 e [1]; nibbles [16], each a place in a table
+    [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
+    [WEIGHT_IQ4_XS] = {256, 136, 32, 8},
+    [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
+};
+
+// The table of IQ4_NL and IQ4_XS, each number 128 more.
+static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+// MXFP4 has floats of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6. Here is twice that,
+// and 16 more.
+static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
+
+// Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
+ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
+ALWAYS_INLINE int zero_bits_of(WeightType type) { return is_int8(type) && INT8_OFFSET ? 7 : layouts[type].zero_bits; }
+
+// Where a super-block lies; its scales are in `values` except for q8 and q4.
+typedef struct {
+    const uint8_t *values, *scales;
+} SuperBlock;
+
+// Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4).
+ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half) {
+    bytes += p / 4 * PART;
+    return take_bits((Bits){bytes, p % 4 * 2}, (Bits){bytes, p % 4 * 2 + 2}, half, 3);
+}
+
+// Numbers of 4 bits: those of part p lie in bytes 32 * (p / 2) and on, at bit 4 * (p % 2).
+ALWAYS_INLINE vb fours(const uint8_t *bytes, int p, int half) {
+    bytes += p / 2 * PART;
+    return take_bits((Bits){bytes, p % 2 * 4}, (Bits){bytes, 4}, half, 15);
+}
+
+// Bit p of 32 bytes, each for a column of part p.
+ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half) {
+    return take_bits((Bits){bytes, p}, (Bits){bytes, p + 1}, half, 1);
+}
+
+// The numbers q of register i of a super-block.
+ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
+    const Layout *layout = &layouts[type];
+    const int p = i * REGISTER / PART, half = i * REGISTER % PART / 16;
+    const uint8_t *block = values + p * layout->bytes, *next = block + layout->bytes;  // of 32 columns
+    switch (type) {
+    case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
+    case WEIGHT_Q8_0: return take_bits((Bits){block + 2, 0}, (Bits){next + 2, 0}, half, 255) ^ INT8_OFFSET;
+    case WEIGHT_Q4: return fours(values, p, half);
+    // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
+    case WEIGHT_Q2_K: return twos(values + 16, p, half);
+    // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte c of h is the third of column c of part p.
+    case WEIGHT_Q3_K: return twos(values + 32, p, half) | ones(values, p, half) << 2;
+    // Q4_K: d float16 [2], dm float16 [2], s [12], fours [128].
+    case WEIGHT_Q4_K: return fours(values + 16, p, half);
+    // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
+    case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half) << 4;
+    case WEIGHT_Q6_K: {
+        // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie
+        // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
+        const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
+        const int shift = p % 4 / 2 * 4;
+        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half) << 4;
+    }
+    // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
+    case WEIGHT_IQ4_XS: block = values + 8 + p * 16; break;
+    default: block += layout->nibbles;
+    }
+    next = block + (type == WEIGHT_IQ4_XS ? 16 : layout->bytes);
+    const vb q = take_nibbles(block, next, half);
+    const int to_fifths = layout->fifths - layout->nibbles;
+    if (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS) return look_up(iq4_values, q) ^ (uint8_t)(128 - INT8_OFFSET);
+    if (type == WEIGHT_MXFP4) return look_up(mxfp4_values, q);
+    return layout->fifths ? q | take_fifths(block + to_fifths, next + to_fifths, half) : q;
+}
+
+// Of a super-block, one for every so many columns as share one, in their order.
+typedef struct {
+    Floats16 scales, offsets;
+} Scales;
+
+ALWAYS_INLINE Floats16 times(Floats16 x, float factor, float more) {
+    for (int i = 0; i < 16 / LANES; i++) x.of[i] = (x.of[i] + more) * factor;
+    return x;
+}
+
+ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_t)word_at(p + 4) << 32; }
+
+// Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. Those of parts 0 to 3 are the low six bits of bytes p
+// and 4 + p of s; those of parts 4 to 7 have their low four in the halves of byte 4 + p, and their high two in what is
+// left of bytes p - 4 and p. w = d * scale * q - dm * minimum.
+ALWAYS_INLINE Scales sixes(const uint8_t *block) {
+    const uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
+    const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030),
+                   minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
+    const uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32,
+                   minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
+    return (Scales){times(floats_of_bytes(scales, 0), half_at(block), 0),
+                    times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
+}
+
+// Q2_K: a byte of s is for 16 columns: its low half is their scale, its high half their minimum. w = d * scale * q - dm
+// * minimum.
+ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
+    const uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
+    return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),
+                    times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
+}
+
+// Q3_K: the scale of every 16 columns has 6 bits: number k its low four in half k / 8 of byte k % 8 of s, its high two
+// at bit 2 * (k / 4) of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
+ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
+    const uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
+    const uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);
+    const uint64_t second = (high & 0x30303030) | (high << 30 & 0x3030303000000000);
+    return times(floats_of_bytes((low & mask) | first, (low >> 4 & mask) | second), half_at(block + 108), -32);
+}
+
+// IQ4_XS: the scale of part p has 6 bits: four in half p % 2 of byte p / 2 of low, above them the two at bit 2 * p of
+// high. w = d * (scale - 32) times the table's number. Bits are dealt out to bytes, half of them at a time.
+ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
+    uint64_t low = word_at(block + 4), high = word_at(block + 2) & 0xffff;
+    low = (low | low << 16) & 0x0000ffff0000ffff;
+    low = (low | low << 8) & 0x00ff00ff00ff00ff;
+    low = (low | low << 4) & 0x0f0f0f0f0f0f0f0f;
+    high = (high | high << 24) & 0x000000ff000000ff;
+    high = (high | high << 12) & 0x000f000f000f000f;
+    high = (high | high << 6) & 0x0303030303030303;
+    return times(floats_of_bytes(low | high << 4, 0), half_at(block), -32);
+}
+
+// MXFP4: w = 2^(e - 127) * q, here 2^(e - 128) for twice the q. e = 255 is NaN.
+ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
+    Floats16 out = bits_of_halves(halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255);
+    for (int i = 0; i < (8 + LANES - 1) / LANES; i++) {
+        const vi e = (vi)out.of[i], power = (e - 1) << 23, subnormal = (e + 1) << 21, nan = (e == 255) & 0x7fc00000;
+        out.of[i] = (vf)((vi)select_vf(e > 1, (vf)power, (vf)subnormal) | nan);
+    }
+    return out;
+}
+
+ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
+    const uint8_t *block = at.values;
+    const int bytes = layouts[type].bytes;
+    Scales out = {.scales = {{{0}}}};
+    switch (type) {
+    case WEIGHT_Q8: out.scales = four_floats(at.scales); break;
+    case WEIGHT_Q4: out.scales = floats_of_halves(halves_at(at.scales, 2)); break;
+    case WEIGHT_Q2_K: out = q2_k_scales(block); break;
+    case WEIGHT_Q3_K: out.scales = q3_k_scales(block); break;
+    case WEIGHT_Q4_K:
+    case WEIGHT_Q5_K: out = sixes(block); break;
+    case WEIGHT_Q6_K:  // w = d * s * (q - 32), an s for 16 columns
+        out.scales = times(floats_of_bytes(words_at(block + 192), words_at(block + 200)), half_at(block + 208), 0);
+        break;
+    case WEIGHT_IQ4_XS: out.scales = iq4_xs_scales(block); break;
+    case WEIGHT_MXFP4: out.scales = mxfp4_scales(block); break;
+    default:
+        out.scales = floats_of_halves(halves_at(block, bytes));
+        if (layouts[type].has_offset) out.offsets = floats_of_halves(halves_at(block + 2, bytes));
+    }
+    return out;
+}
+
+// Room for the end of a row, with zeros behind it.
+typedef struct {
+    uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];
+} SuperBlockCopy;
+
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. *n_columns: how many the row has of
+// it. Those can be read where they lie, in whole registers; scales are there for all, zeros for those that it lacks.
+SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_columns);
+
+// The stored numbers of a super-block, 0 behind the row's end, and its scales and offsets, 8 or 16 of each.
+typedef struct {
+    uint8_t q[SUPER_BLOCK];
+    float scales[16], offsets[16];
+} Unpacked;
+
+void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out);
