@@ -191,18 +191,18 @@ static void exllamav2(Config *c) {
 
 // To add an engine, write above what it does otherwise than hf5 and give it a row here.
 static const struct {
-    const char *name, *version;
+    const char *name, *version;  // docs/engines.md has dates and commits
     void (*reads)(Config *config);
     unsigned where;  // of reading.h's flags
 } engines[] = {
-    {"hf5", "5.15.0, 2026-08-10", hf5, THROUGH_HF5 | PHI3_YARN},
-    {"hf4", "4.57.0, 2025-10-03", hf4, SCALING_ONLY | TYPE_FIRST | PHI3_YARN},
-    {"vllm", "0.24.0, 2026-06", vllm, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN},
-    {"sglang", "2026-04-16", sglang, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN},
-    {"llama.cpp", "d59d455, 2026-08-19", llama_cpp, PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN},
-    {"mlx-lm", "0.32.0, 2026-08-22", mlx_lm, SCALING_ONLY | TYPE_FIRST},
-    {"exllamav3", "1.4.1, 2026-08", exllamav3, TOP_THETA},
-    {"exllamav2", "0.3.2, 2025-12", exllamav2, SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT},
+    {"hf5", "5.15.0", hf5, THROUGH_HF5 | PHI3_YARN},
+    {"hf4", "4.57.0", hf4, SCALING_ONLY | TYPE_FIRST | PHI3_YARN},
+    {"vllm", "0.24.0", vllm, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN},
+    {"sglang", "Apr 26", sglang, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN},
+    {"llama.cpp", "Aug 26", llama_cpp, PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN},
+    {"mlx-lm", "0.32.0", mlx_lm, SCALING_ONLY | TYPE_FIRST},
+    {"exllamav3", "1.4.1", exllamav3, TOP_THETA},
+    {"exllamav2", "0.3.2", exllamav2, SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT},
 };
 enum { N_ENGINES = sizeof engines / sizeof engines[0] };
 
