@@ -31,9 +31,10 @@ typedef struct {
     int n_methods;
     Model model;           // without weights where options stand in its place
     Tokenizer *tokenizer;  // NULL where none is needed
-    RopePlan *plans;       // (n_methods) how they run, for `context` positions
-    int context;           // -n, resolved
-    int32_t *ids;          // of a text to measure
+    RopePlan *plans;       // (n_plans) how they run, or what engines read, for `context` positions
+    int n_plans;
+    int context;   // -n, resolved
+    int32_t *ids;  // of a text to measure
     size_t n_ids;
     RopeFile rope_file;    // --rope-config, in the model's place
     RopeConfig file_rope;  // what the model's file says
@@ -63,6 +64,7 @@ static void close_program(Program *p) {
     free(p->ids);
     free(p->plans);
     free(p->methods);
+    free(p->rope_file.whole);
     model_close(&p->model);
 }
 
@@ -107,7 +109,7 @@ static bool load(Program *p, Error *err) {
 }
 
 static bool needs_tokenizer(const Options *o) {
-    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON;
+    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON && o->job != JOB_ENGINES;
 }
 
 // What goes with the job: the model's tokenizer, a prompt, a text.
@@ -129,7 +131,7 @@ static bool load_text(Program *p, Error *err) {
 // The method or methods of --rope.
 static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
-    bool takes_a_list = o->job == JOB_PPL || o->job == JOB_TASKS;
+    bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
     if (!p->methods) return false;
     return p->n_methods == 1 || takes_a_list ||
@@ -139,8 +141,8 @@ static bool read_methods(Program *p, Error *err) {
 
 // What a job has to work with.
 static Measurement measurement_of(const Program *p) {
-    return (Measurement){&p->options, &p->model,     p->tokenizer, p->plans, p->n_methods,
-                         p->context,  &p->file_rope, p->ids,       p->n_ids};
+    return (Measurement){&p->options, &p->model,     p->tokenizer,  p->plans, p->n_plans,
+                         p->context,  &p->file_rope, &p->rope_file, p->ids,   p->n_ids};
 }
 
 // How many positions the job is about: -n, or what suits it.
@@ -152,6 +154,17 @@ static int context_of(const Program *p) {
     if (o->steps == 0 || (o->job == JOB_TEXT && o->mode == MODE_CHAT)) return c->seq_len;
     if (o->job != JOB_TEXT) return measured_length(&m);
     return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
+}
+
+// What is the same in all plans.
+static void complete_plans(Program *p) {
+    const Options *o = &p->options;
+    for (int i = 0; p->plans && i < p->n_plans; i++) {
+        if (p->model.config.head_dim) p->plans[i].head_dim = (int)p->model.config.head_dim;
+        p->plans[i].stale_keys = o->stale_keys;
+        p->plans[i].spread = o->spread;
+        p->plans[i].piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
+    }
 }
 
 // Each method put together with what the model says, for p->context positions or those of --spread, in place of what
@@ -167,15 +180,25 @@ static bool make_plans(Program *p, Error *err) {
         if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
         RopePlan *plan = &p->plans[n];
         if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, positions, plan, err)) return false;
-        if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
-        plan->stale_keys = o->stale_keys;
-        plan->spread = o->spread;
-        plan->piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
         p->methods[n++] = *s;
     }
-    p->n_methods = n;
+    p->n_methods = p->n_plans = n;
+    complete_plans(p);
     return p->plans != NULL;
+}
+
+// What runs: the methods, or what the engines of --reading make of them, or of a config that may be for engines alone.
+static bool plan(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const bool is_read = o->reading || o->job == JOB_ENGINES;
+    if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
+    const Measurement m = measurement_of(p);
+    RopePlan *read = o->reading ? plans_as_read(&m, &p->n_plans, err) : p->plans;
+    if (read != p->plans) free(p->plans);
+    p->plans = read;
+    complete_plans(p);
+    return read || !o->reading;
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
@@ -189,7 +212,7 @@ static bool open_session_that_fits(Program *p, Error *err) {
         if (p->session) return true;
         if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
         p->context /= 2;
-        if (!make_plans(p, err)) return false;
+        if (!plan(p, err)) return false;
     }
 }
 
@@ -321,7 +344,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     // What a check says of settings needs no text.
     if (!has_text && (o->job != JOB_CHECK || p->tokenizer)) return false;
     p->context = context_of(p);
-    if (!make_plans(p, has_text ? err : &other)) return false;
+    if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
         return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
                     p->context);

@@ -79,6 +79,9 @@ def rope_settings(path, model, rope):
     if kind == 'yarn':
         if not rope['truncate']:
             raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
+        if rope['attention_factor'] and abs(attention / temperature(factor) - 1) > 1e-6:
+            notes.append('llama.cpp multiplies cos and sin by %.4g, not by %.4g: since December 2025 it reads no '
+                         'attention factor of this architecture' % (temperature(factor), attention))
         attention = attention / temperature(factor) if rope['attention_factor'] else 1.0
         for ours, default in ('beta_fast', 32), ('beta_slow', 1):
             if rope[ours] != default:

@@ -3,12 +3,14 @@
 import json
 import os
 import struct
+import subprocess
 from math import ceil
 
 from .common import Problem, notes
 from .config import FAMILIES, SEES_ALL, WITHOUT_ROPE
 from .huggingface import NAMES
-from .out_model import family_of, features_of, rope_of
+from .model_bin import RUN
+from .out_model import family_of, features_of, rope_of, temperature
 from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Joined
 from .write import pieces, plan_model
@@ -18,6 +20,7 @@ KINDS = [  # families, what they need, and what they may have besides
     ('llama', set(), set()), ('mistral', {'a window'}, set()), ('qwen2', {'biases of q, k and v'}, {'a window', SOME}),
     ('qwen3', {'head norms'}, {ALL_BIASES, 'a window', SOME}), ('phi3', {'a part that turns'}, {'a window'}),
     ('smollm3', set(), {ALL_BIASES, 'layers without RoPE', 'a window', SOME})]
+ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
 
@@ -38,6 +41,26 @@ def write_huggingface(folder, checkpoint, tokenizer):
             file.write('\n')
     with open(os.path.join(folder, 'model.safetensors'), 'wb') as file:
         write_safetensors(file, tensors)
+    write_readme(folder, config)
+
+
+def write_readme(folder, config):
+    """rope.README: who reads the settings of RoPE otherwise than Hugging Face 5, by ./run, where it is built."""
+    lines, most = {}, config['max_position_embeddings']
+    for length in (config.get(ORIGINAL, most) // 2 + 1, most + 1):
+        try:
+            told = subprocess.run([RUN, '--engines', '--rope-config', os.path.join(folder, 'config.json'), '-n',
+                                   str(length)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except OSError:
+            return
+        for line in told.stdout.decode().splitlines():
+            engine, version, verdict, *_, note = line.split('\t') if line.count('\t') > 9 else ['', '', 'same', '']
+            if verdict not in ('same', 'verdict'):
+                lines.setdefault(engine, '%s (%s), %s: %s\n' % (engine, version, verdict, note))
+    if lines:
+        with open(os.path.join(folder, 'rope.README'), 'w', encoding='utf-8') as file:
+            file.write('These read the RoPE settings of config.json otherwise than Hugging Face 5 does, by\n'
+                       './run --engines --rope-config config.json -n %d\n\n%s' % (most, ''.join(lines.values())))
 
 
 # ---- weights --------------------------------------------------------------------------------------------------------
@@ -148,9 +171,11 @@ def rope_keys(path, family, model):
         keys['max_position_embeddings'] = length
     if kind == 'longrope':
         return longrope_keys(family, model, rope, keys)
-    block['factor'] = rope['factor']
+    block['factor'] = float(rope['factor'])  # vLLM and SGLang stop at a whole number
     if kind in ('yarn', 'llama3'):
-        block['original_max_position_embeddings'] = length
+        keys[ORIGINAL] = block[ORIGINAL] = length
+    if kind == 'yarn':
+        keys.update(reach(model, rope))
     if kind == 'yarn':
         block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
         block.update({} if rope['truncate'] else {'truncate': False})
@@ -158,16 +183,36 @@ def rope_keys(path, family, model):
         block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
     if rope['attention_factor']:
         block['attention_factor'] = rope['attention_factor']
+        block.update(twins(rope))
     return {**keys, 'rope_scaling': block}
+
+
+def reach(model, rope):
+    """ExLlama takes yarn's factor from the lengths, or none where the first is not longer than L."""
+    most = ceil(rope['train_ctx'] * rope['factor'])
+    if most != model['seq_len']:
+        notes.append('max_position_embeddings is %d, as far as the factor reaches: some engines take the factor from '
+                     'that' % most)
+    return {'max_position_embeddings': most}
+
+
+def twins(rope):
+    """attention_factor for those who do not read it: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+    mscale into it."""
+    grows, a = temperature(rope['factor']) - 1, rope['attention_factor']
+    return {'attn_factor': a / (grows + 1), **({'mscale': (a - 1) / grows} if grows > 0 and a >= 1 else {})}
 
 
 def longrope_keys(family, model, rope, keys):
     """Transformers 4 looks for L beside the block, which it also takes the factor from; others look inside. Its class
     of Phi-3 takes `type` and the lists, as they were released, and refuses a block with any more."""
-    key, length = 'original_max_position_embeddings', rope['train_ctx']
+    key, length = ORIGINAL, rope['train_ctx']
     lists = {'short_factor': rope['short_factor'], 'long_factor': rope['long_factor']}
     block = {'type': 'longrope', **lists} if family == 'phi3' else {'rope_type': 'longrope', key: length, **lists}
-    if rope['factor'] != model['seq_len'] / length:
+    most = rope['factor'] * length
+    if most == int(most):
+        keys.update(reach(model, rope))
+    if rope['factor'] != keys.get('max_position_embeddings', model['seq_len']) / length:
         block.update(factor=rope['factor'], attention_factor=rope['attention'])
     elif rope['attention_factor']:
         block['attention_factor'] = rope['attention_factor']

@@ -28,6 +28,7 @@ const COMPILE = [
 const LINK = [
     '-O3',
     '-sALLOW_MEMORY_GROWTH=1',
+    '-sTOTAL_STACK=5242880', // readings of engines hold lists
     '-sMAXIMUM_MEMORY=2GB',
     '-sABORTING_MALLOC=0',
     '-sMODULARIZE=1',

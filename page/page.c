@@ -52,6 +52,7 @@ FOR_PAGE void page_free(Page *page) {
     tokenizer_free(page->tokenizer);
     model_close(&page->model);
     free(page->methods);
+    free(page->file.whole);
     free(page->ids);
     free(page);
 }
@@ -78,6 +79,7 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
 // A config.json or its rope block in a model's place. What a block alone does not say are the numbers; 0: not known.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
     RopeFile *file = &page->file;
+    free(file->whole);
     *file = (RopeFile){.rope = {.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
     if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
     page->start = file->rope;
@@ -182,18 +184,45 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
     return out;
 }
 
-// The plan as the block that Hugging Face reads, to standard output.
+// What page_config read and page_plan planned, for a measurement of settings alone.
+static Measurement measurement_of(const Page *page, Model *model, Options *options, int length) {
+    const int positions = page->file.max_positions;
+    *model = (Model){.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
+    *options = (Options){.tsv = true, .methods = page->methods->name[0] ? page->methods->name : NULL};
+    return (Measurement){.options = options,
+                         .model = model,
+                         .plans = &page->plan,
+                         .n_plans = 1,
+                         .length = length,
+                         .rope_file = &page->file};
+}
+
+// The plan as the block that most engines read alike, to standard output.
 FOR_PAGE bool page_json(Page *page) {
-    bool ok = explain_json(&page->plan, &page->err);
+    Model model;
+    Options options;
+    const Measurement m = measurement_of(page, &model, &options, 0);
+    bool ok = explain_json(&m, &page->plan, &page->err);
     fflush(stdout);
     return ok;
 }
 
-// The rows of --check about settings, of what page_config read and page_plan planned, to standard output.
+// The table of --engines, to standard output.
+FOR_PAGE bool page_engines(Page *page, int length) {
+    Model model;
+    Options options;
+    const Measurement m = measurement_of(page, &model, &options, length);
+    bool same, ok = show_engines(&m, &same, &page->err);
+    fflush(stdout);
+    return ok;
+}
+
+// The rows of --check about settings, to standard output.
 FOR_PAGE bool page_check(Page *page, int length) {
-    const int positions = page->file.max_positions;
-    const Model model = {.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
-    const Measurement m = {.model = &model, .plans = &page->plan, .n_plans = 1, .length = length, .file = &model.rope};
+    Model model;
+    Options options;
+    Measurement m = measurement_of(page, &model, &options, length);
+    m.options = NULL;  // bare rows
     bool ok = check_settings(&m, &page->err);
     fflush(stdout);
     return ok;
@@ -278,8 +307,7 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    const SessionConfig config = {
-        .rope = r->plan.rope, .stale_keys = stale_keys, .kv = KV_F32, .context = context};
+    const SessionConfig config = {.rope = r->plan.rope, .stale_keys = stale_keys, .kv = KV_F32, .context = context};
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);

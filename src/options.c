@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+#include "engines.h"
 
 #define IN(field) .place = offsetof(Options, field)
 
@@ -50,6 +53,9 @@ static const Option table[] = {
      TEXT, IN(methods), .about_rope = true},
     {"--rope-config", "FILE", "a rope_scaling block of Hugging Face's, or a config.json, in the model's place", TEXT,
      IN(rope_config), .about_rope = true},
+    {"--reading", "ENGINES",
+     "as these engines read that file or the model's own settings (hf4@4.51, vllm), see --engines", TEXT, IN(reading),
+     .about_rope = true},
     {.type = ROPE_FIELDS},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path), .job = JOB_PPL},
@@ -77,10 +83,13 @@ static const Option table[] = {
     {"--explain", NULL, "what the method does to every pair at length N", .job = JOB_EXPLAIN},
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
      .with = JOB_EXPLAIN},
-    {"--head-dim", "D", "--explain and --rope-json without a model: give --theta and --train-ctx too", WHOLE,
+    {"--head-dim", "D", "--explain, --rope-json and --engines without a model: give --theta and --train-ctx too", WHOLE,
      IN(head_dim), 2, ROPE_MAX_HEAD_DIM},
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM",
      .job = JOB_ROPE_JSON, .about_rope = true},
+    {"--engines", "[LIST]",
+     "how eight engines read the model's settings, or --rope-config's; vllm:max_len=128k, hf4@4.51", TEXT, IN(engines),
+     .job = JOB_ENGINES, .about_rope = true},
     {"--search", "FILE", "divisors of each pair for windows of N positions of a text (LongRoPE's search)", TEXT,
      IN(text_path), .job = JOB_SEARCH, .about_rope = true},
     {"--reads", "K", "--search reads at most K windows [400]", WHOLE, IN(reads), 1, MOST, .with = JOB_SEARCH},
@@ -227,7 +236,8 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (equals && !option->argument) return fail(err, "%s takes no value", name);
     const char *next = argv[*at + 1];
     bool optional = option->argument && option->argument[0] == '[';
-    bool left_out = optional && !equals && (!o->model_path || !next || (next[0] == '-' && next[1]));
+    bool is_model = !o->model_path && next && (option->job != JOB_ENGINES || access(next, F_OK) == 0);
+    bool left_out = optional && !equals && (is_model || !next || (next[0] == '-' && next[1]));
     const char *value = equals ? equals + 1 : option->argument && !left_out ? argv[++*at] : "1";
     if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
     if (option->job) o->job = option->job;
@@ -270,20 +280,42 @@ static bool check_company(const Options *o, Error *err) {
     return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", jobs);
 }
 
+bool options_say_block(const Options *o) {
+    bool said = o->methods;
+    for (int i = 0; i < rope_n_fields; i++) said = said || (rope_fields[i].key && o->rope.said >> i & 1);
+    return said && (o->methods || o->model_path);
+}
+
+// Engines are known, as many as the job takes, and read a file as it stands.
+static bool check_engines(const Options *o, Error *err) {
+    char names[MOST_READINGS][40];
+    Error reason;
+    if (o->engines && !engines_list(o->engines, names, &reason)) return fail(err, "--engines: %s", reason.text);
+    const int n = o->reading ? engines_list(o->reading, names, &reason) : 1;
+    if (n == 0) return fail(err, "--reading: %s", reason.text);
+    if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
+    if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)
+        return fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+                    o->reading, n);
+    return !(o->rope_config && options_say_block(o) && (o->reading || o->job == JOB_ENGINES)) ||
+           fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
+}
+
 bool options_check(const Options *o, Error *err) {
     const RopeConfig *r = &o->rope.rope;
-    bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON;
+    bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
     if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize and "
-                         "--rope-json exclude one another");
+        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize, "
+                         "--rope-json and --engines exclude one another");
     if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
         return fail(err, "no model file given (usage: run model.bin [options])");
-    if (o->head_dim && o->model_path) return fail(err, "--head-dim is for --explain and --rope-json without a model");
+    if (o->head_dim && o->model_path)
+        return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
     if (o->head_dim && !o->rope_config && (r->theta == 0 || r->train_ctx == 0))
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
-    if (!check_company(o, err)) return false;
+    if (!check_company(o, err) || !check_engines(o, err)) return false;
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)

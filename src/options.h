@@ -18,6 +18,7 @@ typedef enum {
     JOB_ROPE_JSON,
     JOB_SEARCH,
     JOB_QUANTIZE,
+    JOB_ENGINES,
     N_JOBS
 } Job;
 
@@ -46,6 +47,8 @@ typedef struct {
     RopeSettings rope;        // the other rope options
     int head_dim;             // 0: not said
     const char *rope_config;  // a file that stands in the model's place, NULL: none
+    const char *engines;      // a list, NULL: all
+    const char *reading;      // engines whose readings are in force, NULL: our own
     const char *about_rope;   // the last option that only a model with RoPE has a use for, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;
@@ -68,6 +71,8 @@ bool options_parse(int argc, char **argv, Options *options, Error *err);
 bool options_check(const Options *options, Error *err);
 // Refuses an option about RoPE, by its name, when the model knows positions by another `encoding` than "rope".
 bool options_fit_encoding(const Options *options, const char *encoding, Error *err);
+// Whether something is said that a block of JSON says; without a model some of that may stand beside a block.
+bool options_say_block(const Options *options);
 // Prints the table to standard output.
 void options_help(void);
 

@@ -14,12 +14,7 @@ enum { MOST_BYTES = 1 << 20, MOST = 1 << 30, NO_FAMILY = -1, PHI3 = 4, N_FAMILIE
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
 
-// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
-static const struct {
-    const char *model_type, *architecture;
-    int max_positions, head_dim;
-    double theta;
-} families[N_FAMILIES] = {
+static const RopeFamily families[N_FAMILIES] = {
     {"llama", "LlamaForCausalLM", 2048, 0, 1e4},        {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
     {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4},       {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
     [PHI3] = {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4}, {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
@@ -94,6 +89,18 @@ static double number(Reader *r, const char *object, const char *key, double miss
     if (high) refuse(r, object, key, "a whole number from %d to %d", low, high);
     else refuse(r, object, key, "a number above %d, at most %g", low, NUMBER_LIMIT);
     return missing;
+}
+
+bool rope_family(const char *config, RopeFamily *family) {
+    int times;
+    const char *type = json_member(config, "model_type", &times), *list = json_member(config, "architectures", &times);
+    const char *first = list && *list == '[' ? json_first(list, NULL) : NULL;
+    for (int i = 0; i < N_FAMILIES; i++) {
+        if (!(type ? json_is(type, families[i].model_type) : json_is(first, families[i].architecture))) continue;
+        *family = families[i];
+        return true;
+    }
+    return false;
 }
 
 static int read_family(Reader *r) {
@@ -310,19 +317,39 @@ static void find_block(Reader *r) {
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
 }
 
-static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    static const char *const of_configs[] = {"rope_scaling",  "rope_parameters",         "model_type",
-                                             "architectures", "max_position_embeddings", "hidden_size"};
-    if (!json_check(text, length, err)) return false;
-    const char *root = text + strspn(text, SPACE);
-    if (*root != '{') return fail(err, "line 1: not a JSON object");
-    Reader r = {.text = text, .block = root, .inside = "", .file = file, .good = true, .err = err};
+// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason.
+static char *completed(const char *text, size_t length, Error *err) {
+    char *copy = alloc_array(length + 3, 1, "a config", err);
+    if (!copy) return NULL;
+    memcpy(copy + 1, text, length);
+    copy[0] = copy[length + 1] = ' ';
+    complete(copy, copy + 1 + length);
+    if (json_check(copy, length + 2, err)) {
+        if (copy[strspn(copy, SPACE)] == '{') return copy;
+        fail(err, "line 1: not a JSON object");
+    }
+    free(copy);
+    return NULL;
+}
+
+// Whether an object is a config, or a part of one, and no block.
+static bool is_config_of(const char *object) {
+    static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
+                                       "architectures", "max_position_embeddings", "hidden_size"};
     int times;
-    for (size_t i = 0; i < sizeof of_configs / sizeof *of_configs; i++)
-        if (json_member(root, of_configs[i], &times)) r.config = root;
+    size_t i = 0, n = sizeof keys / sizeof *keys;
+    while (i < n && !json_member(object, keys[i], &times)) i++;
+    return i < n;
+}
+
+static bool parse(RopeFile *file, const char *text, Error *err) {
+    const char *root = text + strspn(text, SPACE);
+    Reader r = {.text = text, .block = root, .inside = "", .file = file, .good = true, .err = err};
+    if (is_config_of(root)) r.config = root;
     if (r.config) find_block(&r);
     r.family = read_family(&r);
     int missing = r.family == NO_FAMILY ? file->max_positions : families[r.family].max_positions;
+    file->model_type = r.family == NO_FAMILY ? NULL : families[r.family].model_type;
     file->max_positions = (int)number(&r, r.config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
     read_dims(&r);
     r.type = read_type(&r);
@@ -331,13 +358,30 @@ static bool parse(RopeFile *file, const char *text, size_t length, Error *err) {
     return r.good;
 }
 
+// An object as one whole config: what a block alone, or a config without a family, leaves out is what `model` has of a
+// Llama. It stands in front, so that what the file says wins.
+static char *whole_of(const char *object, const RopeFile *model, Error *err) {
+    enum { MOST_MEMBERS = 240 };
+    int times, n = 0;
+    const bool has_original = json_member(object, "original_max_position_embeddings", &times);
+    const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
+    if (!whole) return NULL;
+    if (json_member(object, "model_type", &times) || json_member(object, "architectures", &times))
+        return strcpy(whole, object);
+    n = sprintf(whole, "{\"model_type\": \"llama\"");
+    if (model->head_dim) n += sprintf(whole + n, ", \"head_dim\": %d", model->head_dim);
+    if (model->rope.theta > 0) n += sprintf(whole + n, ", \"rope_theta\": %.17g", model->rope.theta);
+    if (most) n += sprintf(whole + n, ", \"max_position_embeddings\": %d", most);
+    if (is_config_of(object)) sprintf(whole + n, ", %s", object + 1);
+    else sprintf(whole + n, ", \"rope_scaling\": %s}", object);
+    return whole;
+}
+
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err);
-    if (!copy) return false;
-    memcpy(copy + 1, text, length);
-    copy[0] = copy[length + 1] = ' ';
-    complete(copy, copy + 1 + length);
-    bool good = parse(file, copy, length + 2, err);
+    char *copy = completed(text, length, err);
+    if (copy) file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
+    bool good = file->whole && parse(file, copy, err);
     free(copy);
     return good;
 }

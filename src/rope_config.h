@@ -12,7 +12,18 @@ typedef struct {
     bool has_type;      // its block has a rope_type
     char unused[200];   // keys that mean nothing to the file's rope_type, between commas
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
+    const char *model_type;  // the file's, NULL: it has none
+    char *whole;             // the text as a whole config.json, for engines to read, which the caller frees; NULL: none
 } RopeFile;
+
+// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
+typedef struct {
+    const char *model_type, *architecture;
+    int max_positions, head_dim;
+    double theta;
+} RopeFamily;
+// The family of a config that json_check has passed, by its model_type or else its architecture. False: none of ours.
+bool rope_family(const char *config, RopeFamily *family);
 
 // Puts what a text of JSON says in the place of what `file` holds, by the exporter's rules (export/config.py). A config
 // with a model_type or architectures says everything, with its family's defaults; a block alone, or beside a few other
@@ -21,5 +32,5 @@ typedef struct {
 // that begin with # are no part of it. False with the reason, which names line and key, for what the exporter would
 // refuse, a factor below 1, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
-// The same with a file's text.
+// rope_config_parse with a file's text.
 bool rope_config_open(RopeFile *file, const char *path, Error *err);

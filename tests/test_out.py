@@ -239,8 +239,8 @@ ROPE = [
      dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
           long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.5 ** 0.5}),
     (dict(method='longrope', factor=2.0, train_ctx=16, **LISTS),
-     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'], factor=2.0,
-          long_factor=LISTS['long_factors'], attention_factor=1.25 ** 0.5), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
+     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
+          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
     (dict(method='longrope', factor=4.0, train_ctx=16, rotary_dim=6, **{k: v[:3] for k, v in LISTS.items()}),
      dict(type='longrope', short_factor=LISTS['short_factors'][:3], long_factor=LISTS['long_factors'][:3]),
      {'rope.scaling.attn_factor': 1.5 ** 0.5}),
@@ -263,7 +263,7 @@ def read_as_transformers_4(config):
 
 def test_longrope_for_transformers_4():
     """Longrope goes out in both families that have it, with factors of its own and without: all get what the model
-    has, in Transformers 4, too, but for a Phi-3 with a factor, which is said."""
+    has, in Transformers 4, too, but for a Phi-3 with an attention factor, which is said."""
     for rotary_dim in 0, 6:
         lists = {k: v[:rotary_dim // 2 or 5] for k, v in LISTS.items()}
         for factor, attention in (4.0, 0.0), (2.0, 0.0), (4.0, 1.5), (1.0, 0.0):
@@ -276,7 +276,7 @@ def test_longrope_for_transformers_4():
             told = 'Transformers 4 will refuse' in done.stderr
             expected = 16, attention or (1 + math.log(factor) / math.log(16)) ** 0.5
             seen = found and read_as_transformers_4(found)
-            good = told if rotary_dim and (factor, attention) != (4.0, 0.0) else seen and not told and \
+            good = told if rotary_dim and attention else seen and not told and \
                 seen[0] == 16 and abs(seen[1] / expected[1] - 1) < 1e-12
             check(found.get('original_max_position_embeddings') == 16 and good, what, (found, done.stderr))
             inside = found.get('rope_scaling', {}).get('original_max_position_embeddings')
@@ -291,7 +291,13 @@ def test_rope():
         folder, what = in_work('rope %d/' % ROPE.index((fields, block, keys))), str(sorted(fields.items()))[:90]
         if carried(what, '--no-tokenizer', in_work('m.bin'), folder):
             found = json.loads(read(folder + 'config.json'))
-            check(found.get('rope_scaling') == block, 'rope_scaling of ' + what, found.get('rope_scaling'))
+            if block and 'attention_factor' in block:  # said again as vLLM and SGLang, and MLX-LM, know it
+                a, own = block['attention_factor'], 0.1 * math.log(block['factor'])
+                block = dict(block, attn_factor=a / (own + 1), **({'mscale': (a - 1) / own} if a >= 1 else {}))
+            scaling = found.get('rope_scaling')
+            check(not block == (not scaling) and all(scaling[k] == v or abs(scaling[k] - v) < 1e-12
+                                                     for k, v in (block or {}).items())
+                  and len(scaling or {}) == len(block or {}), 'rope_scaling of ' + what, scaling)
             check(block or found['rope_theta'] == 50.0 * 4 ** 1.25, 'rope_theta of ' + what, found)
             same_model(what, folder, c, weights)
         if isinstance(keys, str):

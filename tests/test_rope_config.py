@@ -212,8 +212,9 @@ def test_there_and_back():
             path = saved(block, 'block')
             back = ['--rope-config', path] + (['--train-ctx', 77] if more else [])
             what = '%s %s' % (name, more)
-            beside = '# Hugging Face 4 wants %s %d beside the block, too\n' % (ORIGINAL, 77 if more else 64)
-            check((beside in block) == (name == 'longrope'), 'the length beside the block is told: ' + what, block)
+            beside = '# beside the block: rope_theta, %s %d' % (ORIGINAL, 77 if more else 64)
+            check((beside in block) == (name in ('yarn', 'ntk-by-parts', 'llama3', 'longrope')),
+                  'the length beside the block is told: ' + what, block)
             check(good(plain, '--rope-json', *back).out == block, 'there and back: ' + what, block)
             first, again = perplexity(model, ids, *arguments[:2], *more), perplexity(plain, ids, *back)
             # Without a factor of its own the block has the one that 200 positions need.

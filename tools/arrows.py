@@ -15,12 +15,14 @@ ARROWS = {
     'src/kernels': ['src/util'],
     'src/json': ['src/util'],
     'src/rope_config': GROUND + ['src/json'],
+    'src/reading': GROUND + ['src/json', 'src/rope_config', 'src/engines'],
+    'src/engines': GROUND + ['src/json', 'src/rope_config', 'src/reading'],
     'src/model': ['rope', 'src/util', 'src/kernels'],
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
-    'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations'],
+    'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations', 'src/engines'],
     'src/methods': GROUND + ['src/options'],
-    'src/measure': HIGH + ['src/rope_config'],
+    'src/measure': HIGH + ['src/rope_config', 'src/engines'],
     'run': HIGH + ['src/methods', 'src/rope_config'],
 }
 

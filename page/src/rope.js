@@ -191,6 +191,16 @@ class Page {
         return this.printed(() => this.wasm._page_json(this.at));
     }
 
+    // The rows of --engines for a text of `length` positions: { engine, version, verdict, pair, times, attention, note },
+    // without a pair where frequencies are the same.
+    engines(length) {
+        const lines = this.printed(() => this.wasm._page_engines(this.at, length)).filter((line) => line[0] !== '#');
+        return lines.slice(1).map((line) => {
+            const [engine, version, verdict, , , , attention, , pair, times, note] = line.split('\t');
+            return { engine, version, verdict, pair: pair === '-' ? null : +pair, times: +times, attention: +attention, note };
+        });
+    }
+
     // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
     judge(length) {
         return this.printed(() => this.wasm._page_check(this.at, length)).map((line) => {

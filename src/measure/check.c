@@ -351,6 +351,9 @@ static bool run_checks(Check *c, Error *err) {
     print_settings(c);
     choose_blocks(c);
     bool ok = check_short(c, err) && check_perplexity(c, err) && check_steps(c, err) && check_retrieval(c, err);
+    int n, alike = engines_alike(c->m, &n);
+    if (ok && alike < n) table_note(&c->table, "read alike by", "%d of %d engines: --engines", alike, n);
+    table_end(&c->table);  // the verdict has a line of its own
     if (ok && c->judged) table_note(&c->table, "holds to", "%d", c->holds);
     else if (ok) table_note(&c->table, "holds to", "unknown: the model fails in a short text, too");
     table_end(&c->table);

@@ -18,7 +18,8 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
     case JOB_ATTN: return show_attention(m, err);
     case JOB_BENCH: return bench(m, err);
     case JOB_SEARCH: return search(m, NULL, NULL, err);
-    case JOB_ROPE_JSON: return explain_json(m->plans, err);
+    case JOB_ENGINES: return show_engines(m, passed, err);
+    case JOB_ROPE_JSON: return explain_json(m, m->plans, err);
     default: return explain(m, err);
     }
 }
@@ -47,7 +48,7 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
     const Job job = m->options->job;
     const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
     char advice[300], tuned[64], others[300] = "";
-    for (int i = 0; i < m->n_plans && !m->model->config.encoding; i++) {
+    for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
         const int positions = plan->spread ? plan->spread : m->length;
         settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
@@ -100,11 +101,15 @@ bool open_model(const char *path, Model *model, Error *err) {
 }
 
 bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
+    const bool is_read = o->reading || o->job == JOB_ENGINES;
     file->rope = model->rope;
     file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? model->config.seq_len : 0;
-    if (!rope_config_open(file, o->rope_config, err)) return false;
-    if (file->unused[0])
+    if (!rope_config_open(file, o->rope_config, err)) {
+        if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
+        return is_read && file->whole;  // it is theirs to refuse
+    }
+    if (file->unused[0] && !is_read)
         fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
                 file->has_type ? "they mean nothing to the rope_type"
                                : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",

@@ -8,6 +8,9 @@
 #include "run.c"
 #undef main
 
+#include "src/engines.h"
+#include "src/json.h"
+
 #include <fcntl.h>
 #include <math.h>
 
@@ -295,8 +298,41 @@ static void fuzz_config(const uint8_t *data, size_t size) {
             promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
             for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
         }
+        free(file->whole);
         free(file);
     }
+}
+
+// A config.json through all readings: what an engine takes has frequencies, what it refuses a reason, and two readings compare.
+static void fuzz_engines(const uint8_t *data, size_t size) {
+    static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2,hf4@4.45,hf4@4.54,vllm@0.11:max_len=99,"
+                               "llama.cpp@2025.1,mlx-lm@0.31,exllamav3:max_len=64k,exllamav2:max_len=64k";
+    char names[MOST_READINGS][40], *text = calloc(1, size + 1);
+    Reading *readings = calloc(2, sizeof *readings);  // on the heap, for the sanitizer to see their end
+    Error err;
+    int n = engines_list(list, names, &err), pair, lengths[] = {1, 700, 1 << 20};
+    double ratio;
+    if (!text || !readings) abort();
+    memcpy(text, data, size);
+    const char *object = text + strspn(text, " \t\r\n");
+    for (int i = 0; i < n && *object == '{' && json_check(text, size, &err); i++)
+        for (int k = 0; k < 3; k++) {
+            Reading *one = &readings[1];
+            RopeFreqs f;
+            if (!engine_read("hf5", object, lengths[k], readings, &err) || !engine_read(names[i], object, lengths[k], one, &err)) {
+                promise(err.text[0] && !strchr(err.text, '\n'), "a reason is one line");
+                continue;
+            }
+            const char *verdict = engine_verdict(one, readings, lengths[k], &pair, &ratio);
+            promise(one->refused == (strcmp(verdict, "refused") == 0), "what is refused is so");
+            promise(!one->refused || one->note[0], "a refusal has a reason");
+            if (one->refused) continue;
+            rope_frequencies(&one->rope, lengths[k], &f);
+            promise(isfinite(f.attention_factor) && f.attention_factor > 0 && isfinite(ratio), "factors are numbers");
+            for (int j = 0; j < f.n_pairs; j++) promise(isfinite(f.inv_freq[j]), "frequencies are numbers");
+        }
+    free(readings);
+    free(text);
 }
 
 // A row of ggml's blocks: the first byte says of which type, the second where a stretch of it begins. As float32 it is the same in whole
@@ -345,7 +381,8 @@ static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
 } targets[] = {{"model", fuzz_model},     {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text},
-               {"options", fuzz_options}, {"config", fuzz_config},       {"blocks", fuzz_blocks}};
+               {"options", fuzz_options}, {"config", fuzz_config},       {"blocks", fuzz_blocks},
+               {"engines", fuzz_engines}};
 
 static void (*target)(const uint8_t *data, size_t size);
 

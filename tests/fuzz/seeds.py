@@ -5,6 +5,7 @@ before (regressions/TARGET-NAME).
     python3 tests/fuzz/seeds.py FOLDER     writes them to FOLDER/TARGET/NAME
 """
 
+import glob
 import json
 import os
 import random
@@ -19,6 +20,7 @@ from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
 from test_hostile import SMALL, models
 from test_legacy import write_legacy
 
+ENGINES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'engines')
 REGRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'regressions')
 TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ',
          "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
@@ -92,6 +94,11 @@ def seeds():
     yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
+    for path in sorted(glob.glob(os.path.join(ENGINES, '*.json'))):
+        yield 'engines', os.path.basename(path), json.dumps(json.loads(read(path))['config']).encode()
+    for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
+        whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **changed(values))
+        yield 'engines', str(i), json.dumps(whole).encode()
     for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
         for count in 1, 9, 17:  # of a row of 32 values and more
             rows = blocks.random_blocks(kind, (count * 32 + values - 1) // values, random.Random(i))

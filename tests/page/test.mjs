@@ -885,6 +885,32 @@ const tests = {
       "--check's rows about settings",
       shown,
     );
+    const engines = ["--engines", "--rope-config", file, "-n", "131072"];
+    let told;
+    try {
+      told = table(...engines);
+    } catch (error) {
+      told = tableOf(error.stdout.toString()); // status 1: some differ
+    }
+    const lines = await page.locator("#model .readings li").allInnerTexts();
+    const others = told.filter((row) => row.verdict !== "same");
+    check(
+      others.length === 2 &&
+        lines.length === others.length + 1 &&
+        others.every((row) =>
+          lines.some(
+            (line) =>
+              line.startsWith(row.engine) &&
+              line.includes(row.note) &&
+              line.includes(`Pair ${row.worst_pair} turns`),
+          ),
+        ) &&
+        /^hf5, hf4, vllm, sglang, llama\.cpp, mlx-lm read it alike\.$/.test(
+          lines.at(-1),
+        ),
+      "--engines's rows in a sentence each",
+      lines,
+    );
     const range = page.locator("#model input[type=range]");
     await range.focus();
     await page.keyboard.press("End");

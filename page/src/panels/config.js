@@ -72,11 +72,13 @@ export function yourModel({ small }) {
     const status = statusLine(),
         facts = h('div.numbers', { ariaLive: 'polite' }),
         verdicts = h('div.overflow', { ariaLive: 'polite' }),
+        readings = h('ul.readings', { ariaLive: 'polite' }),
         warnings = h('ul.warnings'),
         block = h('pre.block', { tabIndex: 0 });
     const checkLine = command(''),
         jsonLine = command(''),
-        explainLine = command('');
+        explainLine = command(''),
+        enginesLine = command('');
     const area = h('textarea', {
         rows: 11,
         value: said,
@@ -197,6 +199,7 @@ export function yourModel({ small }) {
         picture = null;
         facts.replaceChildren();
         verdicts.replaceChildren();
+        readings.replaceChildren();
         warnings.replaceChildren();
         block.textContent = '';
         redraw();
@@ -255,6 +258,7 @@ export function yourModel({ small }) {
             all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
         warnings.replaceChildren(...all.map((line) => h('li', line)));
         showVerdicts(page.judge(want));
+        showReadings(page, want);
         try {
             block.textContent = page.json().join('\n');
         } catch (error) {
@@ -266,6 +270,44 @@ export function yourModel({ small }) {
         explainLine.put(`./run --explain --rope-config config.json ${options}-n ${want}`);
         picture = { plain, frequencies, trained: trainedContext, want };
         redraw();
+    }
+
+    // What other programs make of the same config: the one that is furthest off first, a sentence each.
+    function showReadings(page, length) {
+        let rows;
+        try {
+            rows = page.engines(length);
+        } catch (error) {
+            return readings.replaceChildren(h('li', error.message));
+        }
+        const reference = rows.find((row) => row.verdict === 'same') ?? rows[0];
+        const far = ({ verdict, times, attention }) =>
+            verdict === 'refused'
+                ? 1e-9
+                : Math.abs(Math.log(times)) + Math.abs(Math.log(attention / reference.attention) || 0);
+        const others = rows.filter((row) => row.verdict !== 'same').sort((a, b) => far(b) - far(a));
+        const same = rows.filter((row) => row.verdict === 'same');
+        const said = ({ engine, version, verdict, pair, times, note }) => {
+            const turns =
+                pair === null
+                    ? ''
+                    : times > 1
+                      ? ` Pair ${pair} turns ${short(times)} times as fast.`
+                      : ` Pair ${pair} turns ${short(1 / times)} times as slowly.`;
+            const does = { refused: 'refuses it', ignored: 'ignores it', differs: 'reads it otherwise' }[verdict];
+            const why = note === '-' ? '' : ` (${note})`;
+            return h(`li.${verdict}`, h('b', engine), ` ${version} ${does}${why}.${turns}`);
+        };
+        readings.replaceChildren(
+            ...others.map(said),
+            h(
+                'li.same',
+                same.length
+                    ? `${same.map((row) => row.engine).join(', ')} read${same.length > 1 ? '' : 's'} it alike.`
+                    : 'No two read it alike.',
+            ),
+        );
+        enginesLine.put(`./run --engines --rope-config config.json -n ${length}`);
     }
 
     function showVerdicts(rows) {
@@ -343,6 +385,9 @@ export function yourModel({ small }) {
             verdicts,
             checkLine,
             warnings,
+            h('p', 'What the programs that people serve with make of the same config, the one furthest off first:'),
+            readings,
+            enginesLine,
             h(
                 'p.hint',
                 'The wavelength of every pair, small dots plain, large ones as scaled; red: unseen angles before ' +

@@ -1,0 +1,511 @@
+#!/usr/bin/env python3
+"""--engines and --reading: tests/engines has what eight engines make of 24 configs, most of it computed by their own
+code. Besides: the rules that no case has, by formulas written here; blocks that most engines read alike; hostile
+configs."""
+
+import glob
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from common import (ROOT, check, close, good, in_work, main, one_line, random_ids, run, table, tiny_model, write,
+                    write_tokenizer)
+
+CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
+ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
+COLUMNS = ['engine', 'version', 'verdict', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len', 'worst_pair',
+           'worst_ratio', 'note']
+LLAMA = {'model_type': 'llama', 'hidden_size': 128, 'num_attention_heads': 2, 'head_dim': 64,
+         'max_position_embeddings': 8192, 'rope_theta': 50000.0}
+PHI3 = {'model_type': 'phi3', 'hidden_size': 32, 'num_attention_heads': 2, 'head_dim': 16,
+        'max_position_embeddings': 16384, 'rope_theta': 10000.0, 'original_max_position_embeddings': 4096}
+SHORT, LONG = [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)]
+
+
+def saved(values, name='config.json'):
+    return write(in_work(name), values if isinstance(values, (str, bytes)) else json.dumps(values))
+
+
+def variant(name):
+    """A case's name of a variant, as --engines spells it."""
+    engine, rest = name.split(' ', 1)
+    return 'hf4@' + rest if engine == 'hf' else '%s:max_len=%s' % (engine, rest.split('=')[1])
+
+
+def engines(path, length, *names):
+    """{engine: row} and the settings above the table; status 0 only when all are the same."""
+    result = run('--engines' + ('=' + ','.join(names) if names else ''), '--rope-config', path, '-n', length)
+    settings, columns, rows = table(result.out)
+    check(columns == COLUMNS and rows and rows[0]['engine'] == 'hf5', 'the table of --engines, hf5 first', columns)
+    alike = all(row['verdict'] == 'same' for row in rows)
+    check(result.status == (0 if alike else 1) and not result.err, 'status %d' % (not alike), result)
+    return {row['engine']: row for row in rows}, settings
+
+
+def frequencies(engine, path, length):
+    """Of a reading, by --explain; None: it is refused."""
+    result = run('--explain', '--reading', engine, '--rope-config', path, '-n', length)
+    if result.status:
+        one_line(result, 1, engine + ' refuses', engine, 'refuses this config')
+        return None, None
+    settings, _, rows = table(result.out)
+    return [float(row['scaled_inv_freq']) for row in rows], float(settings['attention_factor'])
+
+
+def same_numbers(found, expected):
+    return len(found) == len(expected) and all(abs(x / y - 1) <= 1e-5 for x, y in zip(found, expected))
+
+
+def check_case(what, path, length, name, row, expected, first):
+    """One engine of one case; `first` is what it is measured by, None: there is nothing."""
+    found, attention = frequencies(name, path, length)
+    if not check((found is None) == (not expected['accepted']), what + ' is accepted or refused', row):
+        return
+    if found is None:
+        check(row['verdict'] == 'refused' and row['note'] != '-', what + ' is refused, with a reason', row)
+        return
+    check(same_numbers(found, expected['inv_freq']), what + ': frequencies', row)
+    check(abs(attention / expected['attention_factor'] - 1) <= 1e-5 and abs(
+        float(row['attention_factor']) / expected['attention_factor'] - 1) <= 1e-5, what + ': attention factor', row)
+    check('max_len' not in expected or row['max_len'] == str(expected['max_len']), what + ': max_len', row)
+    if not first:
+        return
+    same = same_numbers(expected['inv_freq'], first['inv_freq']) and abs(
+        expected['attention_factor'] / first['attention_factor'] - 1) <= 1e-5
+    check((row['verdict'] == 'same') == same and row['verdict'] != 'refused', what + ': verdict', row)
+    if same:
+        check(row['worst_pair'] == '-' and float(row['worst_ratio']) == 1, what + ': no worst pair', row)
+    elif row['worst_pair'] != '-':
+        ratios = [x / y for x, y in zip(expected['inv_freq'], first['inv_freq'])]
+        worst = max(range(len(ratios)), key=lambda i: abs(math.log(ratios[i])))
+        pair, ratio = int(row['worst_pair']), float(row['worst_ratio'])
+        check(abs(ratio / ratios[worst] - 1) < 1e-4 and abs(ratio / ratios[pair] - 1) < 1e-4, what + ': worst pair',
+              row)
+    if not same:
+        check(row['note'] != '-', what + ': a note says why', row)
+
+
+def test_cases():
+    for case in CASES:
+        path, length = saved(case['config'], case['name'] + '.json'), case['length']
+        rows, settings = engines(path, length)
+        check(list(rows) == ENGINES and settings['facts_of'].count('-') == 2, case['name'] + ': all engines', rows)
+        firsts = [case['engines'][name] for name in ('hf5', 'hf4') if case['engines'][name]['accepted']]
+        for name, expected in case['engines'].items():
+            check_case('%s, %s' % (case['name'], name), path, length, name, rows[name], expected,
+                       firsts[0] if firsts else None)
+        variants = {variant(name): expected for name, expected in case.get('variants', {}).items()}
+        if variants:
+            rows, _ = engines(path, length, *variants)
+        for name, expected in variants.items():
+            check_case('%s, %s' % (case['name'], name), path, length, name, rows[name], expected, firsts[0])
+
+
+def test_notes():
+    """They name the key and what happens, and only where it makes a difference."""
+    told = {('yarn_attention1', 'vllm'): ['attention_factor is not read', 'a 1.13863, not 1'],
+            ('yarn_mscale', 'sglang'): ['mscale is not read'], ('yarn_truncate', 'mlx-lm'): ['truncate is not read'],
+            ('yarn_betas', 'llama.cpp'): ['beta_fast and beta_slow are not read'],
+            ('yarn_qwen', 'exllamav3'): ['factor is not read', 's 1, not 4'],
+            ('yarn_no_original', 'mlx-lm'): ['L 4096, not 8192'],
+            ('llama3_v5', 'hf4'): ['rope_parameters is not read', 'rope_theta 10000, not 500000'],
+            ('longrope_llama', 'llama.cpp'): ['plain RoPE'], ('partial_llama', 'mlx-lm'): ['partial_rotary_factor'],
+            ('longrope_short', 'mlx-lm'): ['long_factor, not short_factor'],
+            ('longrope_su', 'exllamav3'): ['long_factor, not short_factor'],
+            ('unknown_type', 'exllamav2'): ['plain RoPE', 'rope_type'], ('text_config', 'llama.cpp'): ['text_config']}
+    for case in CASES:
+        rows, _ = engines(saved(case['config']), case['length'])
+        for name, row in rows.items():
+            words = told.get((case['name'], name), [])
+            check(all(word in row['note'] for word in words), '%s: the note on %s' % (case['name'], name), row['note'])
+            reads_otherwise = row['verdict'] != 'same' or name == 'hf5'
+            check(reads_otherwise or row['note'] == '-', '%s: nothing to note on %s' % (case['name'], name),
+                  row['note'])
+    rows = engines(saved(CASES[0]['config']), 5000)[0]
+    check(all(row['note'] == '-' for row in rows.values()), 'plain RoPE has no notes', rows)
+
+
+# ---- rules that no case has, by formulas ----------------------------------------------------------------------------
+
+def yarn(d, theta, L, s, fast=32.0, slow=1.0, truncate=True):
+    edge = [d * math.log(L / (2 * math.pi * turns)) / (2 * math.log(theta)) for turns in (fast, slow)]
+    if truncate:
+        edge = [math.floor(edge[0]), math.ceil(edge[1])]
+    low, high = max(edge[0], 0), min(edge[1], d - 1)
+    ramp = [min(max((k - low) / max(high - low, 0.001), 0), 1) for k in range(d // 2)]
+    return [theta ** (-2 * k / d) * (1 - ramp[k] + ramp[k] / s) for k in range(d // 2)]
+
+
+def plain(d, theta, s=1.0):
+    return [theta ** (-2 * k / d) / s for k in range(d // 2)]
+
+
+def base(d, theta, s):
+    return plain(d, theta * s ** (d / (d - 2)))
+
+
+def llama3(d, theta, L, s, low=1.0, high=4.0):
+    out = []
+    for f in plain(d, theta):
+        smooth = (L * f / (2 * math.pi) - low) / (high - low)
+        out.append(f * min(max(smooth + (1 - smooth) / s, 1 / s), 1))
+    return out
+
+
+def divided(d, theta, divisors):
+    return [f / e for f, e in zip(plain(d, theta), divisors)]
+
+
+def temperature(s):
+    return 0.1 * math.log(s) + 1
+
+
+def longrope_temperature(s, L):
+    return math.sqrt(1 + math.log(s) / math.log(L))
+
+
+def block(**keys):
+    return dict(LLAMA, rope_scaling=keys)
+
+
+def phi(**keys):
+    return dict(PHI3, rope_scaling=dict({'short_factor': SHORT, 'long_factor': LONG}, **keys))
+
+
+YARN = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 2048}
+TWO = dict(block(rope_type='linear', factor=2.0),
+           rope_parameters={'rope_type': 'linear', 'factor': 8.0, 'rope_theta': 9000.0})
+YARN_4 = (yarn(64, 5e4, 2048, 4), temperature(4))
+YARN_MAX = (yarn(64, 5e4, 8192, 4), temperature(4))
+LINEAR_2, PLAIN, REFUSED = (plain(64, 5e4, 2), 1), (plain(64, 5e4), 1), None
+LONGROPE = longrope_temperature(4, 4096)
+# (what, config, length, {engine: (frequencies, a) or None}); an engine that is not named is not asked.
+RULES = [
+    ('type and rope_type disagree', block(type='linear', rope_type='yarn', factor=4.0,
+                                          original_max_position_embeddings=2048), 6000,
+     {'hf5': YARN_4, 'hf4': (plain(64, 5e4, 4), 1), 'vllm': REFUSED, 'sglang': YARN_4, 'llama.cpp': YARN_4,
+      'mlx-lm': (plain(64, 5e4, 4), 1), 'exllamav3': YARN_4, 'exllamav2': REFUSED}),
+    ('type and rope_type agree', block(type='yarn', **YARN), 6000,
+     {'vllm': YARN_4, 'hf4': YARN_4, 'sglang': YARN_4, 'exllamav2': REFUSED}),
+    ('type and default', block(type='yarn', rope_type='default', factor=4.0), 6000, {'vllm': REFUSED, 'hf5': PLAIN}),
+    ('su and longrope', phi(type='su', rope_type='longrope'), 6000,
+     {'hf5': (divided(16, 1e4, LONG), LONGROPE), 'vllm': (divided(16, 1e4, LONG), LONGROPE)}),
+    ('two blocks', TWO, 6000,
+     {'hf5': LINEAR_2, 'hf4': LINEAR_2, 'vllm': LINEAR_2, 'sglang': LINEAR_2, 'llama.cpp': (plain(64, 9e3, 8), 1),
+      'mlx-lm': LINEAR_2, 'exllamav3': LINEAR_2, 'exllamav2': LINEAR_2}),
+    ('theta in rope_scaling, and outside', block(rope_type='linear', factor=2.0, rope_theta=9000.0), 6000,
+     {'hf5': (plain(64, 9e3, 2), 1), 'hf4': LINEAR_2, 'mlx-lm': LINEAR_2, 'exllamav3': LINEAR_2,
+      'exllamav2': LINEAR_2, 'vllm': (plain(64, 9e3, 2), 1)}),
+    ('factor null', block(**dict(YARN, factor=None)), 6000,
+     {'hf5': YARN_4, 'hf4': REFUSED, 'vllm': REFUSED, 'sglang': REFUSED, 'llama.cpp': PLAIN, 'mlx-lm': REFUSED,
+      'exllamav3': YARN_4, 'exllamav2': REFUSED}),
+    ('factor null and no original length', block(rope_type='yarn', factor=None), 6000, {'exllamav3': REFUSED}),
+    ('no type', block(factor=4.0), 6000,
+     {'hf5': PLAIN, 'hf4': REFUSED, 'vllm': PLAIN, 'sglang': PLAIN, 'llama.cpp': PLAIN, 'mlx-lm': PLAIN,
+      'exllamav3': PLAIN, 'exllamav2': PLAIN}),
+    ('a part that turns, unscaled', dict(LLAMA, partial_rotary_factor=0.5), 6000,
+     {'hf5': PLAIN, 'hf4': (plain(32, 5e4), 1), 'vllm': (plain(32, 5e4), 1), 'sglang': (plain(32, 5e4), 1),
+      'llama.cpp': PLAIN, 'mlx-lm': PLAIN, 'exllamav3': (plain(32, 5e4), 1), 'exllamav2': (plain(32, 5e4), 1)}),
+    ('attn_factor', block(attn_factor=0.5, **YARN), 6000,
+     {'hf5': YARN_4, 'vllm': (YARN_4[0], temperature(4) / 2), 'sglang': (YARN_4[0], temperature(4) / 2),
+      'mlx-lm': YARN_4, 'llama.cpp': YARN_4}),
+    ('attn_factor alone', block(attn_factor=0.5, apply_yarn_scaling=False, **YARN), 6000,
+     {'vllm': (YARN_4[0], 0.5), 'sglang': (YARN_4[0], temperature(4) / 2)}),
+    ('the top level wins', dict(block(**YARN), original_max_position_embeddings=1024), 6000,
+     {'hf5': (yarn(64, 5e4, 1024, 4), temperature(4)), 'vllm': (yarn(64, 5e4, 1024, 4), temperature(4)),
+      'hf4': YARN_4, 'llama.cpp': YARN_4, 'mlx-lm': YARN_4, 'exllamav3': YARN_4}),
+    ('yarn of transformers 4', block(**YARN), 6000,
+     {'hf4': YARN_4, 'hf4@4.56': YARN_4, 'hf4@4.50.3': YARN_MAX, 'hf4@4.45': YARN_MAX,
+      'exllamav2': YARN_MAX, 'llama.cpp@2025.11': PLAIN}),
+    ('yarn of a server', dict(LLAMA, max_position_embeddings=2048, rope_scaling=YARN), 6000,
+     {'hf4@4.55': (plain(64, 5e4), 1), 'exllamav3': (plain(64, 5e4), 1), 'exllamav2': (plain(64, 5e4), 1),
+      'exllamav3:max_len=8192': YARN_4, 'exllamav2:max_len=8k': YARN_MAX, 'vllm:max_len=8k': YARN_4,
+      'vllm:max_len=8193': REFUSED}),
+    ('truncate of older ones', block(truncate=False, **YARN), 6000,
+     {'hf5': (yarn(64, 5e4, 2048, 4, truncate=False), temperature(4)), 'hf4@4.54': (plain(64, 5e4, 1), 0),
+      'hf4@4.56': (yarn(64, 5e4, 2048, 4, truncate=False), temperature(4)), 'vllm@0.11': YARN_4,
+      'vllm@0.12': (yarn(64, 5e4, 2048, 4, truncate=False), temperature(4))}),
+    ('dynamic', block(rope_type='dynamic', factor=3.0), 20000,
+     {'hf5': (base(64, 5e4, 3 * 20000 / 8192 - 2), 1), 'mlx-lm': (base(64, 5e4, 3 * 20000 / 8192 - 2), 1),
+      'mlx-lm@0.31': REFUSED, 'vllm': PLAIN, 'vllm@0.21': (base(64, 5e4, 7), 1), 'sglang': (base(64, 5e4, 7), 1),
+      'llama.cpp': PLAIN, 'exllamav2': PLAIN, 'exllamav3': REFUSED}),
+    ('dynamic and max_trained_positions', block(rope_type='dynamic', factor=3.0, max_trained_positions=2048), 2000,
+     {'vllm': (base(64, 5e4, 3 * 8192 / 2048 - 2), 1), 'hf5': PLAIN}),
+    ('llama3 without a length', block(rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0),
+     6000, {'hf5': (llama3(64, 5e4, 8192, 8), 1), 'exllamav3': (llama3(64, 5e4, 8192, 8), 1),
+            'exllamav2': REFUSED, 'hf4': REFUSED}),
+    ('llama3 with two', dict(block(rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                   original_max_position_embeddings=2048), original_max_position_embeddings=1024),
+     6000, {'hf5': (llama3(64, 5e4, 1024, 8), 1), 'llama.cpp': (llama3(64, 5e4, 2048, 8), 1),
+            'llama.cpp@2026.05': (llama3(64, 5e4, 1024, 8), 1), 'mlx-lm': (llama3(64, 5e4, 2048, 8), 1)}),
+    ('longrope in long texts', phi(type='longrope'), 6000,
+     {name: (divided(16, 1e4, LONG), LONGROPE) for name in ENGINES}),
+    ('longrope, one token later', phi(type='longrope'), 4097,
+     {'hf5': (divided(16, 1e4, LONG), LONGROPE), 'sglang': (divided(16, 1e4, SHORT), LONGROPE)}),
+    ('longrope, two tokens later', phi(type='longrope'), 4098, {'sglang': (divided(16, 1e4, LONG), LONGROPE)}),
+    ('longrope of servers', phi(type='longrope'), 100,
+     {'vllm': (divided(16, 1e4, SHORT), LONGROPE), 'vllm:max_len=16k': (divided(16, 1e4, LONG), LONGROPE),
+      'vllm@0.11.0:max_len=16k': (divided(16, 1e4, SHORT), LONGROPE),
+      'llama.cpp': (divided(16, 1e4, SHORT), LONGROPE), 'llama.cpp:max_len=16k': (divided(16, 1e4, LONG), LONGROPE),
+      'exllamav3:max_len=4096': (divided(16, 1e4, SHORT), LONGROPE),
+      'exllamav2:max_len=4096': (divided(16, 1e4, SHORT), 1)}),
+    ('mscales of longrope', phi(type='longrope', short_mscale=1.1, long_mscale=1.3), 6000,
+     {'vllm': (divided(16, 1e4, LONG), 1.3), 'hf5': (divided(16, 1e4, LONG), LONGROPE)}),
+    ('longrope of Phi-3 with more keys', phi(type='longrope', factor=2.0), 6000,
+     {'hf5': (divided(16, 1e4, LONG), longrope_temperature(2, 4096)), 'hf4': REFUSED,
+      'vllm': (divided(16, 1e4, LONG), LONGROPE)}),
+    ('theta of Qwen2 in the newest layout',
+     dict(LLAMA, model_type='qwen2', rope_theta=None, rope_parameters={'rope_type': 'default', 'rope_theta': 5e4}),
+     6000, {'hf5': PLAIN, 'hf4': (plain(64, 1e4), 1), 'mlx-lm': (plain(64, 1e6), 1), 'exllamav3': PLAIN,
+            'exllamav2': (plain(64, 1e4), 1), 'vllm': PLAIN, 'llama.cpp': PLAIN}),
+]
+
+
+def test_rules():
+    for what, values, length, expected in RULES:
+        path = saved(values)
+        rows, _ = engines(path, length, *expected)
+        for name, wanted in expected.items():
+            if wanted and wanted[1] == 0:  # transformers 4.54: s = max / L
+                wanted = yarn(64, 5e4, 2048, 4), temperature(4)
+            found, attention = frequencies(name, path, length)
+            if not check((found is None) == (wanted is None), '%s: %s accepts or refuses' % (what, name), rows[name]):
+                continue
+            if found:
+                close([math.log(f) for f in found], [math.log(f) for f in wanted[0]], 1e-6, '%s: %s' % (what, name))
+                close([attention], [wanted[1]], 1e-6, '%s: a of %s' % (what, name))
+
+
+def test_lengths():
+    """What an engine allows, or takes by default."""
+    for values, expected in (
+            (block(rope_type='linear', factor=2.5), {'vllm': 20480, 'sglang': 20480, 'llama.cpp': 8192, 'hf5': 0}),
+            (block(rope_type='dynamic', factor=2.0), {'vllm': 16384, 'sglang': 16384, 'exllamav2': 8192}),
+            (block(**YARN), {'vllm': 8192, 'sglang': 8192, 'mlx-lm': 0, 'exllamav3': 0, 'hf4': 0}),
+            (phi(type='longrope'), {'vllm': 16384, 'vllm:max_len=8k': 8192, 'sglang': 16384})):
+        rows, _ = engines(saved(values), 100, *expected)
+        for name, most in expected.items():
+            check(rows[name]['max_len'] == str(most or '-'), 'max_len of %s' % name, rows[name])
+
+
+# ---- readings in force ----------------------------------------------------------------------------------------------
+
+def small_model(**changes):
+    c = dict(dict(head_dim=8, dim=16, n_heads=2, n_kv_heads=1, n_layers=1, vocab_size=64, seq_len=64, train_ctx=64,
+                  theta=1e4), **changes)
+    return tiny_model('model.bin', **c)
+
+
+def test_reading():
+    """Any job runs as an engine reads the block: the same numbers as with that reading's settings by options."""
+    model, ids = small_model(), write(in_work('ids.txt'), ' '.join(map(str, random_ids(200, 64, 5))))
+    path = saved({'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 64, 'attention_factor': 1.5})
+    ppl = ['--ppl', ids, '--ids', '-n', 200, '--tsv', '--kv', 'f32']
+    _, _, rows = table(good(model, *ppl, '--rope-config', path, '--reading', 'hf5,vllm,exllamav3').out)
+    found = {}
+    for row in rows:
+        found.setdefault(row['method'], []).append(float(row['nll']))
+    check(list(found) == ['hf5:yarn', 'vllm:yarn', 'exllamav3:yarn'], 'names say the engine', list(found))
+    for name, options in (('hf5:yarn', ['yarn', '--factor', 4, '--attn-factor', 1.5]), ('vllm:yarn', [
+            'yarn', '--factor', 4]), ('exllamav3:yarn', ['yarn', '--factor', 1, '--attn-factor', 1.5])):
+        _, _, rows = table(good(model, *ppl, '--rope', *options).out)
+        close(found[name], [float(row['nll']) for row in rows], 1e-5, '--reading %s as by options' % name)
+    check(found['hf5:yarn'] != found['vllm:yarn'] != found['exllamav3:yarn'], 'the readings are three', found)
+    text = good(model, *ppl, '--rope-config', path, '--reading', 'hf4@4.50:max_len=9,exllamav2:max_len=256').out
+    check('hf4@4.50:max_len=9:yarn' in text and 'exllamav2:max_len=256:yarn' in text, 'variants are in force', text)
+    for job in (['--explain', '-n', 200], ['--rope-json']):
+        out = good(model, *job, '--rope-config', path, '--reading', 'vllm').out
+        check('yarn' in out, '--reading goes with %s' % job[0], out)
+
+
+def test_reading_of_settings():
+    """Without a file, an engine reads what the settings would be published as."""
+    model = small_model()
+    settings, _, rows = table(good(model, '--explain', '--rope', 'dynamic', '--factor', 2, '-n', 200,
+                                   '--reading', 'sglang').out)
+    close([float(row['scaled_inv_freq']) for row in rows], base(8, 1e4, 3), 1e-6, 'dynamic as SGLang reads it')
+    check(settings['method'] == 'ntk', 'which is one base', settings)
+    for name in ENGINES:
+        settings, _, rows = table(good(model, '--explain', '-n', 64, '--reading', name).out)
+        close([float(row['scaled_inv_freq']) for row in rows], plain(8, 1e4), 1e-9, 'plain RoPE by %s' % name)
+    part = small_model(head_dim=16, rotary_dim=8)  # a Phi-3's head, of which half turns
+    rows = table(run(part, '--engines', '-n', 64).out)[2]
+    check([row['verdict'] for row in rows] == ['same'] * 8, 'a part of a head turns in all', rows)
+
+
+def test_refusals():
+    model, path = small_model(), saved(block(**YARN))
+    unknown = saved(block(rope_type='stretch', factor=2.0), 'unknown.json')
+    for arguments, status, words in (
+            (['--engines=hf6', '--rope-config', path], 2, ['--engines', "'hf6'", 'did you mean hf5', 'exllamav2']),
+            ([model, '--engines', 'vllm:max=3', '--rope-config', path], 2, ["'vllm:max=3'", ':max_len=N']),
+            ([model, '--engines', 'hf4@x'], 2, ['@RELEASE']), ([model, '--engines', 'vllm:max_len=x'], 2, ['max_len']),
+            ([model, '--engines', ','.join(['hf4'] * 17)], 2, ['more than 16 engines']),
+            ([model, '--reading', 'hf9', '--explain'], 2, ['--reading', "'hf9'"]),
+            ([model, '--reading', 'hf4,vllm', '--explain'], 2, ['one engine expected', 'are 2']),
+            ([model, '--reading', 'vllm', '--engines'], 2, ['exclude one another']),
+            ([model, '--reading', 'vllm', '--explain', '--rope-config', path, '--rope', 'yarn'], 2, ['as it stands']),
+            ([model, '--engines', '--rope-config', path, '--factor', 3], 2, ['as it stands']),
+            (['--explain', '--rope-config', unknown, '--reading', 'hf5'], 1, ['hf5 refuses', 'rope_type']),
+            ([model, '--rope-config', saved(LLAMA, 'other.json'), '--explain', '--reading', 'vllm'], 1,
+             ['vllm turns 64 elements', 'stored for 8']),
+            ([model, '--engines', '--rope', 'yarn+dca'], 1, ['distance maps have no key']),
+            (['--engines', '--rope-config', saved('{"rope_type": }', 'bad.json')], 1, ['bad.json: line 1: found']),
+            (['--engines', '--rope-config', saved({'model_type': 'gemma'}, 'gemma.json')], 1, ['model_type']),
+            (['--engines', '--rope-config', in_work('none.json')], 1, ['none.json'])):
+        one_line(run(*arguments), status, ' '.join(map(str, arguments))[-60:], *words)
+    check(good('--explain', '--rope-config', unknown, '--reading', 'llama.cpp').out.startswith('# method\tnone'),
+          'a type that only llama.cpp takes runs as it reads it')
+
+
+def test_block_alone():
+    """A block, or part of a config as model cards show it, is a Llama's, of this model or of these numbers."""
+    given = ['--head-dim', 64, '--theta', 50000, '--train-ctx', 8192]
+    expected, _ = engines(saved(block(**YARN)), 6000)
+    for text in (json.dumps(YARN), '"rope_scaling": %s,\n...' % json.dumps(YARN), '# a line\n' + json.dumps(YARN)):
+        _, _, rows = table(run('--engines', *given, '--rope-config', saved(text), '-n', 6000).out)
+        check({row['engine']: row for row in rows} == expected, 'a block alone: %.30s' % text, rows)
+    rows = table(run(small_model(), '--engines', '--rope-config', saved(YARN), '-n', 100).out)[2]
+    check(rows[0]['train_ctx'] == '2048' and len(rows) == 8, 'a block for a model', rows[0])
+
+
+def test_hf5_is_ours():
+    """The reading of hf5 is what --rope-config makes of a file, wherever both take it."""
+    rng, both = random.Random(3), 0
+    configs = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES]
+    for _ in range(60):
+        values = {'rope_type': rng.choice(['linear', 'dynamic', 'yarn', 'llama3', 'default']), 'factor':
+                  rng.uniform(1, 40), 'low_freq_factor': rng.uniform(0.5, 2), 'high_freq_factor': rng.uniform(2.5, 9)}
+        for key, value in (('beta_fast', rng.uniform(8, 64)), ('beta_slow', rng.uniform(0.5, 4)), ('mscale', 0.7),
+                           ('mscale_all_dim', 1.3), ('attention_factor', 1.2), ('truncate', rng.random() < 0.5),
+                           ('original_max_position_embeddings', rng.randrange(256, 9000)), ('rope_theta', 2e4)):
+            if rng.random() < 0.5:
+                values[key] = value
+        configs.append(dict(LLAMA, **{rng.choice(['rope_scaling', 'rope_parameters']): values}))
+        if rng.random() < 0.3:
+            configs[-1]['original_max_position_embeddings'] = rng.randrange(256, 9000)
+    for values in configs:
+        path, length = saved(values), rng.randrange(1, 30000)
+        ours = run('--explain', '--rope-config', path, '-n', length)
+        theirs = run('--explain', '--rope-config', path, '-n', length, '--reading', 'hf5')
+        if ours.status or theirs.status:
+            continue
+        both += 1
+        (ours, _, rows), (theirs, _, their_rows) = table(ours.out), table(theirs.out)
+        facts = ['method', 'dynamic', 'theta', 'train_ctx', 'attention_factor'] + ['scale'] * (ours['method'] != 'none')
+        check(rows == their_rows and all(ours[key] == theirs[key] for key in facts), 'hf5 and --rope-config', values)
+    check(both > 70, 'most configs are taken by both', both)
+
+
+# ---- a block that all read alike ------------------------------------------------------------------------------------
+
+def test_rope_json():
+    """The block of every method is read by Hugging Face 5 as it is meant; the # lines say who reads it otherwise, as
+    --engines does with the config that they describe."""
+    wide = dict(head_dim=32, seq_len=512, train_ctx=512)
+    lists = dict(wide, method='longrope', factor=4.0, short_factors=SHORT * 2, long_factors=LONG * 2)
+    phi_like = dict(lists, rotary_dim=16, short_factors=SHORT, long_factors=LONG)
+    for what, model, options, alike in (
+            ('none', wide, ['none'], 8), ('linear', wide, ['linear', '--factor', 4], 8),
+            ('ntk', wide, ['ntk', '--factor', 4], 8), ('dynamic', wide, ['dynamic', '--factor', 2], 3),
+            ('yarn', wide, ['yarn', '--factor', 4], 7), ('ntk-by-parts', wide, ['ntk-by-parts', '--factor', 4], 6),
+            ('a temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 1.3], 6),
+            ('a low temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 0.9], 5),
+            ('llama3', wide, ['llama3', '--factor', 8], 8), ('longrope', lists, [], 4),
+            ("Phi-3's longrope", phi_like, [], 4)):
+        path = small_model(**model)
+        shown = good(path, '--rope-json', *(['--rope'] + options if options else [])).out
+        lines = [line for line in shown.splitlines() if line.startswith('#')]
+        count = [line for line in lines if 'engines read it alike' in line]
+        check(len(count) == 1 and 'so %d of 8 engines' % alike in count[0], '%s is read alike by %d' % (what, alike),
+              lines)
+        others = [line for line in lines if ' differs: ' in line or ' refuses it: ' in line]
+        check(len(others) == 8 - alike and all(line.split(': ', 1)[1] for line in others),
+              'who reads %s otherwise, and why' % what, lines)
+        ours = table(good(path, '--explain', '-n', 300, *(['--rope'] + options if options else [])).out)[2]
+        back = table(good(path, '--explain', '-n', 300, '--rope-config', write(in_work('block.json'), shown)).out)[2]
+        check([row['scaled_inv_freq'] for row in ours] == [row['scaled_inv_freq'] for row in back],
+              '%s comes back to the last digit' % what, shown)
+        hf5 = table(good(path, '--explain', '-n', 300, '--rope-config', in_work('block.json'), '--reading', 'hf5').out)
+        close([float(row['scaled_inv_freq']) for row in hf5[2]], [float(row['scaled_inv_freq']) for row in ours], 1e-9,
+              '%s as hf5 reads it' % what)
+
+
+def test_folders():
+    """The exporter's config.json is read by as many engines as --rope-json's best form, and rope.README beside it names
+    the others."""
+    wide = dict(head_dim=32, seq_len=512, train_ctx=512)
+    lists = dict(method='longrope', short_factors=SHORT * 2, long_factors=LONG * 2)
+    for fields in (dict(method='yarn', factor=4.0), dict(method='ntk-by-parts', factor=4.0), dict(method='none'),
+                   dict(method='yarn', factor=4.0, attention_factor=1.3), dict(method='linear', factor=4.0),
+                   dict(method='llama3', factor=8.0), dict(method='ntk', rope_dynamic=1, factor=2.0),
+                   dict(lists, factor=4.0), dict(lists, factor=2.0),
+                   dict(lists, factor=2.0, rotary_dim=16, short_factors=SHORT, long_factors=LONG)):
+        model, what = small_model(**dict(wide, **fields)), '%(method)s %(factor)g' % dict({'factor': 1}, **fields)
+        folder = tempfile.mkdtemp(dir=in_work('')) + '/'
+        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model, folder],
+                              capture_output=True, text=True)
+        check(done.returncode == 0, what + ' is carried out', done.stderr)
+        count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
+        most = json.load(open(folder + 'config.json'))['max_position_embeddings']
+        found = [engines(folder + 'config.json', length)[0] for length in (257, most + 1)]
+        alike = [name for name in ENGINES if all(rows[name]['verdict'] == 'same' for rows in found)]
+        check(len(alike) >= int(count.split(' of 8 ')[0].split()[-1]), what + ' is read alike', (alike, count))
+        others, path = [name for name in ENGINES if name not in alike], folder + 'rope.README'
+        told = open(path).read() if os.path.exists(path) else ''
+        check(all('\n%s (' % name in told for name in others) and bool(told) == bool(others),
+              what + ': rope.README names the others', (others, told))
+
+
+def test_check():
+    """--check says how many read the settings alike, and stays a verdict in its last line."""
+    model = small_model(vocab_size=259 + 3, head_dim=32, seq_len=512, train_ctx=512)
+    write_tokenizer(in_work('model.tokenizer.bin'), ['a', 'b', 'c'])
+    text = write(in_work('text.txt'), 'abc ' * 400)
+    for options, expected in ((['--rope', 'yarn', '--factor', 4], '7 of 8'), ([], None),
+                              (['--rope-config', saved(YARN)], '6 of 8')):
+        lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
+        found = [line for line in lines if line.startswith('# read alike by ')]
+        check(found == (['# read alike by %s engines: --engines' % expected] if expected else []) and
+              lines[-1].startswith('# holds to'), 'the remark of --check %s' % options, lines[-3:])
+
+
+# ---- hostile configs ------------------------------------------------------------------------------------------------
+
+def test_hostile():
+    """Each of these ends in a table or in one line, whatever engine reads it."""
+    rng, texts = random.Random(8), []
+    odd = [None, True, [], {}, '', 'yarn', -1, 0, 1e-300, 1e300, 1e12, float('nan'), float('inf'), [1], {'a': [{}]},
+           '\u00e9"\\', 2 ** 31, 0.5, 3]
+    sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES]
+    for source in sources * 4:
+        values = json.loads(json.dumps(source))
+        place = values
+        if rng.random() < 0.8 and isinstance(values.get('rope_scaling'), dict):
+            place = values['rope_scaling']
+        for _ in range(rng.randrange(1, 4)):
+            key = rng.choice(list(place) + ['rope_type', 'type', 'factor', 'truncate', 'mscale', 'head_dim',
+                                            'rope_parameters', 'rope_scaling', 'text_config', 'attn_factor',
+                                            'original_max_position_embeddings', 'partial_rotary_factor'])
+            place[key] = rng.choice(odd)
+        texts.append(json.dumps(values))
+    texts += ['{"model_type": "llama", "head_dim": 8, "rope_scaling": {"rope_type": "longrope", "short_factor": [%s]}}'
+              % ', '.join(['1'] * 5000), '{"model_type": "llama", "head_dim": 1e9}', '{"model_type": "phi3"}',
+              '{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 0}', '[]', '"x"', '{', '']
+    for text in texts:
+        path = saved(text)
+        result = run('--engines', '--rope-config', path, '-n', rng.choice([1, 100, 5000, 1 << 30]))
+        if result.raw:
+            numbers = [row[key] for row in table(result.out)[2] for key in ('scale', 'attention_factor', 'worst_ratio')]
+            check(result.status in (0, 1) and all(x == '-' or math.isfinite(float(x)) for x in numbers),
+                  'a table of numbers: %.80s' % text, result)
+        else:
+            one_line(result, 1, 'a reason: %.80s' % text)
+
+
+if __name__ == '__main__':
+    main(globals())
