@@ -101,7 +101,7 @@ static void test_cache(void) {
             scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }
-        AttentionView view = {.n_heads = 4, .window = WINDOW};
+        AttentionView view = {.n_heads = 4, .spread = &(Spread){0}, .window = WINDOW};
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {
                 for (int i = 0; i < D; i++) value[i] = p < n - WINDOW ? 1000 : (float)(head + 1 + p % 2);

@@ -1,6 +1,7 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
+#include "src/forward/kv_cache.h"
 #include "src/forward/matmul.h"
 #include "src/forward/spread.h"
 #include "src/kernels/kernels.h"
@@ -816,6 +817,8 @@ static void check_spread(int n, int piece, int length) {
     check(spread_position(&s, 0) == 0 && spread_position(&s, n - 1) == (pieces > 1 ? length : n) - 1,
           "%d tokens over %d in pieces of %d end at %d", n, length, piece, spread_position(&s, n - 1));
     check(spread_token(&s, -5) == 0, "no token before the first");
+    const int behind = spread_position(&s, n + KV_BLOCK) - spread_position(&s, n - 1);
+    check(behind == KV_BLOCK + 1, "%d over %d by %d: what is behind the text does not jump", n, length, piece);
 }
 
 static void test_spreads(void) {

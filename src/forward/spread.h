@@ -15,11 +15,11 @@ typedef struct {
 } Spread;
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces. One piece stands as
-// without a spread.
+// without a spread. What would follow on the last piece does not jump again.
 static inline int spread_position(const Spread *s, int i) {
     if (s->length == 0 || s->n <= s->piece) return i;
-    const int jumps = (s->n - 1) / s->piece;  // K - 1
-    return i + (int)((int64_t)(i / s->piece) * (s->length - s->n) / jumps);
+    const int64_t jumps = (s->n - 1) / s->piece, before = i / s->piece < jumps ? i / s->piece : jumps;  // K - 1
+    return i + (int)(before * (s->length - s->n) / jumps);
 }
 
 // The first token that stands at `position` or behind it; n when none does.
