@@ -97,11 +97,15 @@ static inline float max_lanes(vf x) {
 }
 
 // Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near ahead into the first.
-// It may lie past the end: that is only a hint.
+// It may lie past the end: that is only a hint. AMD's processors, which alone have SSE4A, are as fast or faster without.
 static inline void prefetch_ahead(const void *p) {
     enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
+#ifdef __SSE4A__
+    (void)p;
+#else
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
     __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
+#endif
 }
 
 // For a loop that waits for another thread: the processor's other work goes first for a moment.
