@@ -33,8 +33,9 @@ typedef struct {
     Tokenizer *tokenizer;  // NULL where none is needed
     RopePlan *plans;       // (n_plans) how they run, or what engines read, for `context` positions
     int n_plans;
-    int context;   // -n, resolved
-    int32_t *ids;  // of a text to measure
+    Reading *readings;  // of --reading, whose lists the plans' are
+    int context;        // -n, resolved
+    int32_t *ids;       // of a text to measure
     size_t n_ids;
     RopeFile rope_file;    // --rope-config, in the model's place
     RopeConfig file_rope;  // what the model's file says
@@ -63,6 +64,7 @@ static void close_program(Program *p) {
     tokenizer_free(p->tokenizer);
     free(p->ids);
     free(p->plans);
+    free(p->readings);
     free(p->methods);
     free(p->rope_file.whole);
     model_close(&p->model);
@@ -194,11 +196,14 @@ static bool plan(Program *p, Error *err) {
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
     const Measurement m = measurement_of(p);
-    RopePlan *read = o->reading ? plans_as_read(&m, &p->n_plans, err) : p->plans;
-    if (read != p->plans) free(p->plans);
-    p->plans = read;
+    if (o->reading) {
+        free(p->readings);
+        RopePlan *read = plans_as_read(&m, &p->readings, &p->n_plans, err);
+        free(p->plans);
+        p->plans = read;
+    }
     complete_plans(p);
-    return read || !o->reading;
+    return p->plans || !o->reading;
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------

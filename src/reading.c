@@ -45,58 +45,19 @@ double number_of(Config *c, const char *object, const char *key, double missing)
 void switch_off(Config *c, bool is_off, const char *why) {
     if (!is_off || c->method == PLAIN) return;
     c->method = PLAIN;
-    c->why[TYPE] = why;
-}
-
-void trained_on(Config *c, int length, const char *why) {
-    c->rope->train_ctx = length;
-    c->why[TRAINED] = why;
-}
-
-void scaled_by(Config *c, double factor, const char *why) {
-    c->rope->factor = factor;
-    c->why[SCALE] = why;
+    c->why_plain = why;
 }
 
 void choose_list(Config *c, bool is_long, const char *why) {
     c->one_list = true;
     c->is_long = is_long;
-    c->why[LIST] = why;
-}
-
-void round_ramp(Config *c) {
-    c->rope->truncate = true;
-    c->why[TRUNCATE] = "truncate is not read";
+    c->why_list = why;
 }
 
 void multiply_by(Config *c, double a) {
-    c->why[TEMPERATURE] = c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
+    c->why_attention = c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
     c->rope->attention_factor = a;
     c->rope->mscale = c->rope->mscale_all_dim = 0;
-}
-
-double yarn_temperature(double s) { return s > 1 ? 0.1 * log(s) + 1 : 1; }
-
-void bare_yarn(Config *c) {
-    multiply_by(c, 0);
-    round_ramp(c);
-    c->rope->beta_fast = c->rope->beta_slow = 0;
-    c->why[BETAS] = "beta_fast and beta_slow are not read";
-}
-
-void temperature_of_max(Config *c) {
-    multiply_by(c, 0);
-    scaled_by(c, (double)c->trained / fmax(c->rope->train_ctx, 1), "max_position_embeddings / L");
-}
-
-void fix_base(Config *c, double factor) {
-    c->rope->dynamic = false;
-    scaled_by(c, fmax(factor, 1), "one base for all lengths");
-}
-
-void limit_by_factor(Config *c, int length) {
-    double most = length * c->rope->factor;
-    if (most > 0) c->out->max_len = (int)fmin(most, 1 << 30);
 }
 
 // ---- where the settings stand ---------------------------------------------------------------------------------------
@@ -120,21 +81,21 @@ static const char *find_block(const char *config, unsigned where) {
     return where & TEXT_CONFIG && text ? find_block(text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
-static void find_type(Config *c, unsigned where) {
+static void find_type(Config *c) {
     c->rope_type = member(c->block, "rope_type");
     c->type = member(c->block, "type");
-    const char *v = c->type && (where & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
+    const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->is_su = json_is(v, "su");
     while (v && c->method < UNKNOWN && !json_is(v, types[c->method])) c->method++;
-    c->was_yarn = c->is_phi3 && c->method == YARN && where & PHI3_YARN;
+    c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
     c->out->is_asked = c->method != PLAIN;
 }
 
-static void find_theta(Config *c, unsigned where) {
+static void find_theta(Config *c) {
     double top = number_of(c, c->config, "rope_theta", 0);
-    double inside = where & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
-    c->rope->theta = top != 0 && (where & TOP_THETA || inside == 0) ? top : inside;
+    double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
+    c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
     if (c->rope->theta == 0) c->rope->theta = c->family.theta;
 }
 
@@ -146,15 +107,22 @@ static int method_of(const Config *c) {
     return method.rope.method;
 }
 
+// L: llama3, yarn and longrope look for what it was before; Phi-3's class has its own.
+static int original_length(const Config *c) {
+    if (c->method < LLAMA3) return c->trained;
+    if (c->is_phi3 && c->method == LONGROPE) return c->top ? c->top : 4096;
+    if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
+    return c->inside ? c->inside : c->method == LLAMA3 && c->flags & L_OF_BLOCK ? 8192 : c->trained;
+}
+
 static void read_block(Config *c) {
     RopeConfig *r = c->rope;
     const char *truncate = member(c->block, "truncate");
-    const int own = c->is_phi3 && c->method == LONGROPE ? 4096 : c->inside;  // Phi-3's class has its own
-    r->train_ctx = c->method >= LLAMA3 && c->top ? c->top : c->method >= LLAMA3 && own ? own : c->trained;
+    r->train_ctx = original_length(c);
     r->factor = number_of(c, c->block, "factor", 0);
     json_number(member(c->block, "factor"), &r->factor, &c->factor_is_whole);
     r->dynamic = c->method == DYNAMIC;
-    r->truncate = c->method != YARN || !truncate || *truncate == 't';
+    r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
     const unsigned own_fields = rope_methods[method_of(c)].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
@@ -173,33 +141,50 @@ static void refuse_as_hf5(Config *c) {
            "KeyError: low_freq_factor or high_freq_factor");
 }
 
-bool reading_begin(Config *c, const char *config, unsigned where, Error *err) {
+// What stops engines of these flags.
+static void refuse_by_flags(Config *c) {
+    const bool serves = c->flags & SERVES, no_factor = c->rope->factor == 0;
+    if (c->flags & THROUGH_HF5) refuse_as_hf5(c);
+    refuse(c, serves && member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
+    refuse(c, serves && c->method == LINEAR && c->factor_is_whole, "TypeError: factor is written without a point");
+    refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_factor, "TypeError: factor is no number");
+}
+
+bool reading_begin(Config *c, const char *config, Error *err) {
     if (!rope_family(config, &c->family))
         return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
     c->config = config;
     c->rope = &c->out->rope;
     c->is_phi3 = strcmp(c->family.model_type, "phi3") == 0;
-    c->block = find_block(config, where);
+    c->block = find_block(config, c->flags);
     c->trained = length_at(c, config, "max_position_embeddings");
     if (!c->trained) c->trained = c->family.max_positions;
     c->top = length_at(c, config, "original_max_position_embeddings");
+    c->served = c->out->served ? c->out->served : c->trained;
     c->inside = length_at(c, c->block, "original_max_position_embeddings");
     c->partial = number_of(c, config, "partial_rotary_factor", 1);
-    if (!(where & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
+    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
     double dim = number_of(c, config, "head_dim", c->family.head_dim);
     if (dim == 0) dim = number_of(c, config, "hidden_size", 0) / number_of(c, config, "num_attention_heads", 1);
     if (!(dim >= 2 && dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)dim;
-    c->why[WIDTH] = "partial_rotary_factor is not read";
-    if (where & SCALING_ONLY && !c->block && member(config, "rope_parameters"))
-        c->why[TYPE] = c->why[THETA] = "rope_parameters is not read";
-    find_type(c, where);
-    find_theta(c, where);
+    if (c->flags & SCALING_ONLY && !c->block && member(config, "rope_parameters"))
+        c->why_plain = "rope_parameters is not read";
+    find_type(c);
+    find_theta(c);
     read_block(c);
-    if (where & THROUGH_HF5) refuse_as_hf5(c);
-    if (where & HAS_LIMIT) c->out->max_len = c->trained;
+    if (c->flags & OWN_YARN && c->method == YARN) {
+        multiply_by(c, 0);
+        c->rope->beta_fast = c->rope->beta_slow = 0;
+    }
+    if (c->flags & L_OF_MAX && c->method == LONGROPE) {
+        multiply_by(c, 0);
+        c->rope->factor = 0;
+    }
+    refuse_by_flags(c);
+    if (c->flags & HAS_LIMIT) c->out->max_len = c->trained;
     return true;
 }
 
@@ -212,41 +197,67 @@ static void read_list(Config *c, const char *key, double *out) {
     refuse(c, v || i != n, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
 }
 
-// One fact, where it is otherwise.
-static void compare(const Config *c, Fact fact, const char *name, double here, double there) {
-    if (!(fabs(here - there) > 1e-6 * fabs(there))) return;
-    if (c->why[fact]) note(c, "%s %.6g, not %.6g: %s", name, here, there, c->why[fact]);
-    else note(c, "%s %.6g, not %.6g", name, here, there);
+// Notes each fact that is otherwise, of the two that plain RoPE has or of all.
+static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
+    const RopeConfig *r = c->rope, *s = &reference->rope;
+    const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
+    const double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
+    const char *by_factor = member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
+    const char *betas = "beta_fast and beta_slow are not read";
+    const struct {
+        const char *name;
+        double here, there;
+        const char *why;
+    } facts[] = {
+        {"rotary_dim", r->rotary_dim, s->rotary_dim, "partial_rotary_factor is not read"},
+        {"rope_theta", r->theta, s->theta, c->why_plain},
+        {"s", here->scale, there->scale, c->method == DYNAMIC ? "one base for all lengths" : by_factor},
+        {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
+        {"a", here->attention_factor, a, c->why_attention},
+        {"beta_fast", r->beta_fast, s->beta_fast, betas},
+        {"beta_slow", r->beta_slow, s->beta_slow, betas},
+        {"truncate", r->truncate, s->truncate, "truncate is not read"},
+    };
+    if (is_plain && !was_plain) note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
+    if (!is_plain && was_plain) note(c, "the block of text_config is read");
+    for (int i = 0; i < (is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts)); i++) {
+        if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
+        const char *why = facts[i].why;
+        note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there, why ? ": " : "", why ? why : "");
+    }
+    const bool is_long = c->one_list ? c->is_long : c->length > r->train_ctx, was_long = c->length > s->train_ctx;
+    if (c->method == LONGROPE && is_long != was_long)
+        note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor", was_long ? "long_factor" : "short_factor",
+             c->why_list ? c->why_list : "by that L");
 }
 
-static void compare_all(const Config *c, const Reading *reference) {
-    const RopeConfig *r = c->rope, *s = &reference->rope;
-    const int length = c->length, method = s->method;
-    int pair;
-    double ratio;
+// What the reading is beside its reference, and why.
+static void judge(const Config *c, const Reading *reference) {
+    Reading *out = c->out;
     RopeFreqs here, there;
-    const char *verdict = engine_verdict(c->out, reference, length, &pair, &ratio);
-    if (strcmp(verdict, "same") == 0) return;
-    if (r->method == ROPE_NONE && method != ROPE_NONE)
-        note(c, "plain RoPE: %s", c->why[TYPE] ? c->why[TYPE] : "the block is not read");
-    else if (r->method != ROPE_NONE && method == ROPE_NONE) note(c, "the block of text_config is read");
-    compare(c, WIDTH, "rotary_dim", r->rotary_dim, s->rotary_dim);
-    compare(c, THETA, "rope_theta", r->theta, s->theta);
-    if (r->method == ROPE_NONE || method == ROPE_NONE) return;
-    rope_frequencies(r, length, &here);
-    rope_frequencies(s, length, &there);
-    const bool is_scaled = fabs(here.scale / there.scale - 1) > 1e-6, is_longrope = c->method == LONGROPE;
-    compare(c, SCALE, "s", here.scale, there.scale);
-    if (c->method >= LLAMA3) compare(c, TRAINED, "L", r->train_ctx, s->train_ctx);
-    if (!is_scaled) compare(c, TEMPERATURE, "a", here.attention_factor, there.attention_factor);
-    if (c->method == YARN && (r->beta_fast != s->beta_fast || r->beta_slow != s->beta_slow))
-        note(c, "%s", c->why[BETAS]);
-    if (c->method == YARN && r->truncate != s->truncate) note(c, "%s", c->why[TRUNCATE]);
-    const double *list = is_longrope && length > r->train_ctx ? r->long_factors : r->short_factors;
-    bool is_long = list == c->out->long_factors, was_long = length > s->train_ctx;
-    if (is_longrope && is_long != was_long)
-        note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor", was_long ? "long_factor" : "short_factor",
-             c->why[LIST] ? c->why[LIST] : "by that L");
+    double worst = 1e-5;
+    rope_frequencies(&out->rope, c->length, &here);
+    bool is_plain = here.attention_factor == 1;
+    for (int i = 0; i < here.n_pairs; i++)
+        is_plain = is_plain && fabs(here.inv_freq[i] / rope_plain(&out->rope, i) - 1) < 1e-9;
+    if (reference->refused) {
+        out->verdict = is_plain && out->is_asked ? "ignored" : "differs";
+        if (c->why_plain) note(c, "plain RoPE: %s", c->why_plain);
+        return;
+    }
+    rope_frequencies(&reference->rope, c->length, &there);
+    for (int i = 0; i < here.n_pairs && i < there.n_pairs; i++) {
+        double off = fabs(log(here.inv_freq[i] / there.inv_freq[i]));
+        if (!(off > worst)) continue;
+        worst = off;
+        out->worst_pair = i;
+        out->worst_ratio = here.inv_freq[i] / there.inv_freq[i];
+    }
+    if (out->worst_pair < 0 && here.n_pairs == there.n_pairs &&
+        fabs(here.attention_factor / there.attention_factor - 1) < 1e-5)
+        return;
+    out->verdict = is_plain && reference->rope.method != ROPE_NONE ? "ignored" : "differs";
+    compare(c, reference, &here, &there);
 }
 
 void reading_end(Config *c, const Reading *reference) {
@@ -267,30 +278,8 @@ void reading_end(Config *c, const Reading *reference) {
     settings_fill_defaults(r, c->trained);
     const char *reason = out->refused ? NULL : settings_check(r, c->trained);
     refuse(c, reason, reason ? reason : "");
-    if (out->refused) return;
-    if (reference && !reference->refused) compare_all(c, reference);
-    else if (reference && c->why[TYPE]) note(c, "plain RoPE: %s", c->why[TYPE]);
-}
-
-const char *engine_verdict(const Reading *reading, const Reading *reference, int length, int *pair, double *ratio) {
-    RopeFreqs a, b;
-    *pair = -1;
-    *ratio = 1;
-    if (reading->refused) return "refused";
-    rope_frequencies(&reading->rope, length, &a);
-    bool is_plain = a.attention_factor == 1;
-    for (int i = 0; i < a.n_pairs; i++)
-        is_plain = is_plain && fabs(a.inv_freq[i] / rope_plain(&reading->rope, i) - 1) < 1e-9;
-    if (reference->refused) return is_plain && reading->is_asked ? "ignored" : "differs";
-    rope_frequencies(&reference->rope, length, &b);
-    double worst = 1e-5;
-    for (int i = 0; i < a.n_pairs && i < b.n_pairs; i++) {
-        double off = fabs(log(a.inv_freq[i] / b.inv_freq[i]));
-        if (!(off > worst)) continue;
-        worst = off;
-        *pair = i;
-        *ratio = a.inv_freq[i] / b.inv_freq[i];
-    }
-    if (*pair < 0 && a.n_pairs == b.n_pairs && fabs(a.attention_factor / b.attention_factor - 1) < 1e-5) return "same";
-    return is_plain && reference->rope.method != ROPE_NONE ? "ignored" : "differs";
+    out->verdict = out->refused ? "refused" : "same";
+    out->worst_pair = -1;
+    out->worst_ratio = 1;
+    if (reference && !out->refused) judge(c, reference);
 }

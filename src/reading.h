@@ -4,7 +4,7 @@
 #include "engines.h"
 #include "rope_config.h"
 
-// Where an engine looks in a config, when it does not look where Hugging Face 5 does.
+// What an engine does otherwise than Hugging Face 5, where a word is enough for it.
 enum {
     SCALING_ONLY = 1,      // `rope_parameters` is not read, nor a theta that stands in a block
     PARAMETERS_FIRST = 2,  // `rope_parameters` wins over `rope_scaling`
@@ -14,13 +14,16 @@ enum {
     THROUGH_HF5 = 32,      // transformers 5 reads the config first, and refuses what it does not know
     HAS_LIMIT = 64,        // texts end at max_position_embeddings, unless the function says more
     PHI3_YARN = 128,       // Phi-3's yarn is an old name of longrope
+    L_OF_BLOCK = 256,      // the original length is the block's, whatever the top level says; llama3's may be 8192
+    L_OF_MAX = 512,        // longrope's temperature is by max_position_embeddings / L alone
+    NEEDS_FACTOR = 1024,   // yarn's factor has to be a number
+    SERVES = 2048,         // no text_config, and linear's factor is written with a point
+    ROUNDS_RAMP = 4096,    // yarn's `truncate` is not read
+    OWN_YARN = 8192,       // nothing of yarn's block is read but the factor and L
 };
 
 // The rope_types, by the names of our methods but for the first and the last.
 typedef enum { PLAIN, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, UNKNOWN } RopeType;
-
-// What an engine can have its own idea of.
-typedef enum { TYPE, WIDTH, THETA, SCALE, TRAINED, BETAS, TRUNCATE, TEMPERATURE, LIST, N_FACTS } Fact;
 
 typedef struct {
     const char *config, *block;     // JSON objects; block NULL: none
@@ -28,22 +31,22 @@ typedef struct {
     RopeFamily family;              // what the config's class fills in
     bool is_phi3, is_su, was_yarn;  // Phi-3's class; the rope_type is su; it was yarn, and is longrope
     bool factor_is_whole;           // written without a point
-    double release;                 // 4.51; above all that is known when it was not said
-    int length, served;             // of the text; that the engine was started with, 0: not said
+    int length, served;             // of the text; that the engine was started with, or else `trained`
     int trained;                    // max_position_embeddings
     int top, inside;                // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;                 // the share of a head that turns
     RopeType method;                // in force
     bool one_list, is_long;         // longrope: one list for texts of any length, and which
     RopeConfig *rope;               // the reading's, as the block has it
-    const char *why[N_FACTS];       // of what is otherwise, in a few words
+    const char *why_plain, *why_attention, *why_list;  // of what is otherwise, in a few words; NULL: nothing to say
+    unsigned flags;                                    // of the engine
     Reading *out;
 } Config;
 
-// What Hugging Face 5 finds in a config when it looks there: all of the above. False with the reason where there is
-// nothing to be read: no family, no head.
-bool reading_begin(Config *c, const char *config, unsigned where, Error *err);
-// Completes the reading when its engine has had its say, and notes what is otherwise than the reference's, NULL: none.
+// What Hugging Face 5 finds in a config when it looks where the flags say: all of the above. False with the reason where
+// there is nothing to be read: no family, no head.
+bool reading_begin(Config *c, const char *config, Error *err);
+// Completes the reading when its engine has had its say: the verdict beside a reference, and what is otherwise.
 void reading_end(Config *c, const Reading *reference);
 
 // Adds to what is said of the engine.
@@ -53,22 +56,9 @@ void refuse(Config *c, bool stops, const char *reason);
 // A member of an object, NULL: none; its number, or `missing` where there is none or null.
 const char *member(const char *object, const char *key);
 double number_of(Config *c, const char *object, const char *key, double missing);
-
 // Plain RoPE takes the method's place, if so.
 void switch_off(Config *c, bool is_off, const char *why);
-void trained_on(Config *c, int length, const char *why);
-void scaled_by(Config *c, double factor, const char *why);
+// longrope's one list for texts of any length.
 void choose_list(Config *c, bool is_long, const char *why);
-void round_ramp(Config *c);
 // cos and sin are multiplied by `a`, 0: by the method's own factor, whatever the block says.
 void multiply_by(Config *c, double a);
-// yarn's own factor at scale s: 0.1 ln s + 1 (arXiv 2309.00071).
-double yarn_temperature(double s);
-// yarn in the engines that know nothing of its block but the factor and L.
-void bare_yarn(Config *c);
-// longrope's temperature in the engines that take it from max_position_embeddings / L alone.
-void temperature_of_max(Config *c);
-// dynamic, in the engines where it does not follow the text: ntk with one factor for every length.
-void fix_base(Config *c, double factor);
-// Texts may be as long as `length` times the factor.
-void limit_by_factor(Config *c, int length);

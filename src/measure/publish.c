@@ -66,19 +66,14 @@ static void json_list(FILE *out, bool wanted, const char *key, const double *x, 
     if (wanted) fputc(']', out);
 }
 
-// How the same settings can be written. Engines differ in what they look for, so each form is tried on all of them.
-enum {
-    TYPE_KEY = 1,  // `type`, the older name of rope_type
-    REACH = 2,     // max_position_embeddings is what L times the factor gives
-    TWINS = 4,     // attention_factor is said again as vLLM, SGLang (attn_factor) and MLX-LM (mscale) know it
-    BLOCKS = 8,    // of all these
-    BARE = 8,  // longrope's block is its lists and nothing else, as Phi-3's was released: it needs the rest beside it
-    N_FORMS = 16,
-};
-
 // The longest text that the settings are for.
 static int reach(const RopeConfig *c) {
     return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), 1 << 30);
+}
+
+// Whether the method counts from a length of its own, beside max_position_embeddings.
+static bool has_original(const RopeConfig *c) {
+    return rope_methods[c->method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC);
 }
 
 // NULL when other programs can be told of these settings, else why they cannot.
@@ -107,31 +102,32 @@ static void print_twins(FILE *out, double attention, double s) {
     json_number(out, grows > 0 && attention >= 1, "mscale", (attention - 1) / grows);
 }
 
-// The block in a form.
-static void print_block(FILE *out, const RopePlan *plan, int form) {
+// The share of a head that turns: as d times the factor, cut to a whole number, is what turns.
+static double partial_of(const RopePlan *plan) { return ceil(1e12 * plan->rope.rotary_dim / plan->head_dim) / 1e12; }
+
+// The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the rest beside it.
+static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
     const unsigned flags = m->flags;
     const bool is_yarn = flags & ROPE_USES_BETAS, is_base = elsewhere(c)->is_base && !c->dynamic;
     const bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
-    const double d = c->rotary_dim;
     RopeFreqs f;
     RopeConfig told = *c;
     rope_frequencies(c, c->train_ctx, &f);
-    fprintf(out, "{\"%s\": \"%s\"", form & TYPE_KEY ? "type" : "rope_type",
+    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type",
             c->dynamic ? "dynamic" : elsewhere(c)->hugging_face);
     told.theta = base_of(c);
-    if (!(flags & (ROPE_USES_BETAS | ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS))) told.train_ctx = 0;
+    if (!has_original(c)) told.train_ctx = 0;
     // By parts alone is their yarn without its temperature.
     bool own_attention = c->attention_factor != 0 || quotient || (is_yarn && !m->attention);
     told.attention_factor = own_attention ? f.attention_factor : 0;
     told.mscale = told.mscale_all_dim = 0;
-    // As d times the factor, cut to a whole number, is what turns.
-    if (!(form & BARE)) {
-        json_number(out, d < plan->head_dim, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
+    if (!is_bare) {
+        json_number(out, c->rotary_dim < plan->head_dim, "partial_rotary_factor", partial_of(plan));
         json_fields(out, &told, flags & ~(ROPE_USES_LISTS | (is_base ? ROPE_USES_FACTOR : 0)));
     }
-    if (form & TWINS && is_yarn && told.attention_factor != 0) print_twins(out, told.attention_factor, c->factor);
+    if (is_yarn && told.attention_factor != 0) print_twins(out, told.attention_factor, c->factor);
     json_list(out, flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->rotary_dim / 2);
     json_list(out, flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->rotary_dim / 2);
     if (c->unscaled_positions) fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours
@@ -146,88 +142,40 @@ static const char *family_of(const Measurement *m, const RopePlan *plan) {
     return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
 }
 
-// A whole config, with theta at the top level and L there, too.
-static char *config_in(const Measurement *m, const RopePlan *plan, int form, Error *err) {
+// A whole config in the form that most engines read alike: with theta and L at the top level, too, and with
+// max_position_embeddings what L times the factor gives. NULL with the reason when other programs cannot be told.
+static char *config_of(const Measurement *m, const RopePlan *plan, bool is_bare, Error *err) {
     const RopeConfig *c = &plan->rope;
-    const bool has_original = rope_methods[c->method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC);
-    int most = m->model->config.seq_len;
+    const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = why ? NULL : open_memstream(&text, &size);
     if (!out) {
-        fail(err, "no memory for a config");
+        fail(err, "rope %s: %s", plan->name, why ? why : "no memory for a config");
         return NULL;
     }
-    if (form & REACH) most = reach(c);
-    if (!has_original) most = c->train_ctx;  // which these methods count from
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m, plan),
-            plan->head_dim, most);
+            plan->head_dim, has_original(c) ? reach(c) : c->train_ctx);
     json_number(out, true, "rope_theta", base_of(c));
-    json_number(out, c->rotary_dim < plan->head_dim, "partial_rotary_factor",
-                ceil(1e12 * c->rotary_dim / plan->head_dim) / 1e12);
-    if (has_original) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
+    json_number(out, c->rotary_dim < plan->head_dim, "partial_rotary_factor", partial_of(plan));
+    if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->dynamic || strcmp(elsewhere(c)->hugging_face, "default") != 0) {
         fputs(", \"rope_scaling\": ", out);
-        print_block(out, plan, form);
+        print_block(out, plan, is_bare);
     }
     fputc('}', out);
     fclose(out);
     return text;
 }
 
-// Which engines read a config as the plan has it, in texts of half of L and of more than the plan reaches: a bit each,
-// in their order.
-static unsigned who_reads_alike(const RopePlan *plan, const char *config) {
-    const int lengths[2] = {plan->rope.train_ctx / 2 + 1, reach(&plan->rope) + 1};
-    char names[MOST_READINGS][40];
-    Error unused;
-    unsigned alike = 0;
-    Reading ours = {.rope = plan->rope}, theirs;
-    int pair, n = engines_list(NULL, names, &unused);
-    double ratio;
-    for (int i = 0; i < n; i++) {
-        bool same = true;
-        for (int k = 0; k < 2; k++)
-            same = same && engine_read(names[i], config, lengths[k], &theirs, &unused) &&
-                   strcmp(engine_verdict(&theirs, &ours, lengths[k], &pair, &ratio), "same") == 0;
-        alike |= same ? 1u << i : 0;
-    }
-    return alike;
-}
-
-// The config in the form that most engines read alike, of the first n_forms.
-static char *best_config(const Measurement *m, const RopePlan *plan, int n_forms, int *form, Error *err) {
-    const char *why = why_ours_alone(&plan->rope);
-    char *best = NULL;
-    int most = -1;
-    if (why) {
-        fail(err, "rope %s: %s", plan->name, why);
-        return NULL;
-    }
-    for (int i = 0; i < n_forms; i++) {
-        char *config = config_in(m, plan, i, err);
-        if (!config) break;
-        unsigned alike = who_reads_alike(plan, config);
-        int n = alike & 1 ? __builtin_popcount(alike) : 0;  // hf5's reading is what the block means
-        if (n > most) {
-            char *other = best;
-            best = config;
-            config = other;
-            most = n;
-            *form = i;
-        }
-        free(config);
-    }
-    return best;
-}
-
 char *config_for_engines(const Measurement *m, Error *err) {
-    const char *whole = m->rope_file && !options_say_block(m->options) ? m->rope_file->whole : NULL;
-    const bool has_lists = !whole && rope_methods[m->plans->rope.method].flags & ROPE_USES_LISTS;
-    char *copy = whole ? alloc_array(strlen(whole) + 1, 1, "a config", err) : NULL;
-    int form;
-    if (!whole) return best_config(m, m->plans, has_lists ? N_FORMS : BLOCKS, &form, err);
-    return copy ? strcpy(copy, whole) : NULL;
+    const RopePlan *plan = m->plans;
+    if (m->rope_file && m->rope_file->whole && !options_say_block(m->options)) return strdup(m->rope_file->whole);
+    const RopeConfig *c = &plan->rope;
+    // Phi-3's class in Hugging Face 4 takes a block of lists alone, and s for all is that of the lengths.
+    const bool is_bare = rope_methods[c->method].flags & ROPE_USES_LISTS && strcmp(family_of(m, plan), "phi3") == 0 &&
+                         c->attention_factor == 0 && reach(c) == c->train_ctx * c->factor && !c->unscaled_positions;
+    return config_of(m, plan, is_bare, err);
 }
 
 // Attention is its factor in force, theta the base that stands for a method that is another base.
@@ -252,39 +200,44 @@ static void print_llama_cpp(const RopeConfig *c, double theta, double attention)
     }
 }
 
-// What the engines make of it that read it otherwise, and what has to stand beside the block.
-static void print_engines(const RopePlan *plan, const char *config, int form) {
-    const unsigned alike = who_reads_alike(plan, config);
-    const int length = reach(&plan->rope) + 1;
-    char names[MOST_READINGS][40];
-    Error unused;
-    Reading reading;
-    int n = engines_list(NULL, names, &unused);
-    printf("# beside the block: rope_theta");
-    if (rope_methods[plan->rope.method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC))
-        printf(", original_max_position_embeddings %d", plan->rope.train_ctx);
-    if (form & REACH) printf(", max_position_embeddings %d", reach(&plan->rope));
-    printf("; so %d of %d engines read it alike\n", __builtin_popcount(alike), n);
-    for (int i = 0; i < n; i++) {
-        if (alike >> i & 1 || !engine_read(names[i], config, length, &reading, &unused)) continue;
-        if (!reading.note[0]) engine_read(names[i], config, plan->rope.train_ctx / 2 + 1, &reading, &unused);
-        printf("# %s %s: %s\n", names[i], reading.refused ? "refuses it" : "differs", reading.note);
+// What has to stand beside the block, and what the engines make of it that read it otherwise, in texts of half of L or
+// of more than the plan reaches.
+static bool print_engines(const RopePlan *plan, const char *config, Error *err) {
+    const RopeConfig *c = &plan->rope;
+    int n, alike = 0;
+    Reading *far = engines_read(NULL, config, reach(c) + 1, c, &n, err);
+    Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, c, &n, err) : NULL;
+    for (int i = 0; near && i < n; i++) {
+        if (strcmp(far[i].verdict, "same") == 0) far[i] = near[i];
+        alike += strcmp(far[i].verdict, "same") == 0;
     }
+    if (near) {
+        printf("# beside the block: rope_theta");
+        if (has_original(c))
+            printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx, reach(c));
+        printf("; so %d of %d engines read it alike\n", alike, n);
+    }
+    for (int i = 0; near && i < n; i++)
+        if (strcmp(far[i].verdict, "same") != 0)
+            printf("# %s %s: %s\n", far[i].engine, far[i].refused ? "refuses it" : "differs", far[i].note);
+    free(far);
+    free(near);
+    return near;
 }
 
 bool explain_json(const Measurement *m, const RopePlan *plan, Error *err) {
     const RopeConfig *c = &plan->rope;
     RopeFreqs f;
-    int form = 0;
-    char *config = best_config(m, plan, BLOCKS, &form, err);  // whose block says all by itself
+    char *config = config_of(m, plan, false, err);
     if (!config) return false;
     rope_frequencies(c, c->train_ctx, &f);
     print_llama_cpp(c, base_of(c), f.attention_factor);
     if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
-    print_engines(plan, config, form);
-    print_block(stdout, plan, form);
-    putchar('\n');
+    bool ok = print_engines(plan, config, err);
     free(config);
+    if (!ok) return false;
+    print_block(stdout, plan, false);
+    putchar('\n');
     return true;
 }
