@@ -130,24 +130,19 @@ static void read_block(Config *c) {
     if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;
 }
 
-// What transformers 5 stops at, and so do the engines that let it read their configs.
-static void refuse_as_hf5(Config *c) {
-    const bool needs_factor = c->method != PLAIN && c->method != LONGROPE;
-    refuse(c, c->method == UNKNOWN, "KeyError: the rope_type is not known");
-    refuse(c, c->is_su, "KeyError: su is not known any more");
-    refuse(c, c->is_phi3 && c->method != PLAIN && c->method != LONGROPE, "ValueError: Phi-3 knows longrope alone");
-    refuse(c, needs_factor && !member(c->block, "factor"), "KeyError: factor");
-    refuse(c, c->method == LLAMA3 && !(c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0),
-           "KeyError: low_freq_factor or high_freq_factor");
-}
-
-// What stops engines of these flags.
+// What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
 static void refuse_by_flags(Config *c) {
-    const bool serves = c->flags & SERVES, no_factor = c->rope->factor == 0;
-    if (c->flags & THROUGH_HF5) refuse_as_hf5(c);
+    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES, has_factor = member(c->block, "factor");
+    const bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
+    const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
+    refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
+    refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
+    refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
+    refuse(c, by_hf5 && is_scaled && !has_factor, "KeyError: factor");
+    refuse(c, by_hf5 && c->method == LLAMA3 && !has_bounds, "KeyError: low_freq_factor or high_freq_factor");
     refuse(c, serves && member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
     refuse(c, serves && c->method == LINEAR && c->factor_is_whole, "TypeError: factor is written without a point");
-    refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_factor, "TypeError: factor is no number");
+    refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
 
 bool reading_begin(Config *c, const char *config, Error *err) {
@@ -175,14 +170,11 @@ bool reading_begin(Config *c, const char *config, Error *err) {
     find_type(c);
     find_theta(c);
     read_block(c);
-    if (c->flags & OWN_YARN && c->method == YARN) {
-        multiply_by(c, 0);
-        c->rope->beta_fast = c->rope->beta_slow = 0;
-    }
-    if (c->flags & L_OF_MAX && c->method == LONGROPE) {
-        multiply_by(c, 0);
-        c->rope->factor = 0;
-    }
+    const bool own_yarn = c->flags & OWN_YARN && c->method == YARN,
+               by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
+    if (own_yarn || by_max) multiply_by(c, 0);
+    if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
+    if (by_max) c->rope->factor = 0;
     refuse_by_flags(c);
     if (c->flags & HAS_LIMIT) c->out->max_len = c->trained;
     return true;
@@ -231,33 +223,43 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
              c->why_list ? c->why_list : "by that L");
 }
 
+// True when two give the same to 1e-5. The pair whose frequency is furthest off goes to *pair (-1: none), and how many
+// times as fast as the other's it turns to *ratio.
+static bool same(const RopeFreqs *here, const RopeFreqs *there, int *pair, double *ratio) {
+    double worst = 1e-5;
+    *pair = -1;
+    *ratio = 1;
+    for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
+        const double x = here->inv_freq[i] / there->inv_freq[i];
+        if (!(fabs(log(x)) > worst)) continue;
+        worst = fabs(log(x));
+        *pair = i;
+        *ratio = x;
+    }
+    return *pair < 0 && here->n_pairs == there->n_pairs &&
+           fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
+}
+
 // What the reading is beside its reference, and why.
 static void judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
-    RopeFreqs here, there;
-    double worst = 1e-5;
-    rope_frequencies(&out->rope, c->length, &here);
-    bool is_plain = here.attention_factor == 1;
-    for (int i = 0; i < here.n_pairs; i++)
-        is_plain = is_plain && fabs(here.inv_freq[i] / rope_plain(&out->rope, i) - 1) < 1e-9;
+    const RopeConfig none = {ROPE_NONE, .rotary_dim = c->rope->rotary_dim, .theta = c->rope->theta, .factor = 1};
+    RopeFreqs here, there, plain;
+    int pair;
+    double ratio;
+    rope_frequencies(c->rope, c->length, &here);
+    rope_frequencies(&none, c->length, &plain);
+    const bool is_plain = same(&here, &plain, &pair, &ratio);
+    bool was_asked = out->is_asked;
     if (reference->refused) {
-        out->verdict = is_plain && out->is_asked ? "ignored" : "differs";
         if (c->why_plain) note(c, "plain RoPE: %s", c->why_plain);
-        return;
+    } else {
+        rope_frequencies(&reference->rope, c->length, &there);
+        if (same(&here, &there, &out->worst_pair, &out->worst_ratio)) return;
+        was_asked = reference->rope.method != ROPE_NONE;
+        compare(c, reference, &here, &there);
     }
-    rope_frequencies(&reference->rope, c->length, &there);
-    for (int i = 0; i < here.n_pairs && i < there.n_pairs; i++) {
-        double off = fabs(log(here.inv_freq[i] / there.inv_freq[i]));
-        if (!(off > worst)) continue;
-        worst = off;
-        out->worst_pair = i;
-        out->worst_ratio = here.inv_freq[i] / there.inv_freq[i];
-    }
-    if (out->worst_pair < 0 && here.n_pairs == there.n_pairs &&
-        fabs(here.attention_factor / there.attention_factor - 1) < 1e-5)
-        return;
-    out->verdict = is_plain && reference->rope.method != ROPE_NONE ? "ignored" : "differs";
-    compare(c, reference, &here, &there);
+    out->verdict = is_plain && was_asked ? "ignored" : "differs";
 }
 
 void reading_end(Config *c, const Reading *reference) {

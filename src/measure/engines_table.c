@@ -68,21 +68,13 @@ int engines_alike(const Measurement *m, int *n) {
     return alike;
 }
 
-// Of the settings only those that no block of JSON has can stand beside what an engine reads.
-static RopeSettings beside_block(const RopeSettings *said) {
-    RopeSettings s = settings_nothing_said;
-    for (int i = 0; i < rope_n_fields; i++) {
-        const Option *f = &rope_fields[i];
-        if (!(said->said >> i & 1) || f->key || f->methods || f->maps) continue;
-        settings_say(&s, f->option, field_value(&said->rope, f));
-    }
-    return s;
-}
-
 RopePlan *plans_as_read(const Measurement *m, Reading **readings, int *n, Error *err) {
-    const RopeSettings s = beside_block(&m->options->rope);
+    // Of the settings only those that no block of JSON has can stand beside what an engine reads.
+    RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
     const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
     char method[64];
+    for (int i = 0; i < rope_n_fields; i++)
+        if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);
     *readings = read_by(m, m->options->reading, length, n, err);
     RopePlan *plans = *readings ? alloc_array((uint64_t)*n, sizeof *plans, "plans", err) : NULL;
     bool ok = plans;

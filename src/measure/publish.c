@@ -39,11 +39,17 @@ static void print_number(FILE *out, double x) {
     fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-// A number of a JSON block, if it is to be there.
-static void json_number(FILE *out, bool wanted, const char *key, double x) {
-    if (wanted) fprintf(out, ", \"%s\": ", key);
-    if (wanted) print_number(out, x);
+// A member of a JSON object behind others: n numbers, as a list where they are more than one.
+static void json_numbers(FILE *out, const char *key, const double *x, int n) {
+    fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
+    for (int i = 0; i < n; i++) {
+        if (i) fputs(", ", out);
+        print_number(out, x[i]);
+    }
+    if (n > 1) fputc(']', out);
 }
+
+static void json_number(FILE *out, const char *key, double x) { json_numbers(out, key, &x, 1); }
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(FILE *out, const RopeConfig *c, unsigned methods) {
@@ -53,17 +59,8 @@ static void json_fields(FILE *out, const RopeConfig *c, unsigned methods) {
         if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);
         else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
-        else json_number(out, true, f->key, value);
+        else json_number(out, f->key, value);
     }
-}
-
-static void json_list(FILE *out, bool wanted, const char *key, const double *x, int n) {
-    if (wanted) fprintf(out, ", \"%s\": ", key);
-    for (int i = 0; wanted && i < n; i++) {
-        fputs(i ? ", " : "[", out);
-        print_number(out, x[i]);
-    }
-    if (wanted) fputc(']', out);
 }
 
 // The longest text that the settings are for.
@@ -95,12 +92,8 @@ static double base_of(const RopeConfig *c) {
     return elsewhere(c)->is_base && !c->dynamic && d > 2 ? c->theta * pow(c->factor, d / (d - 2)) : c->theta;
 }
 
-// attention_factor for those who do not read it. They multiply 0.1 ln s + 1 by attn_factor, or put mscale into it.
-static void print_twins(FILE *out, double attention, double s) {
-    double grows = s > 1 ? 0.1 * log(s) : 0;
-    json_number(out, true, "attn_factor", attention / (grows + 1));
-    json_number(out, grows > 0 && attention >= 1, "mscale", (attention - 1) / grows);
-}
+// What yarn adds to 1 by itself: 0.1 ln s.
+static double grown_by(const RopeConfig *c) { return c->factor > 1 ? 0.1 * log(c->factor) : 0; }
 
 // The share of a head that turns: as d times the factor, cut to a whole number, is what turns.
 static double partial_of(const RopePlan *plan) { return ceil(1e12 * plan->rope.rotary_dim / plan->head_dim) / 1e12; }
@@ -124,12 +117,18 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     told.attention_factor = own_attention ? f.attention_factor : 0;
     told.mscale = told.mscale_all_dim = 0;
     if (!is_bare) {
-        json_number(out, c->rotary_dim < plan->head_dim, "partial_rotary_factor", partial_of(plan));
+        if (c->rotary_dim < plan->head_dim) json_number(out, "partial_rotary_factor", partial_of(plan));
         json_fields(out, &told, flags & ~(ROPE_USES_LISTS | (is_base ? ROPE_USES_FACTOR : 0)));
     }
-    if (is_yarn && told.attention_factor != 0) print_twins(out, told.attention_factor, c->factor);
-    json_list(out, flags & ROPE_USES_LISTS, "short_factor", c->short_factors, c->rotary_dim / 2);
-    json_list(out, flags & ROPE_USES_LISTS, "long_factor", c->long_factors, c->rotary_dim / 2);
+    // For those who do not read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+    // mscale into it.
+    const double grows = grown_by(c), a = told.attention_factor;
+    if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
+    if (is_yarn && grows > 0 && a >= 1) json_number(out, "mscale", (a - 1) / grows);
+    if (flags & ROPE_USES_LISTS) {
+        json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
+        json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
+    }
     if (c->unscaled_positions) fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours
     fputc('}', out);
 }
@@ -156,8 +155,8 @@ static char *config_of(const Measurement *m, const RopePlan *plan, bool is_bare,
     }
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m, plan),
             plan->head_dim, has_original(c) ? reach(c) : c->train_ctx);
-    json_number(out, true, "rope_theta", base_of(c));
-    json_number(out, c->rotary_dim < plan->head_dim, "partial_rotary_factor", partial_of(plan));
+    json_number(out, "rope_theta", base_of(c));
+    if (c->rotary_dim < plan->head_dim) json_number(out, "partial_rotary_factor", partial_of(plan));
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->dynamic || strcmp(elsewhere(c)->hugging_face, "default") != 0) {
         fputs(", \"rope_scaling\": ", out);
@@ -178,26 +177,26 @@ char *config_for_engines(const Measurement *m, Error *err) {
     return config_of(m, plan, is_bare, err);
 }
 
-// Attention is its factor in force, theta the base that stands for a method that is another base.
-static void print_llama_cpp(const RopeConfig *c, double theta, double attention) {
-    const RopeMethod *m = &rope_methods[c->method];
+// `attention` is the factor in force.
+static void print_llama_cpp(const RopeConfig *c, double attention) {
     const Elsewhere *theirs = elsewhere(c);
-    bool is_yarn = m->flags & ROPE_USES_BETAS;
+    const unsigned flags = rope_methods[c->method].flags;
     if (c->dynamic) {
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n");
         printf("# needs max_position_embeddings %d\n", c->train_ctx);
-    } else if (!theirs->llama_cpp) {
-        printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
-    } else {
-        printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
-        if (m->flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
-        if (is_yarn) {  // llama.cpp multiplies by 0.1 ln s + 1 itself
-            double own = c->factor > 1 ? 0.1 * log(c->factor) + 1 : 1;
-            printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g", c->train_ctx, attention / own);
-            printf(" --yarn-beta-fast %.12g --yarn-beta-slow %.12g", c->beta_fast, c->beta_slow);
-        }
-        printf(" --rope-freq-base %.12g\n", theta);
+        return;
     }
+    if (!theirs->llama_cpp) {
+        printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
+        return;
+    }
+    printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
+    if (flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
+    if (flags & ROPE_USES_BETAS)  // it multiplies by 0.1 ln s + 1 itself
+        printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast %.12g "
+               "--yarn-beta-slow %.12g",
+               c->train_ctx, attention / (grown_by(c) + 1), c->beta_fast, c->beta_slow);
+    printf(" --rope-freq-base %.12g\n", base_of(c));
 }
 
 // What has to stand beside the block, and what the engines make of it that read it otherwise, in texts of half of L or
@@ -231,7 +230,7 @@ bool explain_json(const Measurement *m, const RopePlan *plan, Error *err) {
     char *config = config_of(m, plan, false, err);
     if (!config) return false;
     rope_frequencies(c, c->train_ctx, &f);
-    print_llama_cpp(c, base_of(c), f.attention_factor);
+    print_llama_cpp(c, f.attention_factor);
     if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     bool ok = print_engines(plan, config, err);
