@@ -196,14 +196,9 @@ static bool plan(Program *p, Error *err) {
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
     const Measurement m = measurement_of(p);
-    if (o->reading) {
-        free(p->readings);
-        RopePlan *read = plans_as_read(&m, &p->readings, &p->n_plans, err);
-        free(p->plans);
-        p->plans = read;
-    }
+    if (o->reading && !plans_as_read(&m, &p->plans, &p->readings, &p->n_plans, err)) return false;
     complete_plans(p);
-    return p->plans || !o->reading;
+    return true;
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------

@@ -191,6 +191,7 @@ static const struct {
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
 };
 enum { N_ENGINES = sizeof engines / sizeof engines[0] };
+static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2";
 
 // "4.51", "0.11.1" or "2026-06-20": 4.51, 0.1101, 2026.062; NULL: none, else behind it.
 static const char *read_release(const char *text, double *release) {
@@ -234,26 +235,18 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     return (behind && !*behind) || fail(err, "there is no engine '%s' (expected %s)", name, expected);
 }
 
-static const char *all_or(const char *list) {
-    return list ? list : "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2";
-}
-
-int engines_count(const char *list, Error *err) {
-    Reading unused;
-    int n = 0, length;
-    for (const char *at = all_or(list); at; at = at[length] ? at + length + 1 : NULL, n++) {
-        length = (int)strcspn(at, ",");
+int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {
+    int n = 0;
+    for (const char *at = list ? list : all; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         if (n == MOST_READINGS) return fail(err, "more than %d engines", MOST_READINGS);
-        if (!read_name(at, length, &unused, err)) return 0;
+        if (!read_name(at, (int)strcspn(at, ","), &readings[n++], err)) return 0;
     }
     return n;
 }
 
-static bool read_as(const char *engine, const char *config, int length, const Reading *reference, Reading *out,
-                    Error *err) {
-    Config c = {.length = length, .out = out};
-    if (!read_name(engine, (int)strcspn(engine, ","), out, err)) return false;
-    c.flags = engines[out->row].flags;
+// Completes a reading that has its engine.
+static bool read_as(Reading *out, const char *config, int length, const Reading *reference, Error *err) {
+    Config c = {.flags = engines[out->row].flags, .length = length, .out = out};
     if (!reading_begin(&c, config, err)) return false;
     engines[out->row].reads(&c);
     if (out->served && out->max_len) out->max_len = out->served;
@@ -262,16 +255,14 @@ static bool read_as(const char *engine, const char *config, int length, const Re
 }
 
 Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant, int *n, Error *err) {
-    *n = engines_count(list, err);
-    Reading *readings = *n ? alloc_array((uint64_t)*n + 1, sizeof *readings, "readings", err) : NULL;
-    if (!readings) return NULL;
-    Reading *reference = &readings[*n];
-    bool ok = meant || read_as("hf5", config, length, NULL, reference, err);
-    if (meant) reference->rope = *meant;
-    if (ok && reference->refused) ok = read_as("hf4", config, length, NULL, reference, err);
-    const char *at = all_or(list);
-    for (int i = 0; ok && i < *n; i++, at += strcspn(at, ",") + 1)
-        ok = read_as(at, config, length, reference, &readings[i], err);
+    Reading *readings = alloc_array(MOST_READINGS + 1, sizeof *readings, "readings", err);
+    *n = readings ? engines_list(list, readings, err) : 0;
+    Reading *reference = readings + *n;
+    bool ok = *n > 0;
+    if (ok && meant) reference->rope = *meant;
+    for (int row = 0; ok && !meant && row < 2 && (row == 0 || reference->refused); row++)
+        ok = read_name(engines[row].name, 3, reference, err) && read_as(reference, config, length, NULL, err);
+    for (int i = 0; ok && i < *n; i++) ok = read_as(&readings[i], config, length, reference, err);
     if (ok) return readings;
     free(readings);
     return NULL;

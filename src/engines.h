@@ -19,7 +19,7 @@ typedef struct {
     RopeConfig rope;   // complete
     int max_len;       // positions that the engine allows or takes by default, 0: it has no limit
     char note[240];    // what it does otherwise than its reference, in a few words; empty: nothing
-    // Beside the reference: "same" to 1e-5, "differs", "ignored" (plain RoPE where a method was asked for) or "refused".
+    // Beside it: "same" to 1e-5, "differs", "ignored" (plain RoPE where a method was asked for) or "refused".
     const char *verdict;
     int worst_pair;      // whose frequency is furthest off, -1: none
     double worst_ratio;  // how many times as fast as the reference's it turns
@@ -29,9 +29,10 @@ typedef struct {
 // The day on which the facts were gathered.
 extern const char engines_date[];
 
-// The number of engines in a list between commas, NULL: all eight. Each is a name, perhaps with a release and with the
-// length that its server was started with ("hf4@4.51", "vllm:max_len=131072"). 0 with the reason where one is not known.
-int engines_count(const char *list, Error *err);
+// Reads a list between commas, NULL: all eight, into readings that have their engines and nothing else. Each is a name,
+// perhaps with a release and the length that its server was started with ("hf4@4.51", "vllm:max_len=131072"). Their
+// number; 0 with the reason where one is not known.
+int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 
 // What the engines of a list make of a config.json for a text of `length` positions: *n readings, and behind them the
 // one that they were measured by, in memory that the caller frees. That is `meant`, or (NULL) Hugging Face 5's, or 4's

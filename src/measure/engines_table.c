@@ -68,28 +68,30 @@ int engines_alike(const Measurement *m, int *n) {
     return alike;
 }
 
-RopePlan *plans_as_read(const Measurement *m, Reading **readings, int *n, Error *err) {
+bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, int *n, Error *err) {
     // Of the settings only those that no block of JSON has can stand beside what an engine reads.
     RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
     const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
     char method[64];
+    int n_read;
     for (int i = 0; i < rope_n_fields; i++)
         if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);
-    *readings = read_by(m, m->options->reading, length, n, err);
-    RopePlan *plans = *readings ? alloc_array((uint64_t)*n, sizeof *plans, "plans", err) : NULL;
-    bool ok = plans;
-    for (int i = 0; ok && i < *n; i++) {
-        const Reading *r = &(*readings)[i];
-        RopePlan *plan = &plans[i];
-        if (r->refused) ok = fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
-        else if (own && r->rope.rotary_dim != own)
-            ok = fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
-                      r->engine, r->rope.rotary_dim, own);
-        ok = ok && settings_resolve(&s, &r->rope, m->model->config.sliding_window, length, plan, err);
+    Reading *read = read_by(m, m->options->reading, length, &n_read, err);
+    free(*readings);
+    free(*plans);
+    *readings = read;
+    *plans = read ? alloc_array((uint64_t)n_read, sizeof **plans, "plans", err) : NULL;
+    *n = *plans ? n_read : 0;
+    for (int i = 0; i < *n; i++) {
+        const Reading *r = &read[i];
+        RopePlan *plan = &(*plans)[i];
+        if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
+        if (own && r->rope.rotary_dim != own)
+            return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
+                        r->engine, r->rope.rotary_dim, own);
+        if (!settings_resolve(&s, &r->rope, m->model->config.sliding_window, length, plan, err)) return false;
         settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
         snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method);
     }
-    if (ok) return plans;
-    free(plans);
-    return NULL;
+    return *plans;
 }

@@ -88,10 +88,10 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
 bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);
-// A plan for each engine of --reading, *n of them: config_for_engines as it reads it, with the command line's window,
-// sinks and logn, by the name ENGINE:METHOD, with lists that are *readings'. The caller frees both; NULL with the reason,
-// an engine that refuses the config among them.
-RopePlan *plans_as_read(const Measurement *m, Reading **readings, int *n, Error *err);
+// Puts a plan for each engine of --reading in the place of *plans: config_for_engines as it reads it, with the command
+// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both.
+// False with the reason, an engine that refuses the config among them.
+bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, int *n, Error *err);
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);
