@@ -336,15 +336,16 @@ def test_types():
             check(found == {names[out[-1] != '/']}, '%s, type %d' % (what, kind), found)
             carried('in again', '--no-tokenizer', out, in_work('again.bin'))
             ids = random_ids(30, 50, 3)
-            close(perplexity(in_work('again.bin'), ids, '--kv', 'f32'), reference.nll(plain, weights, ids),
-                  1e-2 if kind > 2 else 1e-4, '%s, scores of type %d' % (what, kind))
+            close(perplexity(in_work('again.bin'), ids, '--kv', 'f32', '--activations', 'f32'),
+                  reference.nll(plain, weights, ids), 1e-2 if kind > 2 else 1e-4,
+                  '%s, scores of type %d' % (what, kind))
     for name, c in BLOCK_MODELS.items():
         source = write_model(in_work('m.bin'), c, block_weights(c, random_weights(c, 3), 3))
         ids = random_ids(20, 9, 3)
         for what, out in ('Hugging Face', in_work(name + '/')), ('GGUF', in_work('type.gguf')):
             if carried('%s, %s' % (what, name), '--no-tokenizer', in_work('m.bin'), out) and carried(
                     'in again', '--no-tokenizer', out, in_work('again.bin')):
-                close(perplexity(in_work('again.bin'), ids, '--kv', 'f32'), reference.nll(dict(
+                close(perplexity(in_work('again.bin'), ids, '--kv', 'f32', '--activations', 'f32'), reference.nll(dict(
                     c, weight_type=F32), source, ids), 0.05 if what[0] == 'H' else 2e-3, '%s, %s' % (what, name))
         _, tensors = read_gguf(in_work('type.gguf'))
         kept = {8, 2, 3, 6, 7, 39} if name == 'blocks' else {14, 12, 13, 10, 11, 20, 23}

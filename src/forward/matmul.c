@@ -69,6 +69,7 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
 static void round_columns(const float *x, int64_t n, int group, Rounded *out) {
     const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
     memset(out->values, 0, SUPER_BLOCK);
+    memset(out->behind, 0, sizeof out->behind);  // what a product loads there it multiplies with 0
     for (int first = 0; first < SUPER_BLOCK; first += group) {
         const int64_t left = n - first, count = left < group ? left : group;
         const float scale = left > 0 ? f32_to_i8(out->values + first, x + first, count) : 0;

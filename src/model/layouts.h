@@ -39,7 +39,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_Q5_0] = {32, 22, 32, 5, .zero_bits = 4, .nibbles = 6, .fifths = 2},
     [WEIGHT_Q5_1] = {32, 24, 32, 5, .has_offset = true, .nibbles = 8, .fifths = 4},
     // d float16 [2], int8 [32]
-    [WEIGHT_Q8_0] = {32, 34, 32, 8},
+    [WEIGHT_Q8_0] = {32, 34, 32, .bits = 8},
     // described below
     [WEIGHT_Q2_K] = {256, 84, 16, 2, .has_offset = true},
     [WEIGHT_Q3_K] = {256, 110, 16, 3, .zero_bits = 2},
@@ -48,7 +48,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_Q6_K] = {256, 210, 16, 6, .zero_bits = 5},
     // d float16 [2], or in MXFP4 e [1]; nibbles [16], each a place in a table
     [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
-    [WEIGHT_IQ4_XS] = {256, 136, 32, 8},
+    [WEIGHT_IQ4_XS] = {256, 136, 32, .bits = 8},
     [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
 };
 
@@ -60,7 +60,9 @@ static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15,
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
 ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
-ALWAYS_INLINE int zero_bits_of(WeightType type) { return is_int8(type) && INT8_OFFSET ? 7 : layouts[type].zero_bits; }
+ALWAYS_INLINE int zero_bits_of(WeightType type) {
+    return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
+}
 
 // Where a super-block lies; its scales are in `values` except for q8 and q4.
 typedef struct {
