@@ -16,14 +16,17 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
         s.scales.of[i] *= load(x_scales + i * LANES) * (IN_PAIRS ? 1.0f / PAIRS_UNIT : 1);
         if (layout->has_offset) sum[i] += s.offsets.of[i] * load(x_sums + i * LANES);
     }
-    UNROLLED (i, REGISTERS) {
-        if (i >= n) break;
-        vi start = {0};
-        if (zero_bits) start = (vi)load(x->starts + i * LANES) << zero_bits;
-        const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
-        const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, is_int8(type));
-        sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
-    }
+    enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };  // clang unrolls no more of a loop that can end early
+    UNROLLED (h, REGISTERS / TOGETHER)
+        UNROLLED (k, TOGETHER) {
+            const int i = h * TOGETHER + k;
+            if (i >= n) break;
+            vi start = {0};
+            if (zero_bits) start = (vi)load(x->starts + i * LANES) << zero_bits;
+            const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
+            const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, is_int8(type));
+            sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
+        }
 }
 
 ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
