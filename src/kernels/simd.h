@@ -97,7 +97,7 @@ static inline float max_lanes(vf x) {
 }
 
 // Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near ahead into the first.
-// It may lie past the end: that is only a hint. AMD's processors, which alone have SSE4A, are as fast or faster without.
+// It may lie past the end: that is only a hint. AMD's processors, which alone have SSE4A, are no slower without.
 static inline void prefetch_ahead(const void *p) {
     enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
 #ifdef __SSE4A__
