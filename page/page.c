@@ -194,6 +194,7 @@ static Measurement measurement_of(const Page *page, Model *model, Options *optio
                          .plans = &page->plan,
                          .n_plans = 1,
                          .length = length,
+                         .file = &page->start,
                          .rope_file = &page->file};
 }
 
