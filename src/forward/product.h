@@ -7,7 +7,7 @@ enum {
     VECTORS_IN_PLACE = 3,    // up to so many vectors multiply rows in place, where they lie; more, panels of rows
     ROWS_IN_PLACE = 16,      // rows of one piece of work in place
     PANEL_ROWS = 64,         // rows of a panel, which is one piece of work
-    PANEL_BYTES = 44 << 10,  // of a panel and what is needed to make it
+    PANEL_BYTES = 48 << 10,  // of a panel and what is needed to make it
     HAS_PAIRS = Q8_DOT == PAIRS,
     IN_PAIRS = HAS_PAIRS && LANES == 4,  // also in place
 };
