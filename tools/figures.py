@@ -184,14 +184,15 @@ def tables(options, text, trained, near, far):
 
 
 SOME = ['--methods', ','.join(STATIC)]
-BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS), '--title']
+BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS)]
 PLAIN = ['--methods', ','.join(ONE_LENGTH), '--title']
 PICTURES = {  # their tables and the other arguments of plot.py
     'pairs-16x': (['explain-16x'], SOME + [
         '--title', 'All slow the slowest pair by s; the methods differ in the fast ones']),
     'decay-16x': (['explain-16x'], SOME + ['--decay', '--title',
                                            'A far key that matches counts more with every method than with none']),
-    'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope']),
+    'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope',
+                                                      '--title', 'What --search found for 8k is close to YaRN']),
     'perplexity-4x': (['perplexity-4x'], PLAIN + [
         'At 4 times the trained length plain RoPE breaks; linear, untuned, is worse yet']),
     'perplexity-16x': (['perplexity-16x'], PLAIN + [
@@ -203,13 +204,14 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'passkey': (['passkey'], PLAIN + ['Keys found, %: a window forgets what it no longer sees; YaRN finds all']),
     'distances': (['explain-maps'], ['--distances', '--title', 'No map lets a distance grow past the trained length']),
     'maps-16x': (['perplexity-16x', 'maps-16x'], BESIDE + [
-        'Untuned, the maps stay near the window at 16 times the length']),
+        '--behind', 'none,yarn,window', '--title',
+        'Maps that see all read about as well as YaRN, others like the window']),
     'passkey-maps': (['passkey', 'passkey-maps'], BESIDE + [
-        'Keys found, %: the four maps that see everything find all']),
-    'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after tuning on long texts, %: all']),
+        '--title', 'Keys found, %: the four maps that see everything find all']),
+    'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after 200 steps of tuning: FOUND']),
     'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
     'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
-    'encodings': (['encodings'], ['--title', 'Trained on 256: sinusoids fall off a cliff, RoPE slides, ALiBi holds']),
+    'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),

@@ -1,7 +1,8 @@
 """The pictures of the tables that tools/experiments.py makes, for plot.py."""
 import math
 
-from plot_parts import DOTS, GREY, INK, PALE, label_ends, log_scale, new_figure, plain, style_of, token_figure
+from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, label_ends, log_scale, new_figure, plain, style_of,
+                        token_figure, word_colour)
 from plot_tables import book_of
 
 
@@ -26,9 +27,9 @@ def draw_again(tables, options):
         ax.plot(first, y, marker='o', markersize=7, color='white', markeredgecolor=colour, markeredgewidth=1.6)
         ax.plot(second, y, marker='o', markersize=7, color=colour)
         ax.annotate('%.3g' % second, (second, y), (-7 if second < first else 7, 0), textcoords='offset points',
-                    va='center', ha='right' if second < first else 'left', fontsize=9, color=INK)
+                    va='center', ha='right' if second < first else 'left', fontsize=SMALL, color=INK)
         ax.annotate('%.3g' % first, (first, y), (7 if second < first else -7, 0), textcoords='offset points',
-                    va='center', ha='left' if second < first else 'right', fontsize=9, color=GREY)
+                    va='center', ha='left' if second < first else 'right', fontsize=SMALL, color=GREY)
     ax.set_yticks(range(len(found)), list(found))
     ax.set_ylim(len(found) - 0.5, -0.5)
     every = [x for both in found.values() for x in both]
@@ -46,7 +47,7 @@ def draw_stale(tables, options):
     fig, ((ax,),) = new_figure(4.0, options.title or 'One text, read two ways',
                                'model.bin, %s, %d texts; token by token against one pass, the last 64 tokens of each '
                                'length' % (book_of(tables), table.rows[0]['texts']))
-    fig.subplots_adjust(left=0.075, top=0.84, bottom=0.13)
+    fig.subplots_adjust(left=0.095, top=0.82, bottom=0.14)
     lines = []
     for method, rows in table.methods().items():
         for keys in ('stale', 'fresh'):
@@ -70,11 +71,11 @@ def draw_attention(tables, options):
     """Scores of one head by distance: the range and the mean of each bin, a panel for each method."""
     table, trained = tables[0], tables[0].number('trained', 512)
     fig, axes = new_figure(3.7, options.title or 'Scores by distance',
-                           'layer 3, head 3 (counted from 0) of model.bin, one query %s tokens into %s; band: largest '
-                           'and smallest score' % (format(int(max(r['distance'] for r in table.rows)), ','),
+                           'layer 3, head 3 of model.bin (from 0), one query %s tokens into %s; band: smallest to '
+                           'largest' % (format(int(max(r['distance'] for r in table.rows)), ','),
                                                    book_of(tables)),
                            ncols=len(table.methods()), sharey=True)
-    fig.subplots_adjust(left=0.075, right=0.985, top=0.76, bottom=0.14, wspace=0.06)
+    fig.subplots_adjust(left=0.085, right=0.975, top=0.74, bottom=0.16, wspace=0.06)
     for ax, (method, rows) in zip(axes.flat, table.methods().items()):
         rows = sorted(rows, key=lambda r: r['distance'])
         x, colour = [r['distance'] for r in rows], style_of(method, [method])['color']
@@ -84,7 +85,7 @@ def draw_attention(tables, options):
         far = sum(r['weight'] for r in rows if r['distance'] >= trained)
         ax.axhline(near, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-        ax.set_title('%s: %s of the weight past %s' % (method, '%.0f %%' % (100 * far), plain(trained)), fontsize=10,
+        ax.set_title('%s: %s of the weight past %s' % (method, '%.0f %%' % (100 * far), plain(trained)), fontsize=BASE,
                      loc='left', color=colour)
         ax.set_xlim(0, x[-1])
         ax.set_xticks(range(0, int(x[-1]) + 1, 512), [format(t, ',') for t in range(0, int(x[-1]) + 1, 512)])
@@ -92,7 +93,7 @@ def draw_attention(tables, options):
         ax.set_xlabel('distance from query to key, tokens')
     axes[0][0].set_ylabel('score')
     axes[0][-1].annotate('largest near score', (1, near), (-2, -10), xycoords=('axes fraction', 'data'), ha='right',
-                         textcoords='offset points', fontsize=9, color=GREY)
+                         textcoords='offset points', fontsize=SMALL, color=GREY)
     return fig
 
 
@@ -105,24 +106,24 @@ def draw_encodings(tables, options):
         y = [100 * r['share'] if keys else math.exp(r['nll']) for r in rows]
         lines.append((name, 'none at all' if name == 'none' else name, [r['length'] for r in rows], y, 0))
     asked = max(r['trials'] for r in table.rows) if keys else 0
-    subtitle = 'windows of each length side by side, ' + book_of(tables)
-    subtitle = '%d keys in filler at each length' % asked if keys else subtitle
+    subtitle = '%d keys in filler at each length' % asked if keys else 'windows of each length side by side'
     longest, least = max(lines[0][2]), min(min(line[3]) for line in lines)
     whole = [line for line in lines if line[2][-1] == longest and (keys or line[3][-1] < 4 * least)]
-    fig, ax = token_figure(tables, options, whole, ('', 'models of 1.5 million parameters, trained alike on windows of '
-                                                    '256; ' + subtitle),
+    fig, ax = token_figure(tables, options, whole, ('Perplexity of ' + book_of(tables), 'models of 1.5 million parameters, '
+                                                    'trained alike on windows of 256; ' + subtitle),
                            ('length of the window, tokens', 'keys found, %' if keys else 'perplexity'),
-                           (min(lines[0][2]) * 0.95, longest * 1.05) + (() if keys else (0.93 * least, 2.2 * least)),
-                           not keys)
+                           (min(lines[0][2]) * 0.95, longest * 1.05) + ((-4, 112) if keys else
+                                                                              (0.93 * least, 2.2 * least)),
+                           not keys, (4, 'left') if keys else (-4, 'right'))
     for name, _, x, y, _ in (line for line in lines if line not in whole):  # one that ends, one that leaves the picture
         style = style_of(name, [name])
         ax.plot(x, y, **style)
         ends = x[-1] < longest
-        said = 'learned: its table ends' if ends else '%s: %s at %s, %s at %s' % (
-            name, *(plain(float(round(v))) for i in (x.index(512), -1) for v in (y[i], x[i])))
+        said = 'learned ends' if ends else '%s: %s at %s, %s at %s' % (
+            name, *(say for i in (x.index(512), -1) for say in (format(round(y[i]), ','), plain(x[i]))))
         if ends:
             ax.plot(x[-1], y[-1], marker='|', markersize=16, markeredgewidth=2.5, color=style['color'])
         ax.annotate(said, (x[-1], y[-1]) if ends else (x[x.index(256)], 2.1 * least), (8, -2) if ends else (30, -4),
-                    textcoords='offset points', fontsize=9.5, va='top' if keys or not ends else 'bottom',
-                    color=style['color'])
+                    textcoords='offset points', fontsize=SMALL, va='top' if keys or not ends else 'bottom',
+                    color=word_colour(style['color']))
     return fig
