@@ -124,14 +124,13 @@ def draw_passkey(tables, options):
     titles = [textwrap.fill(', '.join(names), 92 // columns) for names, _, _ in panels]
     lines = max(title.count('\n') for title in titles)  # more than one
     height = 1.2 + 0.19 * lines + (1.75 + 0.19 * lines) * n_rows
-    found = ', '.join('%s %d of %d' % (names[0].split(',')[0], *(sum(r[key] for r in rows)
-                                                                 for key in ('correct', 'trials')))
-                      for names, _, rows in panels)
+    shares = [(' and '.join(name.split(',')[0] for name in names), sum(r['correct'] for r in rows),
+               sum(r['trials'] for r in rows)) for names, _, rows in panels]
+    heading = (options.title or 'Passkeys found, %').replace('FOUND', ', '.join('%s %d of %d' % s for s in shares))
     subtitle = '%s; %s a cell, all 5 digits right; depth 0%%: where the text begins%s' % (
         ', '.join(models), counted(panels[0][2][0]['trials'], 'trial'),
         '; dotted: trained length, %s' % plain(trained) if beyond else '')
-    fig, axes = new_figure(height, (options.title or 'Passkeys found, %').replace('FOUND', found), subtitle, nrows=n_rows, ncols=columns,
-                           sharey=True)
+    fig, axes = new_figure(height, heading, subtitle, nrows=n_rows, ncols=columns, sharey=True)
     top, bottom = 1 - (1 + 0.19 * lines) / height, 0.6 / height
     fig.subplots_adjust(left=0.1, right=0.99 if columns > 1 else 0.5, top=top, bottom=bottom,
                         wspace=0.07, hspace=0.5 + 0.1 * lines)
@@ -311,8 +310,8 @@ def main():
     parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
     parser.add_argument('--train-ctx', type=float, default=0, metavar='L',
                         help='trained length to mark, where no table says it')
-    parser.add_argument('--title', metavar='TEXT', help="BOOK in it is the text's name; of --passkey tables, FOUND what "
-                        'each method found')
+    parser.add_argument('--title', metavar='TEXT', help="BOOK in it is the text's name; FOUND, of --passkey "
+                        'tables, what each method found')
     options = parser.parse_args()
     tables = [table for path in options.tables for table in read_tables(path)]
     kinds = sorted({table.kind for table in tables})

@@ -106,15 +106,16 @@ def draw_encodings(tables, options):
         y = [100 * r['share'] if keys else math.exp(r['nll']) for r in rows]
         lines.append((name, 'none at all' if name == 'none' else name, [r['length'] for r in rows], y, 0))
     asked = max(r['trials'] for r in table.rows) if keys else 0
-    subtitle = '%d keys in filler at each length' % asked if keys else 'windows of each length side by side'
+    subtitle = 'models of 1.5 million parameters, trained alike on windows of 256; ' + (
+        '%d keys in filler at each length' % asked if keys else 'windows of each length side by side')
     longest, least = max(lines[0][2]), min(min(line[3]) for line in lines)
     whole = [line for line in lines if line[2][-1] == longest and (keys or line[3][-1] < 4 * least)]
-    fig, ax = token_figure(tables, options, whole, ('Perplexity of ' + book_of(tables), 'models of 1.5 million parameters, '
-                                                    'trained alike on windows of 256; ' + subtitle),
+    limits = (-4, 112) if keys else (0.93 * least, 2.2 * least)
+    fig, ax = token_figure(tables, options, whole, ('Perplexity of ' + book_of(tables), subtitle),
                            ('length of the window, tokens', 'keys found, %' if keys else 'perplexity'),
-                           (min(lines[0][2]) * 0.95, longest * 1.05) + ((-4, 112) if keys else
-                                                                              (0.93 * least, 2.2 * least)),
-                           not keys, (4, 'left') if keys else (-4, 'right'))
+                           (min(lines[0][2]) * 0.95, longest * 1.05, *limits), not keys)
+    if not keys:  # the sinusoids leave the picture to the right of the trained length: its name stands to the left
+        ax.texts[0].set(ha='right', position=(-4, -2))
     for name, _, x, y, _ in (line for line in lines if line not in whole):  # one that ends, one that leaves the picture
         style = style_of(name, [name])
         ax.plot(x, y, **style)

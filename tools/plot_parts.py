@@ -131,10 +131,10 @@ def label_ends(ax, lines):
                                     'relpos': (0, 0.5)})
 
 
-def token_figure(tables, options, lines, headings, labels, limits, markers=True, said=(4, 'left')):
+def token_figure(tables, options, lines, headings, labels, limits, markers=True):
     """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes.
-    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y; said: how far
-    from its line the trained length is named, and which end of the words stands there."""
+    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y.
+    The first text of the axes names the trained length."""
     fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
     fig.subplots_adjust(left=0.085, top=0.84, bottom=0.125)
     draw_lines(ax, lines, markers)
@@ -149,8 +149,8 @@ def token_figure(tables, options, lines, headings, labels, limits, markers=True,
     trained = trained_length(tables, options)
     if limits[0] < trained < limits[1]:
         ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-        ax.annotate('trained length %s' % plain(trained), (trained, 1), (said[0], -2), ha=said[1], va='top',
-                    xycoords=('data', 'axes fraction'), textcoords='offset points', color=GREY, fontsize=SMALL)
+        ax.annotate('trained length %s' % plain(trained), (trained, 1), (4, -2), xycoords=('data', 'axes fraction'),
+                    textcoords='offset points', va='top', color=GREY, fontsize=SMALL)
     label_ends(ax, lines)
     return fig, ax
 
