@@ -200,21 +200,25 @@ ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
 
 // 16 for each of 32 bits that is set.
 ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
-    uint32_t bits[2];
-    memcpy(&bits[0], a, sizeof *bits);
-    memcpy(&bits[1], b, sizeof *bits);
     const uint64_t one_each = 0x8040201008040201;
 #if defined SIMD_AVX512
     (void)half;
     (void)one_each;
+    uint32_t bits[2];
+    memcpy(&bits[0], a, sizeof *bits);
+    memcpy(&bits[1], b, sizeof *bits);
     return (vb)_mm512_maskz_set1_epi8(bits[0] | (uint64_t)bits[1] << 32, 16);
 #elif defined SIMD_AVX2
     (void)half;
+    (void)b;
+    int32_t bits;
+    memcpy(&bits, a, sizeof bits);
     const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32((int)bits[0]), byte),
+    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte),
              bit = (vb)_mm256_set1_epi64x((int64_t)one_each);
     return (vb)((own & bit) == bit) & 16;
 #else
+    (void)b;
     uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
     for (int i = 0; i < 2; i++)
         words[i] = ((a[2 * half + i] * EACH_BYTE & one_each) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
