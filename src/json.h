@@ -6,8 +6,9 @@
 
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 
-// True when `length` bytes, with a NUL behind them, are one value as Python's json module takes it. False with the
-// reason, which begins with the line.
+// True when `length` bytes, with a NUL behind them, are one value: as Python's json module takes it, or as model cards
+// show it, where dots ("...") stand for members and a comma may follow the last one. False with the reason, which begins
+// with the line.
 bool json_check(const char *text, size_t length, Error *err);
 
 // The line of the text in which a place is, from 1 on.

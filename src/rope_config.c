@@ -266,44 +266,6 @@ static bool is_something(const char *v) {
     return v && (*v == 't' || (*v == '"' && v[1] != '"') || ((*v == '[' || *v == '{') && json_first(v, NULL)));
 }
 
-// Behind dots at p that stand for members of an object, and behind their comma where there is one before them already;
-// NULL: there are none. `before` is what stands in front.
-static char *behind_dots(const char *before, char *p) {
-    if (strncmp(p, "...", 3) != 0 && strncmp(p, "\xE2\x80\xA6", 3) != 0) return NULL;
-    char *behind = p + 3, *next = behind + strspn(behind, SPACE);
-    if (*next == ',' && strchr(" {,", *before)) behind = next + 1;
-    next += *next == ',';
-    next += strspn(next, SPACE);
-    return !strchr(":[", *before) && (*next == '"' || !*next || (*next == '}' && *before != '{')) ? behind : NULL;
-}
-
-// Makes JSON of what model cards show and --rope-json prints. Blank become lines in front that begin with #, dots for
-// what is left out, and a comma behind the last member. Members that stand alone get braces: for the first one there is
-// a space at `text`, for the last one at `end`. All else stays, and no line moves.
-static void complete(char *text, const char *end) {
-    char *p = text + 1, *first = NULL, *before = text, *comma = NULL;
-    for (; *p == '#'; p += *p == '\n')
-        for (; *p && *p != '\n'; p++) *p = ' ';
-    for (char *behind; p < end; p++) {
-        if (strchr(SPACE, *p)) continue;
-        if ((behind = behind_dots(before, p))) {
-            for (; p < behind; p++) *p = *p == '\n' ? '\n' : ' ';
-            p--;
-            continue;
-        }
-        if (*p == '}' && comma) *comma = ' ';
-        comma = *p == ',' && !strchr(" {[,:", *before) ? p : NULL;
-        if (!first) first = p;
-        if (*p == '"')
-            for (p++; p < end && *p != '"'; p++) p += *p == '\\' && p + 1 < end;
-        before = p;  // `end` where a string has none
-    }
-    if (comma) *comma = ' ';
-    if (!first || *first != '"') return;
-    *text = '{';
-    if (before < end) *(comma ? comma : before + 1) = '}';
-}
-
 // Finds the block in a config: rope_scaling if it says something, else rope_parameters.
 static void find_block(Reader *r) {
     r->block = NULL;
@@ -317,13 +279,18 @@ static void find_block(Reader *r) {
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
 }
 
-// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason.
+// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason. Lines in front that
+// begin with # become blank, and members that stand alone get braces. All else stays, and no line moves.
 static char *completed(const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err);
+    char *copy = alloc_array(length + 3, 1, "a config", err), *p = copy + 1;
     if (!copy) return NULL;
-    memcpy(copy + 1, text, length);
+    memcpy(p, text, length);
     copy[0] = copy[length + 1] = ' ';
-    complete(copy, copy + 1 + length);
+    for (; *p == '#'; p += *p == '\n')
+        for (; *p && *p != '\n'; p++) *p = ' ';
+    p += strspn(p, SPACE);
+    if (*p && strchr("\".\xE2", *p)) copy[0] = '{';
+    if (copy[0] == '{') copy[length + 1] = '}';
     if (json_check(copy, length + 2, err)) {
         if (copy[strspn(copy, SPACE)] == '{') return copy;
         fail(err, "line 1: not a JSON object");

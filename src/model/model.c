@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks.h"
 #include "header.h"
 
 // ---- what a Llama consists of ---------------------------------------------------------------------------------------

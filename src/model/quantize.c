@@ -65,7 +65,7 @@ static float best_q4_scale(const float x[Q4_GROUP]) {
     return best;
 }
 
-// A row into packs (matrix.c has their layout). x has room for its last pack to be filled up with zeros.
+// A row into packs (docs/format.md has their layout). x has room for its last pack to be filled up with zeros.
 static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) {
     int64_t n_groups = 2 * groups_of(cols);
     for (int64_t i = cols; i < n_groups * Q4_GROUP; i++) x[i] = 0;
@@ -127,9 +127,8 @@ static void put_matrix(Writer *w, const Matrix *m, TensorKind kind) {
     uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
     QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[kind];
-    float *floats = w->failed
-                        ? NULL
-                        : alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
+    if (w->failed) return;
+    float *floats = alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
     w->failed = !floats;
     if (!floats) return;
     uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
