@@ -34,8 +34,7 @@ static void hf5(Config *c) {
     else note(c, "partial_rotary_factor: the rotation fails");
 }
 
-// transformers 4. yarn's L is the block's, longrope's the top level's. 4.51 rewrote yarn for DeepSeek-V3, and took its
-// factor from the lengths until 4.56.
+// transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's factor is by lengths.
 static void hf4(Config *c) {
     const double release = c->out->release;
     const char *key, *v = c->block ? json_first(c->block, &key) : NULL;

@@ -29,9 +29,8 @@ typedef struct {
 // The day on which the facts were gathered.
 extern const char engines_date[];
 
-// Reads a list between commas, NULL: all eight, into readings that have their engines and nothing else. Each is a name,
-// perhaps with a release and the length that its server was started with ("hf4@4.51", "vllm:max_len=131072"). Their
-// number; 0 with the reason where one is not known.
+// Reads a list of engines (NULL: all eight) and returns how many there are; 0 with the reason where one is not known. A
+// name may have a release or the length that its server was started with: "hf4@4.51,vllm:max_len=131072".
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 
 // What the engines of a list make of a config.json for a text of `length` positions: *n readings, and behind them the

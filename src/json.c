@@ -12,8 +12,8 @@ static const char *behind_dots(const char *p) {
     return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0 ? space(p + 3) : p;
 }
 
-// Where a list's value or an object's member begins, or either ends, behind the bracket or the comma at p. Dots may have
-// a comma of their own, but they are no object by themselves.
+// Where a value or a member begins, or its container ends, behind the bracket or the comma at p. Dots may have a comma
+// of their own, but they are no object by themselves.
 static const char *item_behind(const char *p, bool is_object) {
     const char *start = space(p + 1), *next = is_object ? behind_dots(start) : start;
     if (next > start && *next == ',') next = space(next + 1);

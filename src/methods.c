@@ -63,8 +63,7 @@ static bool append_set(List *list, RopeSettings s, const char *key, const char *
     return append(list, &s);
 }
 
-// Reads ":key=value,value..." and replaces the methods of the list from `first` on by one for each value. A comma ends
-// the values when a method's name follows.
+// Reads ":key=value,value..." and makes each method from `first` on one for each value. A method's name ends them.
 static bool read_setting(List *list, int first) {
     char key[32], value[64];
     const char *start = ++list->at;

@@ -223,8 +223,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
              c->why_list ? c->why_list : "by that L");
 }
 
-// True when two give the same to 1e-5. The pair whose frequency is furthest off goes to *pair (-1: none), and how many
-// times as fast as the other's it turns to *ratio.
+// True when two give the same to 1e-5. *pair is the one that is furthest off (-1: none), *ratio here over there.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, int *pair, double *ratio) {
     double worst = 1e-5;
     *pair = -1;

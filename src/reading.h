@@ -43,8 +43,7 @@ typedef struct {
     Reading *out;
 } Config;
 
-// What Hugging Face 5 finds in a config when it looks where the flags say. False with the reason where there is nothing
-// to be read: no family, no head.
+// What Hugging Face 5 finds where the flags say. False with the reason when the config has no family or no head.
 bool reading_begin(Config *c, const char *config, Error *err);
 // Completes the reading when its engine has had its say: the verdict beside a reference, and what is otherwise.
 void reading_end(Config *c, const Reading *reference);

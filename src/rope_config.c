@@ -74,8 +74,7 @@ static const char *get(Reader *r, const char *object, const char *key) {
     return v;
 }
 
-// A key's number: above `low`, or with a `high` a whole number from `low` to `high`. It is `missing` where the key is
-// allowed to be absent or null.
+// A key's number: above `low`, or whole and from `low` to `high` (if not 0). `missing` where it may be absent and is.
 static double number(Reader *r, const char *object, const char *key, double missing, int low, int high,
                      unsigned may_be) {
     const char *v = get(r, object, key);

@@ -43,8 +43,7 @@ typedef struct {
 
 enum { DIM = 4, VOCAB_SIZE = 10, SEQ_LEN = 11 };  // rows that version 0 has, too
 
-// Versions 3 and 4, which has what begins at byte V4_BYTES: zeros there mean what version 3 means. tests/test_format.py
-// holds the table against docs/format.md.
+// Versions 3 and 4, to which zeros from byte V4_BYTES on are version 3. tests/test_format.py compares docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, PLACE(magic)},
     {"version", 4, U32, 1, 4, PLACE(config.version)},
@@ -205,8 +204,7 @@ static bool read_tables(const uint8_t *p, Header *h, Error *err) {
     return true;
 }
 
-// Versions 0 to 2, llama2.c's: seven int32, of which the last are vocab_size and seq_len, then what is new in version 1
-// and in version 2. What they do not say is as in Llama 2.
+// llama2.c's versions: seven int32, then what is new in version 1 and in version 2. All else is as in Llama 2.
 static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
     static const Field group_size = {"group_size", 29, U32, 1, MAX_WIDTH, PLACE(group_size)};
     ModelConfig *c = &h->config;

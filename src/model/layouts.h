@@ -54,8 +54,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
 
 // The table of IQ4_NL and IQ4_XS, each number 128 more.
 static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-// MXFP4 has floats of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6. Here is twice that,
-// and 16 more.
+// MXFP4 has floats of four bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. Here is twice that, and 16 more.
 static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
@@ -153,8 +152,7 @@ ALWAYS_INLINE Scales sixes(const uint8_t *block) {
                     times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
 
-// Q2_K: a byte of s is for 16 columns: its low half is their scale, its high half their minimum. w = d * scale * q - dm
-// * minimum.
+// Q2_K: a byte of s has the scale of 16 columns in its low half, their minimum in its high half. w as for Q4_K.
 ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
     const uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
     return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),

@@ -21,8 +21,7 @@ static void bf16_to_f32(float *out, const uint8_t *x, int64_t n) {
     }
 }
 
-// q8: int8 values, each group with a float32 scale. Groups begin anew with every row, a row's last one may be shorter;
-// or they run on from row to row.
+// q8: int8 values, each group with a float32 scale. Groups begin anew with every row, or run on from row to row.
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     int64_t size = m->group_size, stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
     int64_t first = row * stride + col;  // where the values would lie if every group were full

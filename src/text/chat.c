@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A family of models and how it writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's
-// message, all else text. Special tokens are put in as ids and their spelling in a message is text, so no prompt can
-// forge a turn.
+// How a family of models writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's message. In
+// a message the spelling of a special token is text, so no prompt can forge a turn.
 typedef struct {
     const char *told_by;               // a special token that this family's tokenizers have, and those below it not
     const char *end_of_turn;           // a special token, NULL: the text's end

@@ -13,16 +13,14 @@
 
 enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
-// A part of a word that is one token so far. It lies in an array at the index of its first byte, and the next symbol at
-// the index of the byte behind it.
+// A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
     uint32_t length;  // in bytes; 0: joined to its left neighbour, or the word's end
     uint32_t before;  // bytes of the left neighbour; 0: there is none
     int32_t id;       // the token, -1: none
 } Symbol;
 
-// Two neighbours that may be joined. A symbol only ever grows, by all of its right neighbour, so the pair still stands
-// as long as the lengths of the two add up to `length`.
+// Two neighbours that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbours.
 typedef struct {
     float score;
     uint32_t left, length;
@@ -226,8 +224,7 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
 }
 
 // The length of the first word of n >= 1 bytes of text, which can be encoded without what comes behind. With
-// sentencepiece nothing joins across the start of a word when no piece goes on with a space after anything else; then
-// many short words are much cheaper than a long one.
+// sentencepiece short words are cheaper, and stand alone when no piece goes on with a space after anything else.
 static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     if (t->head.kind == BYTELEVEL) return split_word(t, text, n);
     for (size_t i = 1; t->by_words && i < n; i++)

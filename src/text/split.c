@@ -25,8 +25,7 @@ enum {
     MANY = 1 << 30,
 };
 
-// From `least` to `most` characters of a set, as many as there are. With a `most` of 0, one must follow but is no part
-// of the word: a lookahead.
+// From `least` to `most` characters of a set, as many as there are. With a `most` of 0 it is a lookahead.
 typedef struct {
     uint32_t set, least, most;
 } Part;
@@ -84,8 +83,7 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
 }
 
 // Where the ending at `at` ends, 's or its like; `at` when there is none. Tekken has none, and only GPT-2's must be in
-// small letters. In any case, an s may also be U+017F, the long s: that is how the regex libraries fold case, and the
-// only such letter here.
+// small letters. Regex libraries fold case so that an s in any case may be U+017F, the long s, too.
 static size_t skip_ending(const Text *text, size_t at) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     const char *s = text->bytes + at;

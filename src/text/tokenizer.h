@@ -13,16 +13,14 @@ typedef struct Tokenizer Tokenizer;
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err);
 void tokenizer_free(Tokenizer *tokenizer);
 
-// The same for the tokenizer that belongs to a model: `path`, else (NULL) NAME.tokenizer.bin beside the model NAME.bin,
-// else tokenizer.bin beside it.
+// The same for a model's tokenizer: `path`, else (NULL) NAME.tokenizer.bin beside NAME.bin, else tokenizer.bin there.
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err);
 
 int tokenizer_vocab_size(const Tokenizer *tokenizer);
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 
-// Whether a text ends at this token: one of the tokenizer's or of the model's (eos_ids) end tokens, or BOS, which is
-// how llama2.c's models end theirs.
+// Whether a text ends here: at an end token of the tokenizer's or the model's (eos_ids), or as llama2.c's at BOS.
 bool tokenizer_ends_text(const Tokenizer *tokenizer, int id, const int *eos_ids, int n_eos);
 
 // How many of the `length` bytes of text behind token `id` (-1: none) are spaces that belong to the token.
