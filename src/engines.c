@@ -109,7 +109,7 @@ static void sglang(Config *c) {
 
 // llama.cpp by way of its converter: what is not written to the GGUF file, or not read back from it, is lost.
 static void llama_cpp(Config *c) {
-    const bool is_qwen2 = strcmp(c->family.model_type, "qwen2") == 0;
+    const bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
     if (!c->is_phi3) c->partial = 1;
     switch_off(c, c->method == UNKNOWN, "the rope_type is not known");
     switch_off(c, c->method == DYNAMIC, "dynamic is not converted");
@@ -129,7 +129,7 @@ static void mlx_lm(Config *c) {
     const double s = c->rope->factor, grows = yarn_temperature(s) - 1;
     const double m = number_of(c, c->block, "mscale", 1), all = number_of(c, c->block, "mscale_all_dim", 0);
     const char *parameters = member(c->config, "rope_parameters");
-    if (strcmp(c->family.model_type, "qwen2") == 0) c->rope->theta = number_of(c, c->config, "rope_theta", 1e6);
+    if (strcmp(c->family->model_type, "qwen2") == 0) c->rope->theta = number_of(c, c->config, "rope_theta", 1e6);
     if (c->is_phi3 && parameters && *parameters == '{') c->rope->theta = number_of(c, parameters, "rope_theta", 1e4);
     if (!c->is_phi3) c->partial = 1;
     refuse(c, c->is_phi3 && c->block && !(c->type && member(c->block, "long_factor")),
@@ -262,7 +262,5 @@ Reading *engines_read(const char *list, const char *config, int length, const Ro
     for (int row = 0; ok && !meant && row < 2 && (row == 0 || reference->refused); row++)
         ok = read_name(engines[row].name, 3, reference, err) && read_as(reference, config, length, NULL, err);
     for (int i = 0; ok && i < *n; i++) ok = read_as(&readings[i], config, length, reference, err);
-    if (ok) return readings;
-    free(readings);
-    return NULL;
+    return keep_if(ok, readings);
 }

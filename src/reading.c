@@ -9,7 +9,28 @@
 #include "json.h"
 #include "settings.h"
 
-static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+static const RopeFamily families[] = {
+    {"llama", "LlamaForCausalLM", 2048, 0, 1e4},  {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
+    {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4}, {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
+    {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4},    {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
+
+const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+
+const RopeFamily *rope_family(const char *config) {
+    int times;
+    const char *type = json_member(config, "model_type", &times), *list = json_member(config, "architectures", &times);
+    const char *first = list && *list == '[' ? json_first(list, NULL) : NULL;
+    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
+        if (type ? json_is(type, f->model_type) : json_is(first, f->architecture)) return f;
+    return NULL;
+}
+
+bool rope_list(const char *block, const char *key, int n, double *out) {
+    int i = 0, times;
+    const char *list = json_member(block, key, &times), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
+    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++) v = json_next(v, NULL);
+    return !v && i == n;
+}
 
 // ---- what engines do to a config ------------------------------------------------------------------------------------
 
@@ -86,7 +107,7 @@ static void find_type(Config *c) {
     c->type = member(c->block, "type");
     const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->is_su = json_is(v, "su");
-    while (v && c->method < UNKNOWN && !json_is(v, types[c->method])) c->method++;
+    while (v && c->method < UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
     c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
     c->out->is_asked = c->method != PLAIN;
@@ -96,14 +117,14 @@ static void find_theta(Config *c) {
     double top = number_of(c, c->config, "rope_theta", 0);
     double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
     c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
-    if (c->rope->theta == 0) c->rope->theta = c->family.theta;
+    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
 }
 
 // The row of rope_methods.
 static int method_of(const Config *c) {
     const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
     RopeSettings method;
-    settings_read_method(&method, is_plain ? "none" : types[c->method]);
+    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
     return method.rope.method;
 }
 
@@ -146,20 +167,20 @@ static void refuse_by_flags(Config *c) {
 }
 
 bool reading_begin(Config *c, const char *config, Error *err) {
-    if (!rope_family(config, &c->family))
-        return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
+    c->family = rope_family(config);
+    if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
     c->config = config;
     c->rope = &c->out->rope;
-    c->is_phi3 = strcmp(c->family.model_type, "phi3") == 0;
+    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
     c->block = find_block(config, c->flags);
     c->trained = length_at(c, config, "max_position_embeddings");
-    if (!c->trained) c->trained = c->family.max_positions;
+    if (!c->trained) c->trained = c->family->max_positions;
     c->top = length_at(c, config, "original_max_position_embeddings");
     c->served = c->out->served ? c->out->served : c->trained;
     c->inside = length_at(c, c->block, "original_max_position_embeddings");
     c->partial = number_of(c, config, "partial_rotary_factor", 1);
     if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
-    double dim = number_of(c, config, "head_dim", c->family.head_dim);
+    double dim = number_of(c, config, "head_dim", c->family->head_dim);
     if (dim == 0) dim = number_of(c, config, "hidden_size", 0) / number_of(c, config, "num_attention_heads", 1);
     if (!(dim >= 2 && dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
@@ -181,13 +202,6 @@ bool reading_begin(Config *c, const char *config, Error *err) {
 }
 
 // ---- what came out --------------------------------------------------------------------------------------------------
-
-static void read_list(Config *c, const char *key, double *out) {
-    const char *list = member(c->block, key), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
-    int i = 0, n = c->rope->rotary_dim / 2;
-    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++) v = json_next(v, NULL);
-    refuse(c, v || i != n, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
-}
 
 // Notes each fact that is otherwise, of the two that plain RoPE has or of all.
 static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
@@ -269,8 +283,10 @@ void reading_end(Config *c, const Reading *reference) {
     if (r->method == ROPE_NONE)
         *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
     if (c->method == LONGROPE) {
-        read_list(c, "short_factor", out->short_factors);
-        read_list(c, "long_factor", out->long_factors);
+        const int n = r->rotary_dim / 2;
+        const bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
+                          rope_list(c->block, "long_factor", n, out->long_factors);
+        refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
         r->short_factors = c->one_list && c->is_long ? out->long_factors : out->short_factors;
         r->long_factors = c->one_list && !c->is_long ? out->short_factors : out->long_factors;
     }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "engines.h"
-#include "rope_config.h"
 
 // What an engine does otherwise than Hugging Face 5, where a word is enough for it.
 enum {
@@ -22,13 +21,26 @@ enum {
     OWN_YARN = 8192,       // nothing of yarn's block is read but the factor and L
 };
 
+// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
+typedef struct {
+    const char *model_type, *architecture;
+    int max_positions, head_dim;
+    double theta;
+} RopeFamily;
+// The family of a config that json_check has passed, by its model_type or else its architecture; NULL: none of ours.
+const RopeFamily *rope_family(const char *config);
+
 // The rope_types, by the names of our methods but for the first and the last.
 typedef enum { PLAIN, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, UNKNOWN } RopeType;
+extern const char *const rope_types[UNKNOWN];
+
+// Reads one of longrope's lists, n numbers above 0. False when the block has no such list.
+bool rope_list(const char *block, const char *key, int n, double *out);
 
 typedef struct {
     const char *config, *block;     // JSON objects; block NULL: none
     const char *type, *rope_type;   // the block's members of these names, at their quotes; NULL: none
-    RopeFamily family;              // what the config's class fills in
+    const RopeFamily *family;       // what the config's class fills in
     bool is_phi3, is_su, was_yarn;  // Phi-3's class; the rope_type is su; it was yarn, and is longrope
     bool factor_is_whole;           // written without a point
     int length, served;             // of the text; that the engine was started with, or else `trained`

@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 bool fail(Error *err, const char *format, ...) {
+    Error made;
     va_list args;
     va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(made.text, sizeof made.text, format, args);
     va_end(args);
-    for (char *c = err->text; *c; c++)
+    for (char *c = made.text; *c; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+    *err = made;
     return false;
 }
 
@@ -64,6 +66,11 @@ void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char
     if (grown) *capacity = room;
     else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
     return grown;
+}
+
+void *keep_if(bool good, void *memory) {
+    if (!good) free(memory);
+    return good ? memory : NULL;
 }
 
 void add_name(char *list, size_t capacity, const char *between, const char *name) {
@@ -150,8 +157,7 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     if (in && !is_stdin) fclose(in);
     *length = used;
     if (good) text[used] = '\0';
-    else free(text);
-    return good ? text : NULL;
+    return keep_if(good, text);
 }
 
 uint64_t next_random(uint64_t *state) {

@@ -232,18 +232,17 @@ static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
 }
 
 bool header_read(const uint8_t *file, size_t size, Header *h, Error *err) {
-    Error reason;
     *h = (Header){.bytes = V0_BYTES};
     if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
-    bool magic = read_fields(fields, 1, file, h, &reason);  // version 0 has none
+    bool magic = read_fields(fields, 1, file, h, err);  // version 0 has none
     if (magic) h->bytes = HEADER_BYTES;
     if (size < h->bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
-    bool good = !magic || read_fields(fields, 2, file, h, &reason);  // the version
-    if (good && h->config.version >= 3) good = read_v3(file, h, &reason);
-    else if (good) good = read_legacy(magic ? file + 8 : file, h, &reason);
-    good = good && check_heads(&h->config, &reason);
+    bool good = !magic || read_fields(fields, 2, file, h, err);  // the version
+    if (good && h->config.version >= 3) good = read_v3(file, h, err);
+    else if (good) good = read_legacy(magic ? file + 8 : file, h, err);
+    good = good && check_heads(&h->config, err);
     const char *before = magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
-    if (!good) return fail(err, "%simpossible header: %s", before, reason.text);
+    if (!good) return fail(err, "%simpossible header: %s", before, err->text);
     if (size < h->bytes) return fail(err, "truncated (%zu bytes found, the header has %zu)", size, h->bytes);
-    return read_tables(file + HEADER_BYTES, h, &reason) || fail(err, "impossible header: %s", reason.text);
+    return read_tables(file + HEADER_BYTES, h, err) || fail(err, "impossible header: %s", err->text);
 }

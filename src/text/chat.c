@@ -116,7 +116,5 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
          (t.n <= INT_MAX || fail(err, "the turn has %zu tokens, more than can be counted", t.n));
     free(t.text);
     *n = (int)t.n;
-    if (ok) return t.ids;
-    free(t.ids);
-    return NULL;
+    return keep_if(ok, t.ids);
 }

@@ -280,9 +280,7 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, s
     free(e.left_lengths);
     free(e.symbols);
     *n_ids = e.n_ids;
-    if (ok) return e.ids;
-    free(e.ids);
-    return NULL;
+    return keep_if(ok, e.ids);
 }
 
 int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t length, int *n, Error *err) {
@@ -292,7 +290,5 @@ int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t le
     if (ok) memmove(ids + with_bos, ids, n_text * sizeof *ids);
     if (ok && with_bos) ids[0] = t->head.bos_id;
     *n = ok ? (int)(n_text + with_bos) : 0;
-    if (ok) return ids;
-    free(ids);
-    return NULL;
+    return keep_if(ok, ids);
 }

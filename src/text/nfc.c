@@ -91,7 +91,5 @@ char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
     }
     free(items);
     *length = n_out;
-    if (grown) return out;
-    free(out);
-    return NULL;
+    return keep_if(grown, out);
 }

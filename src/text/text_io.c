@@ -36,10 +36,8 @@ int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *pa
     int32_t *ids = tokenizer_encode_prompt(tokenizer, file ? file : text ? text : "", length, &n_ids, err);
     free(file);
     *n = (size_t)n_ids;
-    if (!ids || n_ids > 0) return ids;
-    free(ids);
-    fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    return NULL;
+    bool good = !ids || n_ids > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    return keep_if(good, ids);
 }
 
 char *read_line(const char *label) {
@@ -50,10 +48,8 @@ char *read_line(const char *label) {
     catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
     if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
-    if (n >= 0) return line;
-    if (for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
-    free(line);
-    return NULL;
+    if (n < 0 && for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
+    return keep_if(n >= 0, line);
 }
 
 TextOut text_out(const Tokenizer *tokenizer) { return (TextOut){.tokenizer = tokenizer, .previous = -1}; }

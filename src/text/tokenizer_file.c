@@ -232,8 +232,7 @@ static bool index_pieces(Tokenizer *t, Error *err) {
 }
 
 bool tokenizer_read(Tokenizer *t, const char *path, Error *err) {
-    Error reason;
     if (!map_file(path, &t->file, err)) return false;
     unicode_classes(t->classes);
-    return (read_vocabulary(t, &reason) && index_pieces(t, &reason)) || fail(err, "%s: %s", path, reason.text);
+    return (read_vocabulary(t, err) && index_pieces(t, err)) || fail(err, "%s: %s", path, err->text);
 }
