@@ -114,7 +114,9 @@ static const char *value_behind(const char *p, const char **key) {
     return *p == ']' || *p == '}' ? NULL : key ? behind_key(p, NULL) : p;
 }
 
-const char *json_first(const char *container, const char **key) { return value_behind(container, key); }
+const char *json_first(const char *container, const char **key) {
+    return container && *container == (key ? '{' : '[') ? value_behind(container, key) : NULL;
+}
 
 const char *json_next(const char *value, const char **key) {
     const char *p = behind_value(value, JSON_DEPTH, NULL);
@@ -127,14 +129,10 @@ bool json_is(const char *string, const char *text) {
     return string && *string == '"' && strncmp(string + 1, text, n) == 0 && string[n + 1] == '"';
 }
 
-const char *json_member(const char *object, const char *key, int *times) {
+const char *json_member(const char *object, const char *key) {
     const char *name, *found = NULL;
-    *times = 0;
-    for (const char *v = object && *object == '{' ? json_first(object, &name) : NULL; v; v = json_next(v, &name)) {
-        if (!json_is(name, key)) continue;
-        found = v;
-        ++*times;
-    }
+    for (const char *v = json_first(object, &name); v; v = json_next(v, &name))
+        if (json_is(name, key)) found = v;
     return found;
 }
 

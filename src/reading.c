@@ -17,17 +17,16 @@ static const RopeFamily families[] = {
 const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
 
 const RopeFamily *rope_family(const char *config) {
-    int times;
-    const char *type = json_member(config, "model_type", &times), *list = json_member(config, "architectures", &times);
-    const char *first = list && *list == '[' ? json_first(list, NULL) : NULL;
+    const char *type = json_member(config, "model_type");
+    const char *first = json_first(json_member(config, "architectures"), NULL);
     for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
         if (type ? json_is(type, f->model_type) : json_is(first, f->architecture)) return f;
     return NULL;
 }
 
 bool rope_list(const char *block, const char *key, int n, double *out) {
-    int i = 0, times;
-    const char *list = json_member(block, key, &times), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
+    int i = 0;
+    const char *v = json_first(json_member(block, key), NULL);
     for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++) v = json_next(v, NULL);
     return !v && i == n;
 }
@@ -49,13 +48,8 @@ void refuse(Config *c, bool stops, const char *reason) {
     c->out->refused = c->out->refused || stops;
 }
 
-const char *member(const char *object, const char *key) {
-    int times;
-    return json_member(object, key, &times);
-}
-
 double number_of(Config *c, const char *object, const char *key, double missing) {
-    const char *v = member(object, key);
+    const char *v = json_member(object, key);
     double x;
     if (!v || *v == 'n') return missing;
     if (json_number(v, &x, NULL) && fabs(x) <= 1e12) return x;
@@ -90,11 +84,11 @@ static int length_at(Config *c, const char *object, const char *key) {
     return is_length ? (int)x : 0;
 }
 
-static bool has_members(const char *v) { return v && *v == '{' && json_first(v, &v); }
+static bool has_members(const char *v) { return json_first(v, &v); }
 
 static const char *find_block(const char *config, unsigned where) {
-    const char *scaling = member(config, "rope_scaling"), *parameters = member(config, "rope_parameters");
-    const char *text = member(config, "text_config");
+    const char *scaling = json_member(config, "rope_scaling"), *parameters = json_member(config, "rope_parameters");
+    const char *text = json_member(config, "text_config");
     if (where & SCALING_ONLY) parameters = NULL;
     if (where & PARAMETERS_FIRST && has_members(parameters)) return parameters;
     if (has_members(scaling)) return scaling;
@@ -103,8 +97,8 @@ static const char *find_block(const char *config, unsigned where) {
 }
 
 static void find_type(Config *c) {
-    c->rope_type = member(c->block, "rope_type");
-    c->type = member(c->block, "type");
+    c->rope_type = json_member(c->block, "rope_type");
+    c->type = json_member(c->block, "type");
     const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->is_su = json_is(v, "su");
     while (v && c->method < UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
@@ -138,10 +132,10 @@ static int original_length(const Config *c) {
 
 static void read_block(Config *c) {
     RopeConfig *r = c->rope;
-    const char *truncate = member(c->block, "truncate");
+    const char *truncate = json_member(c->block, "truncate");
     r->train_ctx = original_length(c);
     r->factor = number_of(c, c->block, "factor", 0);
-    json_number(member(c->block, "factor"), &r->factor, &c->factor_is_whole);
+    json_number(json_member(c->block, "factor"), &r->factor, &c->factor_is_whole);
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
@@ -153,7 +147,8 @@ static void read_block(Config *c) {
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
 static void refuse_by_flags(Config *c) {
-    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES, has_factor = member(c->block, "factor");
+    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES,
+               has_factor = json_member(c->block, "factor");
     const bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
     const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
@@ -161,7 +156,7 @@ static void refuse_by_flags(Config *c) {
     refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
     refuse(c, by_hf5 && is_scaled && !has_factor, "KeyError: factor");
     refuse(c, by_hf5 && c->method == LLAMA3 && !has_bounds, "KeyError: low_freq_factor or high_freq_factor");
-    refuse(c, serves && member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
+    refuse(c, serves && json_member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
     refuse(c, serves && c->method == LINEAR && c->factor_is_whole, "TypeError: factor is written without a point");
     refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
@@ -186,7 +181,7 @@ bool reading_begin(Config *c, const char *config, Error *err) {
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)dim;
-    if (c->flags & SCALING_ONLY && !c->block && member(config, "rope_parameters"))
+    if (c->flags & SCALING_ONLY && !c->block && json_member(config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
     find_type(c);
     find_theta(c);
@@ -208,7 +203,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
     const RopeConfig *r = c->rope, *s = &reference->rope;
     const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
     const double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
-    const char *by_factor = member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
+    const char *by_factor = json_member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
         const char *name;

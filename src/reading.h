@@ -64,8 +64,7 @@ void reading_end(Config *c, const Reading *reference);
 void note(const Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The engine stops here, if so. The first reason counts.
 void refuse(Config *c, bool stops, const char *reason);
-// A member of an object, NULL: none; its number, or `missing` where there is none or null.
-const char *member(const char *object, const char *key);
+// The number of an object's member, or `missing` where there is none or null.
 double number_of(Config *c, const char *object, const char *key, double missing);
 // Plain RoPE takes the method's place, if so.
 void switch_off(Config *c, bool is_off, const char *why);

@@ -39,8 +39,7 @@ typedef struct {
 
 __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *object, const char *key,
                                                          const char *format, ...) {
-    int times;
-    const char *v = json_member(object, key, &times), *where = v ? v : object ? object : r->text;
+    const char *v = json_member(object, key), *where = v ? v : object ? object : r->text;
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
     char expected[160];
@@ -62,8 +61,9 @@ static bool has_key(const char *list, const char *key) {
 
 // A key's value, or NULL. One that is there twice is refused.
 static const char *get(Reader *r, const char *object, const char *key) {
-    int times;
-    const char *v = json_member(object, key, &times);
+    const char *v = json_member(object, key);
+    int times = 0;
+    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name)) times += json_is(name, key);
     if (times > 1) reject(r, object, key, "it once, and it appears twice");
     if (object == r->block && !has_key(r->asked, key)) strcat(strcat(r->asked, key), " ");
     return v;
@@ -87,7 +87,7 @@ static double number(Reader *r, const char *object, const char *key, double miss
 
 static void read_family(Reader *r) {
     const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
-    const char *first = list && *list == '[' ? json_first(list, NULL) : NULL;
+    const char *first = json_first(list, NULL);
     const bool has_list = list && *list != 'n';
     const RopeFamily *f = r->family = rope_family(r->config);
     if (!f && (type || has_list))
@@ -225,8 +225,8 @@ static bool is_known(const char *key) {
 
 // Notes the keys that the block's type does not look at. A key that no type has is refused.
 static void check_keys(Reader *r) {
-    const char *quoted, *v = r->block && *r->block == '{' ? json_first(r->block, &quoted) : NULL;
-    for (; v; v = json_next(v, &quoted)) {
+    const char *quoted;
+    for (const char *v = json_first(r->block, &quoted); v; v = json_next(v, &quoted)) {
         char key[64];
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
         if (has_key(r->asked, key)) continue;
@@ -239,7 +239,7 @@ static void check_keys(Reader *r) {
 static bool is_something(const char *v) {
     double x;
     if (json_number(v, &x, NULL)) return x != 0;
-    return v && (*v == 't' || (*v == '"' && v[1] != '"') || ((*v == '[' || *v == '{') && json_first(v, NULL)));
+    return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
 }
 
 // Finds the block in a config: rope_scaling if it says something, else rope_parameters.
@@ -248,8 +248,7 @@ static void find_block(Reader *r) {
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
     const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
     bool is_object = v && *v == '{', is_one = is_object || !is_something(v);
-    for (const char *in = is_object ? json_first(v, &key) : NULL; in; in = json_next(in, &key))
-        is_one = is_one && *in != '{';
+    for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
     if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
     r->block = is_one ? v : NULL;
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
@@ -279,9 +278,8 @@ static char *completed(const char *text, size_t length, Error *err) {
 static bool is_config_of(const char *object) {
     static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
                                        "architectures", "max_position_embeddings", "hidden_size"};
-    int times;
     size_t i = 0, n = sizeof keys / sizeof *keys;
-    while (i < n && !json_member(object, keys[i], &times)) i++;
+    while (i < n && !json_member(object, keys[i])) i++;
     return i < n;
 }
 
@@ -305,14 +303,12 @@ static bool parse(RopeFile *file, const char *text, Error *err) {
 // Llama. It stands in front, so that what the file says wins.
 static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 240 };
-    int times;
-    const bool has_original = json_member(object, "original_max_position_embeddings", &times);
+    const bool has_original = json_member(object, "original_max_position_embeddings");
     const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
     const bool is_config = is_config_of(object);
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
-    if (json_member(object, "model_type", &times) || json_member(object, "architectures", &times))
-        return strcpy(whole, object);
+    if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);
     int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, \"rope_theta\": %.17g, ", model->head_dim,
                     model->rope.theta);
     sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,

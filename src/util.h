@@ -23,9 +23,9 @@ bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 
-// The array, from malloc or NULL at first, with room for `wanted` elements of `size` bytes, and more than asked, so
-// that growing bit by bit is cheap. NULL with the reason; the array is then as it was.
-void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
+// Gives an array room for `wanted` elements of `size` bytes, and more than asked, so that growing bit by bit is cheap.
+// `array` is the address of its pointer, NULL at first. False with the reason; the array is then as it was.
+bool grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
 
 // Memory for its new owner if `good`; else it is freed, and NULL.
 void *keep_if(bool good, void *memory);

@@ -46,10 +46,8 @@ typedef struct {
 } Turn;
 
 static bool add(Turn *t, const int32_t *ids, size_t n) {
-    int32_t *grown = grow(t->ids, &t->capacity, t->n + n + 1, sizeof *grown, "a turn", t->err);
-    if (!grown) return false;
-    memcpy(grown + t->n, ids, n * sizeof *grown);
-    t->ids = grown;
+    if (!grow(&t->ids, &t->capacity, t->n + n + 1, sizeof *ids, "a turn", t->err)) return false;
+    memcpy(t->ids + t->n, ids, n * sizeof *ids);
     t->n += n;
     return true;
 }

@@ -151,10 +151,8 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
     }
     if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
     const size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
-    Symbol *symbols = grow(e->symbols, &e->capacity, length + 1, size, "text to encode", err);
-    if (!symbols) return false;
-    e->symbols = symbols;
-    e->pairs = (Pair *)(symbols + e->capacity);
+    if (!grow(&e->symbols, &e->capacity, length + 1, size, "text to encode", err)) return false;
+    e->pairs = (Pair *)(e->symbols + e->capacity);
     e->word = word;
     size_t end = 0;
     uint32_t before = 0;
@@ -162,11 +160,11 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
         if (!bytelevel) utf8_decode(word + i, length - i, &n);
         int32_t id = bytelevel ? t->byte_ids[(unsigned char)word[i]] : find_id(t, word + i, n);
         if (bytelevel && id < 0) continue;  // the library leaves out a byte without a token
-        symbols[end] = (Symbol){(uint32_t)n, before, id};
+        e->symbols[end] = (Symbol){(uint32_t)n, before, id};
         before = (uint32_t)n;
         end += n;
     }
-    symbols[end].length = 0;
+    e->symbols[end].length = 0;
     merge_symbols(e);
     emit_symbols(e);
     return true;
@@ -233,9 +231,7 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
 }
 
 static bool make_room(Encoder *e, size_t more, Error *err) {
-    int32_t *ids = grow(e->ids, &e->ids_capacity, e->n_ids + more, sizeof *ids, "token ids", err);
-    if (ids) e->ids = ids;
-    return ids;
+    return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
 }
 
 // Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.

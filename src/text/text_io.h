@@ -4,8 +4,8 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-// Reads token ids, decimal numbers below 2^30 between spaces, commas or newlines, from `length` bytes of text, in
-// memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
+// Reads token ids, numbers below 2^30 between spaces, commas or newlines, from `length` bytes of text and a NUL behind,
+// in memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
 int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n, Error *err);
 
 // The ids of a prompt, BOS before it: `text`, or what the file at `path` holds (either may be NULL). They are the
