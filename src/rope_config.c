@@ -15,13 +15,6 @@ enum { MOST_BYTES = 1 << 20, MOST = 1 << 30 };
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
 
-// The keys that a block can have besides those of rope_fields, with a space behind each. The last four are in releases,
-// and the library looks at none of them.
-static const char known_keys[] =
-    "rope_type type partial_rotary_factor short_factor long_factor short_mscale long_mscale "
-    "finetuned attn_factor ";
-enum { ALL_KEYS = 512 };  // bytes that all keys of a block take, those of rope_fields with them
-
 // What a number may also be: a zero, or a null or missing, for which another number stands.
 enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
 
@@ -29,7 +22,7 @@ enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL
 typedef struct {
     const char *text, *config, *block;  // objects where they stand in the text
     const char *inside;                 // stands before a key of the block in errors: "rope_scaling.", or nothing
-    char asked[ALL_KEYS];               // the keys of the block that were looked for, a space behind each
+    uint64_t asked;                     // of the first 64 members of the block: a bit for each that was looked for
     const RopeFamily *family;           // NULL: a part of a config has none
     RopeType type;
     RopeFile *file;
@@ -52,20 +45,16 @@ __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *
                    object == r->block ? r->inside : "", key, length < 40 ? (int)length : 40, found, expected);
 }
 
-// True when a list of keys, each with a space behind it, has this one.
-static bool has_key(const char *list, const char *key) {
-    size_t n = strlen(key);
-    while ((strncmp(list, key, n) != 0 || list[n] != ' ') && *list) list += strcspn(list, " ") + 1;
-    return *list;
-}
-
 // A key's value, or NULL. One that is there twice is refused.
 static const char *get(Reader *r, const char *object, const char *key) {
     const char *v = json_member(object, key);
-    int times = 0;
-    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name)) times += json_is(name, key);
+    int times = 0, i = 0;
+    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
+        if (!json_is(name, key)) continue;
+        times++;
+        if (object == r->block && i < 64) r->asked |= 1ull << i;
+    }
     if (times > 1) reject(r, object, key, "it once, and it appears twice");
-    if (object == r->block && !has_key(r->asked, key)) strcat(strcat(r->asked, key), " ");
     return v;
 }
 
@@ -217,20 +206,27 @@ static void read_rope(Reader *r) {
     if (r->type == LONGROPE) read_lists(r, r->file);
 }
 
-static bool is_known(const char *key) {
+// Whether a block can have this key (at its quote). The library looks at none of the last four, which releases have.
+static bool is_known(const char *quoted) {
+    static const char *const others[] = {"rope_type",    "type",        "partial_rotary_factor",
+                                         "short_factor", "long_factor", "short_mscale",
+                                         "long_mscale",  "finetuned",   "attn_factor"};
+    bool known = false;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
-        if (f->key && strcmp(f->key, key) == 0) return true;
-    return has_key(known_keys, key);
+        known = known || (f->key && json_is(quoted, f->key));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) known = known || json_is(quoted, others[i]);
+    return known;
 }
 
 // Notes the keys that the block's type does not look at. A key that no type has is refused.
 static void check_keys(Reader *r) {
     const char *quoted;
-    for (const char *v = json_first(r->block, &quoted); v; v = json_next(v, &quoted)) {
+    int i = 0;
+    for (const char *v = json_first(r->block, &quoted); v; v = json_next(v, &quoted), i++) {
         char key[64];
+        if (i < 64 && r->asked >> i & 1) continue;
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        if (has_key(r->asked, key)) continue;
-        if (!is_known(key)) reject(r, r->block, key, "a key that some rope_type has");
+        if (!is_known(quoted)) reject(r, r->block, key, "a key that some rope_type has");
         add_name(r->file->unused, sizeof r->file->unused, ", ", key);
     }
 }
