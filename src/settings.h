@@ -67,8 +67,8 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
 // that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
 void settings_fill_defaults(RopeConfig *config, int context);
-// Whether longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached before
-// they are turned get their angles block by block, and all by one speed.
+// Whether longrope's two lists are the same. Only then can first positions stay unscaled, since keys get their
+// angles after they are cached, a block at a time.
 bool settings_has_one_list(const RopeConfig *config);
 // NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
 const char *settings_check(const RopeConfig *config, int context);

@@ -1,11 +1,10 @@
-// How quantized weights lie in a file: 256 columns of a row at a time, a super-block, as whole numbers and scales. A
-// super-block is one of ggml's blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4; a part
-// is 32 columns. Every type is what brings the columns of a register into bytes, and what brings the scales into
-// registers; both are inlined where the type is a constant.
+// How quantized weights lie in a file, a super-block of 256 columns at a time: one of ggml's blocks of 256, eight of
+// its blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns. A type is what brings its numbers,
+// and what brings its scales, into registers; both are inlined where the type is a constant.
 //
-// The layouts of blocks are those of ggml's ggml-common.h (github.com/ggml-org/ggml), their ideas those of llama.cpp's
-// pull requests: k-quants 1684, IQ4_NL 5590, IQ4_XS 5747. MXFP4 is of the OCP Microscaling Formats Specification 1.0,
-// laid out by pull request 15091. A field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
+// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas of llama.cpp's pull requests
+// 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the OCP Microscaling Formats Specification 1.0). A
+// field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
 #pragma once
 
 #include "../kernels/simd_int8.h"
@@ -159,8 +158,8 @@ ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
                     times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
 }
 
-// Q3_K: the scale of every 16 columns has 6 bits: number k its low four in half k / 8 of byte k % 8 of s, its high two
-// at bit 2 * (k / 4) of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
+// Q3_K: scale k, of 16 columns, has its low four bits in half k / 8 of byte k % 8 of s, its high two at bit 2 * (k / 4)
+// of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
 ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
     const uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
     const uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);

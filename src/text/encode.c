@@ -1,11 +1,10 @@
-// Text to token ids, as the sentencepiece library does it for a BPE model, Hugging Face's tokenizers and tiktoken for a
-// byte-level one.
+// Text to token ids, as sentencepiece does it for a BPE model, Hugging Face's tokenizers and tiktoken for bytes.
 //
-// The text is put in order (normalize), cut at user-defined tokens and then into words. A word starts as a row of
-// characters, or of bytes. Of all neighbours that may be joined, the two with the highest score are, the leftmost of
-// equals first, until no two may be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may
-// be joined when a token is spelled like both together; with byte-level BPE when a list of merges has the two, the
-// first of the list first. Characters that then have no token are spelled in byte tokens.
+// The text is put in order (normalize), cut at user-defined tokens and then into words of characters, or of bytes. Of
+// all neighbours that may be joined, the two with the highest score are, the leftmost of equals first, until none may
+// be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may be joined when a token is
+// spelled like both; with byte-level BPE when a list of merges has them, the first of the list first. Characters
+// without a token are spelled in byte tokens.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-// Unicode's Normalization Form C, in which Qwen's tokenizers put a text before they cut it: characters are taken apart,
-// marks brought into the order of their classes, and what has a character of its own put together again (Unicode
-// Standard Annex 15). The rules are the tokenizer file's (docs/format.md); Korean syllables follow from arithmetic.
+// Unicode's Normalization Form C (Standard Annex 15), in which Qwen's tokenizers put a text before they cut it. The
+// rules are the tokenizer file's (docs/format.md); Korean syllables follow from arithmetic.
 #include <stdlib.h>
 
 #include "tokenizer_private.h"

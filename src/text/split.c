@@ -1,7 +1,5 @@
-// The split patterns: where the first word of a text ends.
-//
-// A pattern is a regex, which docs/format.md has as the libraries write it. Its alternatives are tried in their order
-// at the place where the last word ended. All patterns are made of the alternatives in the table below.
+// The split patterns: where the first word of a text ends. docs/format.md has the libraries' regexes. The table below
+// has their alternatives, of which the first that matches counts.
 #include <string.h>
 
 #include "tokenizer_private.h"
@@ -100,8 +98,8 @@ static size_t skip_ending(const Text *text, size_t at) {
 }
 
 // Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can
-// and goes back until the rest matches, too. Here a part stops at the last place where the next one can begin. Nothing
-// has to go back further: what follows a part that must be there may be missing.
+// and goes back until the rest matches. Here a part stops at the last place where the next one can begin, which is far
+// enough: what follows a part that must be there may be missing.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {

@@ -196,9 +196,8 @@ static bool read_vocabulary(Tokenizer *t, Error *err) {
 
 // ---- What is found ----
 
-// Makes a token findable, and notes what the encoder wants to know of all tokens together. What no text is encoded to
-// is not found by its spelling. There are two exceptions: a byte-level tokenizer's control tokens, which user-defined
-// ones may not be sought in, and unused tokens, which merges pass through.
+// Makes a token findable, and notes what the encoder asks of all tokens. What no text is encoded to is not found, but
+// for control tokens of a byte-level tokenizer, which hide user-defined ones, and unused ones, passed by merges.
 static bool index_piece(Tokenizer *t, const Piece *piece, Error *err) {
     const bool bytelevel = t->head.kind == BYTELEVEL, control = piece->type == CONTROL;
     const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
