@@ -1,11 +1,10 @@
-// How quantized weights lie in a file: 256 columns of a row at a time, a super-block, as whole numbers and scales. A
-// super-block is one of ggml's blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4; a part
-// is 32 columns. Every type is what brings the columns of a register into bytes, and what brings the scales into
-// registers; both are inlined where the type is a constant.
+// How quantized weights lie in a file, a super-block of 256 columns at a time: one of ggml's blocks of 256, eight of
+// its blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns. A type is what brings its numbers,
+// and what brings its scales, into registers; both are inlined where the type is a constant.
 //
-// The layouts of blocks are those of ggml's ggml-common.h (github.com/ggml-org/ggml), their ideas those of llama.cpp's
-// pull requests: k-quants 1684, IQ4_NL 5590, IQ4_XS 5747. MXFP4 is of the OCP Microscaling Formats Specification 1.0,
-// laid out by pull request 15091. A field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
+// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas of llama.cpp's pull requests
+// 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the OCP Microscaling Formats Specification 1.0). A
+// field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
 #pragma once
 
 #include "../kernels/simd_int8.h"
@@ -54,8 +53,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
 
 // The table of IQ4_NL and IQ4_XS, each number 128 more.
 static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-// MXFP4 has floats of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6. Here is twice that,
-// and 16 more.
+// MXFP4 has floats of four bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. Here is twice that, and 16 more.
 static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
@@ -154,16 +152,15 @@ ALWAYS_INLINE Scales sixes(const uint8_t *block) {
                     times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
 
-// Q2_K: a byte of s is for 16 columns: its low half is their scale, its high half their minimum. w = d * scale * q - dm
-// * minimum.
+// Q2_K: a byte of s has the scale of 16 columns in its low half, their minimum in its high half. w as for Q4_K.
 ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
     const uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
     return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),
                     times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
 }
 
-// Q3_K: the scale of every 16 columns has 6 bits: number k its low four in half k / 8 of byte k % 8 of s, its high two
-// at bit 2 * (k / 4) of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
+// Q3_K: scale k, of 16 columns, has its low four bits in half k / 8 of byte k % 8 of s, its high two at bit 2 * (k / 4)
+// of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
 ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
     const uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
     const uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);
