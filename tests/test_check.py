@@ -6,9 +6,8 @@ import os
 import re
 import struct
 
-from common import (FIELDS, ROOT, check, config, good, in_work, main, one_line, random_weights, read, run, skip, table,
-                    write,
-                    write_model, write_tokenizer)
+from common import (FIELDS, ROOT, check, compiled, config, good, in_work, main, one_line, random_weights, read, run,
+                    skip, table, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
@@ -214,8 +213,30 @@ def test_costs():
         values = [float(r[column]) for r in rows]
         check(0 < values[0] and values == sorted(values), column + ' rises with the length', values)
     ids = write(in_work('ids.txt'), '5 ' * 2048)
-    err = good(SIBLING, '--ppl', ids, '--ids', '-n', 2048).err
-    check('run: 2048 positions, %s MB of memory' % rows[2]['megabytes'] in err, 'the memory of a session', (err, rows[2]))
+    said = 'run: 2048 positions, %s MB of memory' % rows[2]['megabytes']
+    check(said in good(SIBLING, '--ppl', ids, '--ids', '-n', 2048).err, 'the memory of a session', said)
+
+
+def test_slow_clocks():
+    """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
+    ones and ones that become slower: the budget is kept to a tenth."""
+    program = compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+    seen = set()
+    for per_token, n, budget in ((5e-5, 1024, 1), (0.003, 4096, 60), (0.01, 8192, 60), (0.03, 131072, 60),
+                                 (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60), (0.1, 131072, 5)):
+        for slower_from, times in (1e9, 1), (budget / 3, 3), (0.9 * budget, 4), (budget / 10, 0.3):
+            what = '%g s a token, %g times from %g s on, budget %g' % (per_token, times, slower_from, budget)
+            result = run(per_token, slower_from, times, MODEL, '--check', '-n', n, '--rope', 'yarn', '--budget', budget,
+                         program=program, timeout=600)
+            took = float(result.err.splitlines()[-1].split()[1])
+            last = result.out.splitlines()[-1]
+            check(took <= 1.1 * budget and last.startswith(('# read whole to', '# holds to unknown')), what,
+                  (took, last, result.err[-200:]))
+            seen |= {(r['check'], r['verdict']) for r in table(result.out)[2]}
+            if per_token == 0.01:
+                check('# holds to 8192 by jumps' in result.out.splitlines(), what + ': a verdict', result.out)
+    check({(name, verdict) for name in ('short-perplexity', 'jumps', 'jump-retrieval', 'perplexity', 'retrieval')
+           for verdict in ('ok', 'untried')} <= seen, 'all kinds of rows fit or are left out', seen)
 
 
 if not os.path.exists(SIBLING):

@@ -17,6 +17,7 @@ enum {
     PIECES = 8,        // of such a text
     KEY_TOKENS = 256,  // of a text with a key, at least, and two pieces
     MOST_TRIALS = 5,   // keys at each length
+    LEAST_TRIALS = 3,  // for which time is kept
     ANSWER = 6,        // tokens of an answer, about
     TAIL = 64,         // tokens that are read one by one
     MAX_LENGTHS = 32,
@@ -30,7 +31,6 @@ static const double BASE_STEP = 8;         // to the other thetas
 static const double KNOWS_NOTHING = 0.1;   // perplexity of a short text in shares of the vocabulary
 static const double LOOK = 0.03;           // of the budget, between two looks at the clock
 static const double MARGIN = 1.15;         // what is begun may take so many times what it should
-static const double PER_PAIR = 1;          // a multiplication of attention's, in those of weights
 
 typedef enum { PLAIN, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES } Reference;  // plans of short windows
 
@@ -109,9 +109,9 @@ static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
     return c->session;
 }
 
-// So many seconds for --budget: two digits, rounded up.
+// What should take so many seconds surely gets done in so many whole ones, of two digits.
 static double budget_for(double seconds) {
-    const double most = fmax(seconds * MARGIN, 1), unit = pow(10, floor(log10(most)) - 1);
+    const double most = fmax(seconds * MARGIN, 10), unit = pow(10, floor(log10(most)) - 1);
     return ceil(most / unit) * unit;
 }
 
@@ -147,7 +147,7 @@ static bool measure_speed(Check *c, Error *err) {
     const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
     bool ok = open_spread(c, c->j.m->length, c->halves * c->half, PIECES, err);
     c->start = now_seconds();
-    c->deep = PER_PAIR * heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
+    c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
     for (int at = 0, n = 1; ok && at + n <= c->halves * c->half && (at < 2 || n * c->per_token < look);
          at += n, n = at) {
         const double began = now_seconds();
@@ -169,10 +169,10 @@ static double key_seconds(const Check *c, int n, int trials, bool whole) {
     return seconds_for(c, n, n) * (whole && trials > 1 ? 1 + trials / 2.0 : trials) + trials * ANSWER * c->per_step;
 }
 
-// Seconds for short windows, and for jumps to so many lengths.
-static double jump_seconds(const Check *c, int n_lengths) {
-    return seconds_for(c, c->halves * c->half * (2.0 + n_lengths), c->halves * c->half) +
-           key_seconds(c, key_tokens(c), MOST_TRIALS, false) * n_lengths;
+// Seconds for short windows, and for jumps to so many lengths with so many keys each.
+static double jump_seconds(const Check *c, int n_lengths, int trials) {
+    const int n = c->halves * c->half;
+    return seconds_for(c, n * (2.0 + n_lengths), n) + key_seconds(c, key_tokens(c), trials, false) * n_lengths;
 }
 
 // Seconds for perplexity of a whole text at all lengths up to the i-th; 0 below the first.
@@ -183,7 +183,7 @@ static double whole_seconds(const Check *c, int i) {
 
 // Seconds for all up to the i-th length, whole texts and their keys among it.
 static double all_seconds(const Check *c, int i) {
-    return jump_seconds(c, i) + whole_seconds(c, i) + key_seconds(c, c->lengths[i], MOST_TRIALS, true);
+    return jump_seconds(c, i, MOST_TRIALS) + whole_seconds(c, i) + key_seconds(c, c->lengths[i], MOST_TRIALS, true);
 }
 
 static double megabytes(const Check *c, int i) {
@@ -250,7 +250,7 @@ static bool read_bases(Check *c, Row *row, Error *err) {
 // The rows about short windows, without which there is nothing to judge by. A base is no matter of length.
 static bool check_short(Check *c, Error *err) {
     const ModelConfig *m = &c->j.m->model->config;
-    Row row = {"short-perplexity", .length = 2 * c->half, .seconds = jump_seconds(c, 0)};
+    Row row = {"short-perplexity", .length = 2 * c->half, .seconds = jump_seconds(c, 0, 0)};
     Row base = {"base", .length = 2 * c->half, .seconds = row.seconds, .kept = 7 * row.seconds, .limit = BASE_LOSS};
     row.limit = m->vocab_size * KNOWS_NOTHING;
     return attempt(c, read_short, &row, err) &&
@@ -319,7 +319,7 @@ static bool check_jumps(Check *c, Error *err) {
     const int last = c->n_lengths - 1, n = c->halves * c->half;
     for (int i = last; i > 0; i--) {
         Row row = {"jumps", i, c->lengths[i], n, .seconds = seconds_for(c, n, n), .limit = MOST_JUMP_LOSS};
-        row.kept = i < last ? key_seconds(c, key_tokens(c), 3, false) : 0;
+        row.kept = i < last ? key_seconds(c, key_tokens(c), LEAST_TRIALS, false) : 0;
         if (!attempt(c, read_jumps, &row, err)) return false;
         c->held[i] = row.verdict == OK;
     }
@@ -412,17 +412,17 @@ static void print_verdict(Check *c) {
 static bool run_checks(Check *c, Error *err) {
     const int last = c->n_lengths - 1;
     if (!measure_speed(c, err)) return false;
-    while (c->half > LEAST_HALF && jump_seconds(c, 1) > c->budget / 2) c->half /= 2;  // where time is short
+    while (c->half > LEAST_HALF && !fits(c, jump_seconds(c, 1, LEAST_TRIALS))) c->half /= 2;  // where time is short
     begin_judgement(&c->j);
     if (!isfinite(c->budget)) {
         table_columns(&c->j.table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
         for (int i = 0; i <= last; i++)
-            table_row(&c->j.table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i), all_seconds(c, i),
-                      megabytes(c, i));
+            table_row(&c->j.table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
+                      all_seconds(c, i), megabytes(c, i));
         table_end(&c->j.table);
         return true;
     }
-    table_note(&c->j.table, "whole", "%.3g s, %.1f MB", all_seconds(c, last), megabytes(c, last));
+    table_note(&c->j.table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
     table_columns(&c->j.table, check_columns);
     judge_settings(&c->j, &c->references[FILES_OWN]);
     if (!check_short(c, err) || (c->judged && !(check_jumps(c, err) && check_whole(c, err)))) return false;
