@@ -22,15 +22,16 @@ enum {
     TAIL = 64,         // tokens that are read one by one
     MAX_LENGTHS = 32,
 };
-static const double MOST_LOSS = 1.25;      // perplexity of a whole text, in shares of the short windows'
-static const double MOST_JUMP_LOSS = 1.3;  // and of texts that are spread
-static const double BASE_LOSS = 1.1;       // and in short windows with the file's theta, in shares of another's
-static const double MOST_CHANGE = 0.16;    // of -ln p(token) when it is read by itself and not in a prompt, on average
-static const double FOUND_SHARE = 0.6;     // of the keys that are found in a short text
-static const double BASE_STEP = 8;         // to the other thetas
-static const double KNOWS_NOTHING = 0.1;   // perplexity of a short text in shares of the vocabulary
-static const double LOOK = 0.03;           // of the budget, between two looks at the clock
-static const double MARGIN = 1.15;         // what is begun may take so many times what it should
+static const double MOST_LOSS = 1.25;             // perplexity of a whole text, in shares of the short windows'
+static const double MOST_JUMP_LOSS = 1.3;         // and of texts that are spread
+static const double MOST_SHORT_JUMP_LOSS = 1.35;  // where the text is of 4 times LEAST_HALF tokens
+static const double BASE_LOSS = 1.1;              // and in short windows with the file's theta, in shares of another's
+static const double MOST_CHANGE = 0.16;   // of -ln p(token) when it is read by itself and not in a prompt, on average
+static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
+static const double BASE_STEP = 8;        // to the other thetas
+static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
+static const double LOOK = 0.03;          // of the budget, between two looks at the clock
+static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 typedef enum { PLAIN, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES } Reference;  // plans of short windows
 
@@ -309,24 +310,22 @@ static bool read_keys(Check *c, Row *row, Error *err) {
 static bool ask_keys(Check *c, Row *row, Error *err) {
     const bool whole = row->tokens == row->length;
     row->trials = MOST_TRIALS;
-    while (row->trials > 1 && !fits(c, key_seconds(c, row->tokens, row->trials, whole))) row->trials -= 2;
+    while (row->trials > 1 && !fits(c, key_seconds(c, row->tokens, row->trials, whole) + row->kept)) row->trials -= 2;
     row->seconds = key_seconds(c, row->tokens, row->trials, whole);
     return attempt(c, read_keys, row, err);
 }
 
-// Jumps to each length, the longest first; then keys, in the first piece of a text whose last asks for one; then steps.
+// Jumps to each length, the longest first, with keys in the first piece of a text whose last asks for one; then steps.
 static bool check_jumps(Check *c, Error *err) {
     const int last = c->n_lengths - 1, n = c->halves * c->half;
+    const double limit = c->half > LEAST_HALF ? MOST_JUMP_LOSS : MOST_SHORT_JUMP_LOSS;
     for (int i = last; i > 0; i--) {
-        Row row = {"jumps", i, c->lengths[i], n, .seconds = seconds_for(c, n, n), .limit = MOST_JUMP_LOSS};
-        row.kept = i < last ? key_seconds(c, key_tokens(c), LEAST_TRIALS, false) : 0;
+        Row row = {"jumps", i, c->lengths[i], n, .seconds = seconds_for(c, n, n), .limit = limit};
+        Row keys = {"jump-retrieval", i, c->lengths[i], .tokens = key_tokens(c)};
         if (!attempt(c, read_jumps, &row, err)) return false;
-        c->held[i] = row.verdict == OK;
-    }
-    for (int i = last; i > 0; i--) {
-        Row row = {"jump-retrieval", i, c->lengths[i], .tokens = key_tokens(c)};
-        if (!ask_keys(c, &row, err)) return false;
-        if (row.verdict == UNTRIED) c->held[i] = false;
+        if (row.verdict == FAIL) keys.kept = row.seconds + key_seconds(c, keys.tokens, LEAST_TRIALS, false);
+        if (!ask_keys(c, &keys, err)) return false;
+        c->held[i] = row.verdict == OK && keys.verdict != UNTRIED;
     }
     Row row = {"step-by-step", 1, c->lengths[last], n, .limit = MOST_CHANGE};
     row.seconds = 2 * seconds_for(c, n, n) + TAIL * c->per_step;
