@@ -217,6 +217,25 @@ def test_costs():
     check(said in good(SIBLING, '--ppl', ids, '--ids', '-n', 2048).err, 'the memory of a session', said)
 
 
+def test_what_is_said_meanwhile():
+    """A line for each row that took time, on standard error; at a terminal a bar, which test_tables.py wipes."""
+    result = run(MODEL, '--check', '-n', 1024, '--rope', 'yarn')
+    timed = [line.split(':') for line in result.err.splitlines() if re.fullmatch(r'run: .*: [\d.]+ of 60 s', line)]
+    rows = ['%s %s' % (r['check'], r['length']) for r in table(result.out)[2] if r['check'] != 'reach']
+    check([name.strip() for _, name, _ in timed] == rows and len(rows) > 7, 'a line a step', (timed, rows))
+    seconds = [float(time.split()[0]) for _, _, time in timed]
+    check(seconds == sorted(seconds), 'the time that has gone by', seconds)
+
+
+def test_piece():
+    """--piece is that of the jumps: shorter ones leave less text unbroken."""
+    rows = [{(r['check'], r['length']): r['value'] for r in table(run(MODEL, '--check', '-n', 2048, *piece).out)[2]}
+            for piece in ((), ('--piece', 128), ('--piece', 16))]
+    at = 'jumps', '2048'
+    check(rows[0][at] == rows[1][at] != rows[2][at], '--piece', [row[at] for row in rows])
+    check(run(MODEL, '--check', '--spread', 9000).status == 2, '--spread is refused')
+
+
 def test_slow_clocks():
     """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
     ones and ones that become slower: the budget is kept to a tenth."""
