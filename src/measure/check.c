@@ -110,9 +110,9 @@ static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
     return c->session;
 }
 
-// What should take so many seconds surely gets done in so many whole ones, of two digits.
+// What should take so many seconds gets done in so many, two digits rounded up.
 static double budget_for(double seconds) {
-    const double most = fmax(seconds * MARGIN, 10), unit = pow(10, floor(log10(most)) - 1);
+    const double most = fmax(seconds * MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
     return ceil(most / unit) * unit;
 }
 
@@ -156,6 +156,7 @@ static bool measure_speed(Check *c, Error *err) {
         c->per_token = (now_seconds() - began) / n;
         if (n == 1) c->per_step = c->per_token;
     }
+    if (c->late) return fail(err, "--budget %g is over before two tokens are read", c->budget);
     for (c->chunk = 1; c->chunk < PREFILL_CHUNK && 2 * c->chunk * c->per_token <= look;) c->chunk *= 2;
     return ok;
 }
