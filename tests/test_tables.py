@@ -2,7 +2,6 @@
 """Tables for eyes, at a terminal of the test's own, and for tools; --ppl's standard error, --stepwise and --stale-keys;
 --attn; --tasks; and the program's manners."""
 
-import fcntl
 import math
 import os
 import pty
@@ -10,14 +9,12 @@ import random
 import re
 import shlex
 import statistics
-import struct
 import subprocess
 import sys
-import termios
 
 import reference
-from common import (ROOT, RUN, check, close, config, good, house, in_work, main, one_line, random_ids, random_weights,
-                    run, table, tiny_model, write, write_model, write_tokenizer)
+from common import (ROOT, RUN, at_terminal, check, close, config, good, house, in_work, main, one_line, random_ids,
+                    random_weights, run, screen, table, tiny_model, write, write_model, write_tokenizer)
 
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for c in range(ord('0'), ord('9') + 1)]
@@ -25,35 +22,6 @@ LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for 
 
 def ids_file(ids):
     return write(in_work('ids.txt'), ' '.join(map(str, ids)))
-
-
-def at_terminal(arguments, columns=80, **environment):
-    """What ./run writes to a terminal, standard output and standard error together."""
-    child, terminal = pty.fork()
-    if child == 0:
-        plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
-        os.execve(RUN, [RUN, *map(str, arguments)], {**plain, 'TERM': 'xterm', 'OMP_NUM_THREADS': '1', **environment})
-    seen = b''
-    try:
-        while part := os.read(terminal, 65536):
-            seen += part
-    except OSError:  # how Linux tells that the other end is closed
-        pass
-    os.waitpid(child, 0)
-    os.close(terminal)
-    return seen.decode(errors='replace')
-
-
-def screen(seen):
-    """The lines that stay: a carriage return writes over what stood there."""
-    lines = []
-    for line in re.sub('\x1b\\[[0-9;]*m', '', seen).replace('\r\n', '\n').split('\n'):
-        shown = ''
-        for part in line.split('\r'):
-            shown = part + shown[len(part):]
-        lines.append(shown.rstrip())
-    return lines
 
 
 # ---- tables for eyes ------------------------------------------------------------------------------------------------
