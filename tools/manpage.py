@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The man page run.1 on standard output: docs/manual.md in roff, and below it each option, method and map of --help, the
-program's own tables, that the manual does not name.
+"""The man page run.1 on standard output: docs/manual.md in roff, and below it each option, method and map of --help that
+the manual does not name.
 
     python3 tools/manpage.py ./run
 """

@@ -32,7 +32,8 @@ AVOID = [
     (r'(?:catalogue|dialogue|programme|cheque|judgement)\w*', 'American spelling'),
     (r'(?:whoever|whosoever|whatsoever)', 'name who or what it is'),
     (r'foret(?:ell|ells|old)', 'predict'),
-    (r'(?:hence|thus|therein|thereof|thereby|therefrom|whereby|wherein|whereupon|hereby|upon|lest|albeit)', 'so, in it, on'),
+    (r'(?:hence|thus|therein|thereof|thereby|therefrom|whereby|wherein|whereupon|hereby|upon|lest|albeit)',
+     'so, in it, on'),
     (r'(?:utili[sz]e\w*|leverag\w+|in order to|prior to|due to the fact)', 'use, to, before, because'),
     (r'(?:obviously|simply|basically|trivially|needless to say|of course|clearly)', 'nothing'),
     (r'(?:is|are|was|were|nobody|unless|not) said', 'given, set; prints, warns'),
@@ -139,8 +140,8 @@ def main(arguments):
     over = list(too_many(found, CEILINGS))
     all_sentences = [part for blocks in read.values() for _, text in blocks for part in sentences(text)]
     lengths = [len(words(part)) for part in all_sentences]
-    print('\n'.join(over) or 'words: %d sentences in %d documents, the longest of %d words; %d findings still let pass' % (
-        len(lengths), len(read), max(lengths), sum(map(len, found.values()))))
+    print('\n'.join(over) or 'words: %d sentences in %d documents, the longest of %d words, %d findings still let pass' %
+          (len(lengths), len(read), max(lengths), sum(map(len, found.values()))))
     return 1 if over else 0
 
 
