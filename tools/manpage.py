@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The man page run.1 on standard output: docs/manual.md in roff, and below it each option, method and map of --help that
+"""The man page run.1 on standard output: docs/manual.md in roff, and each option, method and map of --help that
 the manual does not name.
 
     python3 tools/manpage.py ./run
