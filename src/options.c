@@ -25,8 +25,7 @@ static const Option table[] = {
     {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]", NUMBER, IN(min_p), 0, 1},
     {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED, IN(seed)},
     {"-n", "N",
-     "positions, prompt included; 0: the model's context; 8k: 8 x 1,024 [256; measurements 4 times the trained "
-     "context]",
+     "positions, prompt included; 0: the model's context; 8k: 8 x 1,024 [256; measuring: 4 times the trained context]",
      WHOLE, IN(steps), 0, MOST},
     {"-i", "TEXT", "prompt", TEXT, IN(prompt)},
     {"-f", "FILE", "file with the prompt; - is standard input", TEXT, IN(prompt_file)},
