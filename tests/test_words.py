@@ -24,7 +24,8 @@ def test_documents():
     over = list(words.too_many({path: list(words.faults(path, blocks)) for path, blocks in read.items()},
                                words.CEILINGS))
     check(not over, 'tools/words.py finds nothing', '%d findings: %s' % (len(over), '; '.join(over[:4])))
-    few = [path for path in ('README.md', 'docs/manual.md', 'CHANGELOG.md', 'run --help')
+    few = [path for path in ('README.md', 'CHANGELOG.md', 'docs/manual.md', 'docs/format.md', 'docs/checkpoints.md',
+                             'docs/engines.md', 'docs/code.md', 'run --help')
            if path in words.CEILINGS or len(read.get(path, ())) < 20]
     check(not few, 'these are read whole, and have no ceiling', few)
 
