@@ -22,6 +22,8 @@ SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'-
            (r'--trials \d+', '--trials 1'), (r'--budget \d+', '--budget 2'), (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
 COMMAND = r'(?:    )?(?:make && )?((?:\./run|python3 model_export\.py) .*)'
+OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
+       'mymodel-q8.bin', 'found.json', 'OUT.gguf'}
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 LINES, COLUMNS = 140, 100  # of the README, at most
 
@@ -99,6 +101,18 @@ def test_commands():
         if 'quadratic' not in command and (name != 'README.md' or not shown().get(command)):
             status, err = run_command(folder, command)
             check(held(command, status), '%s: %s' % (name, command), 'status %s: %s' % (status, err))
+
+
+def test_fresh_clone():
+    """What the commands name is in the repository, but for what is the reader's own or was written by a command."""
+    listed = subprocess.run(['git', 'ls-files'], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if listed.returncode:
+        return skip('this is no clone')
+    tracked = set(listed.stdout.decode().split('\n'))
+    for command, name in commands().items():
+        named = [word for word in shlex.split(command) if re.search(r'\w\.(bin|txt|json|gguf)$', word)]
+        lost = [word for word in named if word not in tracked | OWN]
+        check(not lost and (name != 'README.md' or not OWN & set(named)), 'a clone holds what is in: ' + command, lost)
 
 
 def test_make_commands():

@@ -106,7 +106,7 @@ def faults(path, blocks):
 
 
 def documents():
-    """{path: [(line, text)]} of all documents, and of what --help prints: the exporter's, and run's where it is built."""
+    """{path: [(line, text)]} of all documents, and of what --help prints: the exporter's, and run's if it is built."""
     names = ['README.md', 'CHANGELOG.md', 'models/README.md'] + sorted(
         os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
     read = {}
