@@ -1,5 +1,5 @@
 # make          builds ./run for this machine
-# make debug    with the address and undefined-behaviour sanitizers
+# make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
