@@ -30,7 +30,7 @@ AVOID = [
     (r'(?:label|model|travel|cancel|signal)l(?:ed|ing)', 'American spelling: one l'),
     (r'(?:learnt|burnt|spelt)', 'American spelling: -ed'),
     (r'(?:whilst|amongst|towards|upwards|downwards)', 'while, among, toward'),
-    (r'(?:catalogue|dialogue|programme|cheque|judgement)\w*', 'American spelling'),
+    (r'(?:catalogue|dialogue|programme|cheque|judgement)s?', 'American spelling'),
     (r'(?:whoever|whosoever|whatsoever)', 'name who or what it is'),
     (r'foret(?:ell|ells|old)', 'predict'),
     (r'(?:hence|thus|therein|thereof|thereby|therefrom|whereby|wherein|whereupon|hereby|upon|lest|albeit)',
