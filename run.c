@@ -346,7 +346,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     p->context = context_of(p);
     if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
-        return fail(err, "the prompt has %zu tokens, more than -n %d leaves to prompt and answer", p->n_ids,
+        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->n_ids,
                     p->context);
     if (o->job == JOB_TEXT) return run_text(p, err);
     const Measurement m = measurement_of(p);

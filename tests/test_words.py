@@ -59,7 +59,7 @@ def test_words_to_avoid():
         lines = found('It %s it.' % word)
         check(len(lines) == 1 and 'a word to avoid (%s' % word in lines[0], 'found: ' + word, lines)
     for word in ('color', 'neighbor', 'license', 'precise', 'otherwise', 'exercise', 'promises', 'raised', 'comparison',
-                 'normalized', 'centered', 'our', 'four hours', 'parameter', 'enhance', 'programmed', '`colour`', 'said'):
+                 'normalized', 'our', 'four hours', 'parameter', 'enhance', 'programmed', '`colour`', 'said'):
         check(not found('It %s it.' % word), 'let pass: ' + word, found('It %s it.' % word))
 
 
