@@ -2,7 +2,7 @@
 import math
 
 from plot_parts import DOTS, GREY, INK, PALE, label_ends, log_scale, new_figure, plain, style_of, token_figure
-from plot_tables import book_of
+from plot_tables import book_of, trained_length
 
 
 def draw_again(tables, options):
@@ -126,3 +126,85 @@ def draw_encodings(tables, options):
                     textcoords='offset points', fontsize=9.5, va='top' if keys or not ends else 'bottom',
                     color=style['color'])
     return fig
+
+
+def draw_clocks(tables, options):
+    """Four pairs as clocks: the angles that positions up to L showed are shaded, a later position's hand is drawn."""
+    import numpy as np
+    table, trained = tables[0], int(trained_length(tables, options))
+    slow = [row['pair'] for row in table.rows if row['turns'] < 1]  # those that never came round
+    wanted = [0, slow[0] - 1, slow[len(slow) // 4], slow[-1]]
+    rows, later = [row for row in table.rows if row['pair'] in wanted], 3 * trained
+    fig, axes = new_figure(3.3, options.title or 'Four pairs as clocks',
+                           'theta %s, head size %s; shaded: angles of positions 0 to %s; the hand: position %s' % (
+                               table.settings.get('theta', '?'), table.settings.get('head_dim', '?'), plain(trained),
+                               format(later, ',')), ncols=len(rows), subplot_kw={'aspect': 'equal'})
+    fig.subplots_adjust(left=0.02, right=0.98, top=0.71, bottom=0.13, wspace=0.1)
+    for ax, row in zip(axes.flat, rows):
+        seen = min(2 * math.pi, trained * row['inv_freq'])
+        ring = np.linspace(0, 2 * math.pi, 200)
+        arc = np.linspace(0, seen, 200)
+        ax.fill(np.append(np.sin(arc), 0), np.append(np.cos(arc), 0), color=style_of('yarn', ['yarn'])['color'],
+                alpha=0.28, linewidth=0)
+        ax.plot(np.sin(ring), np.cos(ring), color=GREY, linewidth=1)
+        angle = later * row['inv_freq']
+        known = row['turns'] >= 1 or angle % (2 * math.pi) <= seen
+        colour = INK if known else style_of('llama3', ['llama3'])['color']
+        ax.annotate('', (0.92 * math.sin(angle), 0.92 * math.cos(angle)), (0, 0),
+                    arrowprops={'arrowstyle': '-|>', 'color': colour, 'linewidth': 2, 'shrinkA': 0, 'shrinkB': 0})
+        turn = format(round(row['wavelength'], 1 if row['wavelength'] < 10 else None), ',')
+        ax.set_title('pair %d\na turn in %s positions' % (row['pair'], turn), fontsize=10)
+        ax.set_xlabel('an angle seen in training' if known else 'never seen', color=colour, fontsize=10)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines[:].set_visible(False)
+    return fig
+
+
+READINGS = (('jumps', ('none', 'ntk', 'yarn', 'rerope'), 'The angles alone'),
+            ('whole', ('rerope', 'dca'), 'The crowd alone'), ('whole', ('none', 'ntk', 'yarn', 'rerope'), 'Both'))
+
+
+def draw_crowd(tables, options):
+    """How much worse the same tokens are read, in three panels: by jumps, whole with distances that maps keep short, and
+    whole. Dashed: with logn."""
+    table = tables[0]
+    nll = {(r['method'], r['reading'], int(r['length'])): r['nll'] for r in table.rows}
+    shortest, longest = (f(key[2] for key in nll) for f in (min, max))
+    base = nll['window', 'whole', shortest]
+    fig, axes = new_figure(4.4, options.title or 'Angles, crowd, and both',
+                           'model.bin, %s, the same %s tokens everywhere; 1: read with a window of 512; dashed: with '
+                           '--logn' % (book_of(tables), format(int(table.rows[0]['tokens']), ',')), ncols=3)
+    fig.subplots_adjust(left=0.075, right=0.9, top=0.72, bottom=0.115, wspace=0.72)
+    below = ('%s tokens, spread\nover N positions' % format(shortest, ','),
+             'N tokens, distances\nkept below %s' % plain(trained_length(tables, options)), 'N tokens,\ntrue distances')
+    for ax, (reading, methods, title), said in zip(axes.flat, READINGS, below):
+        ends = []
+        for name in methods:
+            for method, dashes in ((name, (None, None)), (name + ':logn=1', (3, 1.6))):
+                points = [(n, math.exp(nll[key] - base)) for n in sorted({key[2] for key in nll})
+                          for key in [(method, reading if n > shortest else 'whole', n)] if key in nll]
+                if not points:  # a quick table has two methods only
+                    continue
+                ax.plot(*zip(*points), **dict(style_of(name, [name]), dashes=dashes))
+                ends.append((points[-1][1], method.replace(name + ':logn=1', ' + logn'), style_of(name, [name])['color']))
+        ax.axhline(1, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
+        ax.set_xlim(shortest * 0.93, longest * 1.07)
+        log_scale(ax.xaxis, True)
+        log_scale(ax.yaxis, False)
+        ax.grid(axis='y', color=PALE, linewidth=0.6)
+        ax.set_title('%s\n%s' % (title, said), fontsize=9.5, loc='left')
+        ax.set_xlabel('N, positions')
+        place_labels(ax, ends)
+    axes[0][0].set_ylabel('perplexity, times that of the window')
+    return fig
+
+
+def place_labels(ax, ends):
+    """Labels at the right of a panel, at the height of their lines' ends, pushed apart from below."""
+    gap, last = 11.5 / 72 / (ax.get_position().height * ax.figure.get_figheight()), -1.0
+    for y, label, colour in sorted(ends):
+        height = max(ax.transAxes.inverted().transform(ax.transData.transform((1, y)))[1], last + gap)
+        ax.annotate('%s %.2f' % (label, y), (1.03, height), xycoords='axes fraction', va='center', color=colour,
+                    fontsize=8.5, annotation_clip=False)
+        last = height
