@@ -161,50 +161,45 @@ def draw_clocks(tables, options):
     return fig
 
 
-READINGS = (('jumps', ('none', 'ntk', 'yarn', 'rerope'), 'The angles alone'),
-            ('whole', ('rerope', 'dca'), 'The crowd alone'), ('whole', ('none', 'ntk', 'yarn', 'rerope'), 'Both'))
+ALL = ('none', 'ntk', 'yarn', 'rerope', 'dca')
+READINGS = (('jumps', ALL[:4], 'The angles alone', '%s tokens that stand\nspread over %s positions'),
+            ('whole', ALL[3:], 'The crowd alone', '%s tokens at distances\nthat a map keeps below %s'),
+            ('whole', ALL[:3], 'Both', '%s tokens\nat their true distances'))
 
 
 def draw_crowd(tables, options):
-    """How much worse the same tokens are read, in three panels: by jumps, whole with distances that maps keep short, and
-    whole. Dashed: with logn."""
+    """How much worse the same tokens are read in three ways: full, each method; hollow, with logn."""
     table = tables[0]
     nll = {(r['method'], r['reading'], int(r['length'])): r['nll'] for r in table.rows}
-    shortest, longest = (f(key[2] for key in nll) for f in (min, max))
-    base = nll['window', 'whole', shortest]
-    fig, axes = new_figure(4.4, options.title or 'Angles, crowd, and both',
-                           'model.bin, %s, the same %s tokens everywhere; 1: read with a window of 512; dashed: with '
-                           '--logn' % (book_of(tables), format(int(table.rows[0]['tokens']), ',')), ncols=3)
-    fig.subplots_adjust(left=0.075, right=0.9, top=0.72, bottom=0.115, wspace=0.72)
-    below = ('%s tokens, spread\nover N positions' % format(shortest, ','),
-             'N tokens, distances\nkept below %s' % plain(trained_length(tables, options)), 'N tokens,\ntrue distances')
-    for ax, (reading, methods, title), said in zip(axes.flat, READINGS, below):
-        ends = []
+    near, far = (f(key[2] for key in nll) for f in (min, max))
+    times = {key: math.exp(value - nll['window', 'whole', near]) for key, value in nll.items()}
+    fig, axes = new_figure(3.9, options.title or 'Angles, crowd, and both',
+                           'model.bin, %s, the same %s tokens in all panels; full: the method, hollow: with --logn' % (
+                               book_of(tables), format(int(table.rows[0]['tokens']), ',')), ncols=3, sharex=True,
+                           sharey=True)
+    fig.subplots_adjust(left=0.075, right=0.985, top=0.67, bottom=0.135, wspace=0.08)
+    said = (plain(near), plain(far)), (plain(far), plain(trained_length(tables, options))), (plain(far),)
+    for ax, (reading, methods, title, below), numbers in zip(axes.flat, READINGS, said):
         for name in methods:
-            for method, dashes in ((name, (None, None)), (name + ':logn=1', (3, 1.6))):
-                points = [(n, math.exp(nll[key] - base)) for n in sorted({key[2] for key in nll})
-                          for key in [(method, reading if n > shortest else 'whole', n)] if key in nll]
-                if not points:  # a quick table has two methods only
-                    continue
-                ax.plot(*zip(*points), **dict(style_of(name, [name]), dashes=dashes))
-                ends.append((points[-1][1], method.replace(name + ':logn=1', ' + logn'), style_of(name, [name])['color']))
-        ax.axhline(1, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-        ax.set_xlim(shortest * 0.93, longest * 1.07)
+            found = [times.get((method, reading, far)) for method in (name, name + ':logn=1')]
+            if None in found:  # a quick table has two methods only
+                continue
+            colour, y = style_of(name, [name])['color'], ALL.index(name)
+            ax.plot(found, [y, y], color=colour, linewidth=2.2, zorder=1)
+            for x, other, fill in (found[0], found[1], colour), (found[1], found[0], 'white'):
+                ax.plot(x, y, marker='o', markersize=8, color=fill, markeredgecolor=colour, markeredgewidth=1.8)
+                right = x > other or x == other and fill == colour
+                ax.annotate('%.2f' % x, (x, y), (8 if right else -8, 0), textcoords='offset points', va='center',
+                            ha='left' if right else 'right', fontsize=10, color=INK if fill == colour else GREY)
+        ax.axvline(1, color=GREY, linewidth=1, linestyle=DOTS, zorder=0)
+        ax.set_title(title, fontsize=11, loc='left', fontweight='bold', pad=32)
+        ax.annotate(below % numbers, (0, 1), (0, 4), xycoords='axes fraction', textcoords='offset points', va='bottom',
+                    fontsize=9.5)
+        ax.set_yticks(range(len(ALL)), ALL)
+        ax.set_ylim(len(ALL) - 0.5, -0.5)
+        ax.set_xlim(0.58, 1.7 * max(times.values()))
         log_scale(ax.xaxis, True)
-        log_scale(ax.yaxis, False)
-        ax.grid(axis='y', color=PALE, linewidth=0.6)
-        ax.set_title('%s\n%s' % (title, said), fontsize=9.5, loc='left')
-        ax.set_xlabel('N, positions')
-        place_labels(ax, ends)
-    axes[0][0].set_ylabel('perplexity, times that of the window')
+        ax.tick_params(axis='y', length=0)
+        ax.grid(axis='x', color=PALE, linewidth=0.6)
+    axes[0][1].set_xlabel('perplexity, times that of a window of %s' % plain(trained_length(tables, options)))
     return fig
-
-
-def place_labels(ax, ends):
-    """Labels at the right of a panel, at the height of their lines' ends, pushed apart from below."""
-    gap, last = 11.5 / 72 / (ax.get_position().height * ax.figure.get_figheight()), -1.0
-    for y, label, colour in sorted(ends):
-        height = max(ax.transAxes.inverted().transform(ax.transData.transform((1, y)))[1], last + gap)
-        ax.annotate('%s %.2f' % (label, y), (1.03, height), xycoords='axes fraction', va='center', color=colour,
-                    fontsize=8.5, annotation_clip=False)
-        last = height
