@@ -321,8 +321,7 @@ def main():
     if len(kinds) > 1:
         fail(tables[-1].path, 'one picture takes tables of one kind (found --%s)' % ' and --'.join(kinds))
     if (options.decay or options.divisors or options.clocks) and kinds != ['explain']:
-        fail(tables[0].path, '--decay, --divisors and --clocks are drawn from tables of --explain (found --%s)' %
-             kinds[0])
+        fail(tables[0].path, '--decay, --divisors and --clocks take tables of --explain (found --%s)' % kinds[0])
     if options.distances and (kinds != ['explain'] or not all('map' in table.settings for table in tables)):
         fail(tables[0].path, '--distances is drawn from tables of --explain with distance maps')
     if options.methods:
