@@ -2,6 +2,7 @@
 """Tables for eyes, at a terminal of the test's own, and for tools; --ppl's standard error, --stepwise and --stale-keys;
 --attn; --tasks; and the program's manners."""
 
+import cmath
 import math
 import os
 import pty
@@ -191,11 +192,10 @@ def test_attention():
         x = [reference.norm(embedding[t], weights['attention_norm.0'], c['norm_eps']) for t in ids]
         q, k = (reference.rows_of(weights, name + '.0', dim) for name in ('wq', 'wk'))
         for head in (0, 3):
-            angles = [[(a * math.cos(m * v), a * math.sin(m * v)) for v in f] for m in range(n)]
-            query = reference.turn(reference.product(q[head * d:head * d + d], x[-1]), angles[-1])
-            keys = [reference.turn(reference.product(k[head // 2 * d:head // 2 * d + d], row), angles[m])
-                    for m, row in enumerate(x)]
-            scores = [reference.dot(query, key) / math.sqrt(d) for key in keys]
+            query = reference.pairs(reference.product(q[head * d:head * d + d], x[-1]), d)
+            keys = [reference.pairs(reference.product(k[head // 2 * d:head // 2 * d + d], row), d) for row in x]
+            scores = [reference.meet_turned(query, reference.conjugate(key), [
+                cmath.rect(a * a, (n - 1 - m) * v) for v in f]) / math.sqrt(d) for m, key in enumerate(keys)]
             total = sum(map(math.exp, scores))
             settings, header, rows = table(good(in_work('attn.bin'), '--attn', '0.%d' % head, '-i', prompt, '--kv',
                                                 kv).out)
