@@ -1,0 +1,193 @@
+// Fix it yourself, and the search.
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PICTURES, check, close, run, table } from './browser.mjs';
+import { BOOK, chip, dragTo, page, text, until, wish } from './driver.mjs';
+
+export default {
+    async fix_it_yourself() {
+        await chip('fix', '1,024').click();
+        await chip('fix', 'yarn').click();
+        await page.waitForFunction(
+            () =>
+                /^\d/.test(document.querySelectorAll('#fix .numbers b')[1]?.innerText ?? '') &&
+                document.querySelector('#fix > .status, #fix .status').innerText === '',
+        );
+        const rows = table('model.bin', '--ppl', 'page/book.txt', '-n', '1024', '--kv', 'f32', '--rope', 'yarn');
+        const past = rows.find((r) => r.from === '512');
+        const shown = (await text('#fix .numbers')).split('\n');
+        check(
+            Math.abs(+shown[2] - +past.ppl) < 0.06 + 1e-3 * +past.ppl,
+            'the handles at YaRN have its perplexity past 512',
+            `${shown} ${past.ppl}`,
+        );
+        const gauges = async () => (await text('#fix .gauges')).match(/\d+/g).map(Number);
+        check((await gauges())[0] > 90 && (await gauges())[1] > 98, 'both gauges are full with YaRN', await gauges());
+        await page.locator('#fix').screenshot({ path: join(PICTURES, 'fix-yarn.png') });
+        await chip('fix', 'linear').click();
+        await page.waitForTimeout(200);
+        check((await gauges())[0] < 50, 'linear blurs neighbours', await gauges());
+        await chip('fix', 'plain').click();
+        await page.waitForTimeout(200);
+        check((await gauges())[1] < 90, 'plain meets unseen angles', await gauges());
+        await page.locator('#fix .handles').focus();
+        for (let i = 0; i < 4; i++) await page.keyboard.press('ArrowRight');
+        for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowUp');
+        await page.waitForTimeout(80);
+        check(
+            /1\.3/.test(await page.locator('#fix .handles').getAttribute('aria-valuetext')),
+            'a handle by keyboard',
+            await page.locator('#fix .handles').getAttribute('aria-valuetext'),
+        );
+        await dragTo(page.locator('#fix .handles'), 200, -30);
+        check(
+            /slow=/.test(await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)))),
+            'the address has the handles',
+        );
+        // What the handles do is what ./run does with the same divisors.
+        const { nll } = await wish(page, 'nll', {
+            method: {
+                divisors: Array.from({ length: 32 }, (_, i) => 1 + i / 10),
+                attention: 1.1,
+            },
+            text: BOOK,
+            context: 700,
+        });
+        const block = {
+            rope_type: 'longrope',
+            factor: 2,
+            original_max_position_embeddings: 512,
+            attention_factor: 1.1,
+            short_factor: Array.from({ length: 32 }, (_, i) => 1 + i / 10),
+            long_factor: Array.from({ length: 32 }, (_, i) => 1 + i / 10),
+        };
+        const file = join(tmpdir(), `rope-page-${process.pid}.json`);
+        writeFileSync(file, JSON.stringify(block));
+        const own = table(
+            'model.bin',
+            '--ppl',
+            'page/book.txt',
+            '-n',
+            '700',
+            '--per-token',
+            '--kv',
+            'f32',
+            '--rope-config',
+            file,
+        );
+        close(
+            nll,
+            own.map((r) => +r.nll),
+            1e-3,
+            "-ln p with handles of one's own",
+        );
+    },
+
+    // The search is ./run's own: the same windows, the same candidates, the same divisors.
+    async search() {
+        const said = (lines) =>
+            lines.filter((line) => /^# (read|searched|judged)/.test(line)).map((line) => line.replace(/[\d.]+/g, '?'));
+        const numbers = (lines) =>
+            lines.filter((line) => / nll /.test(line)).map((line) => +line.match(/nll (\S+)/)[1]);
+        const block = (lines) => JSON.parse(lines.at(-1));
+        const of = (n, windows, reads, seed, method) =>
+            run(
+                ...['model.bin', '--search', 'page/book.txt', '--kv', 'f32'],
+                ...['-n', n, '--search-windows', windows, '--reads', reads].map(String),
+                ...['-s', String(seed), '--rope', method],
+            )
+                .trim()
+                .split('\n');
+        for (const [n, windows, reads, seed, method] of [[640, 1, 14, 5, 'llama3']]) {
+            const lines = of(n, windows, reads, seed, method);
+            const { parts, done } = await page.evaluate(
+                async ([wish, book]) => {
+                    const parts = [],
+                        engine = rope.engine.apart();
+                    const done = await engine.ask('search', { model: 'model', text: book, ...wish }, (part) =>
+                        parts.push(part),
+                    ).promise;
+                    engine.close();
+                    return { parts, done };
+                },
+                [{ method, context: n, windows, reads, seed }, BOOK],
+            );
+            const what = `a search at ${n} from ${method}`;
+            check(
+                said(done.lines).join() === said(lines).join() &&
+                    done.lines.filter((l) => /^# read/.test(l)).join() ===
+                        lines.filter((l) => /^# read/.test(l)).join(),
+                `${what} reads the same windows`,
+                done.lines,
+            );
+            close(numbers(done.lines), numbers(lines), 1e-4, `${what}: its scores`);
+            close(block(done.lines).long_factor, block(lines).long_factor, 1e-9, `${what}: the divisors`);
+            const better = parts.filter((part) => part.divisors);
+            close(
+                better.at(-1).divisors,
+                block(done.lines).long_factor,
+                1e-12,
+                `${what}: the last that was heard of is the best`,
+            );
+            check(
+                better.every((part, i) => i === 0 || part.nll < better[i - 1].nll) &&
+                    Math.abs(better.at(-1).nll - numbers(lines)[1]) < 1e-4,
+                `${what}: each is better than the one before`,
+                better.map((part) => part.nll),
+            );
+            check(
+                parts.every((p, i) => i === 0 || p.done >= parts[i - 1].done) && parts.at(-1).done === 1,
+                `${what}: progress`,
+                parts.map((p) => p.done),
+            );
+        }
+        // By mouse: the handles move, other panels' wishes are heard meanwhile, Stop keeps the best so far.
+        const handles = () => page.evaluate(() => rope.own.yours().divisors);
+        const button = page.locator('#fix button', { hasText: 'Search' });
+        await page.evaluate(() => rope.state.set('n', 600));
+        await chip('fix', 'plain').click();
+        await page.waitForTimeout(200);
+        await button.click();
+        const stop = page.locator('#fix button', { hasText: 'Stop the search' });
+        await page.waitForFunction(() => rope.own.yours().divisors.some((s) => s > 1.5));
+        const { nll } = await wish(page, 'nll', {
+            method: 'none',
+            text: BOOK,
+            context: 100,
+        });
+        check(nll.length === 99 && (await stop.count()) === 1, 'the other worker hears while a search runs');
+        await stop.click();
+        await page.waitForTimeout(100);
+        const kept = await handles();
+        await page.waitForTimeout(600);
+        check(
+            (await stop.count()) === 0 && kept.some((s) => s > 1.5) && kept.join() === (await handles()).join(),
+            'Stop leaves the handles where they are',
+            kept,
+        );
+        check(/Best so far past 512: \d/.test(await text('#fix')), 'and the score of the best so far');
+        await chip('fix', 'plain').click();
+        await page.waitForTimeout(200);
+        await button.click();
+        await until('#fix', /Past 512: .*In windows that it did not search/);
+        const settings = (await page.locator('#fix .command code').first().textContent()).match(
+            /-n (\d+) --search-windows (\d+) --reads (\d+) -s (\d+)/,
+        );
+        const lines = of(...settings.slice(1).map(Number), 'none');
+        close(
+            await handles(),
+            block(lines).long_factor,
+            1e-9,
+            "the handles stand where ./run's command has the divisors",
+        );
+        const told = (await text('#fix'))
+            .match(/Past 512: .*/)[0]
+            .match(/\d+\.\d+/g)
+            .map(Number);
+        const [began, best, yarn, judged] = numbers(lines).map(Math.exp);
+        close(told, [best, began, judged, yarn], 0.01, 'what the panel says of it');
+        await page.locator('#fix').screenshot({ path: join(PICTURES, 'fix-search.png') });
+        await page.evaluate(() => rope.state.set('n', 1024));
+    },
+};
