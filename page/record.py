@@ -13,7 +13,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-BOOK = os.path.join(HERE, "book.txt")
+BOOK = os.path.join(ROOT, "book.txt")
 RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
 LENGTHS = [1024, 2048, 4096]
 OPENING = "It was a fine morning in the spring when"
@@ -91,7 +91,7 @@ def scores(layer, head, methods):
     """A head's scores for the last of the first tokens of the book, means over 16 distances."""
     found = {}
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(book.read()[:5700])
+        file.write(book.read()[:5300])
         file.flush()
         for method in methods:
             out = run("model.bin", "--attn", "%d.%d" % (layer, head), "--rope", method, "-n", "1536", "-f", file.name)

@@ -1,5 +1,4 @@
 // The page: starts the program, then builds the panels in a learner's order.
-import book from '../book.txt';
 import recorded from '../recorded.json';
 import { h } from './dom.js';
 import { Engine } from './engine.js';
@@ -48,7 +47,8 @@ async function begin() {
     if (typeof WebAssembly !== 'object' || typeof Worker !== 'function')
         throw new Error('this browser has no WebAssembly or no workers, which the program needs');
     const engine = new Engine();
-    const small = await engine.small();
+    const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
+    const book = new TextDecoder().decode(bytes);
     const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
     globalThis.rope = { engine, small, page, state, own }; // for the console, and for tests

@@ -9,7 +9,7 @@ export const browser = await launch();
 const began = Date.now();
 export const page = await open(browser, url, { ready: false });
 export const alive = Date.now() - began;
-export const BOOK = readFileSync(join(ROOT, 'page/book.txt'), 'utf8');
+export const BOOK = readFileSync(join(ROOT, 'book.txt'), 'utf8');
 
 // A wish to the page's own engine: what it ends with, and -ln p and tokens of all its parts.
 export const wish = (on, name, data) =>

@@ -14,7 +14,7 @@ export default {
                 /^\d/.test(document.querySelectorAll('#fix .numbers b')[1]?.innerText ?? '') &&
                 document.querySelector('#fix > .status, #fix .status').innerText === '',
         );
-        const rows = table('model.bin', '--ppl', 'page/book.txt', '-n', '1024', '--kv', 'f32', '--rope', 'yarn');
+        const rows = table('model.bin', '--ppl', 'book.txt', '-n', '1024', '--kv', 'f32', '--rope', 'yarn');
         const past = rows.find((r) => r.from === '512');
         const shown = (await text('#fix .numbers')).split('\n');
         check(
@@ -67,7 +67,7 @@ export default {
         const own = table(
             'model.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '700',
             '--per-token',
@@ -93,7 +93,7 @@ export default {
         const block = (lines) => JSON.parse(lines.at(-1));
         const of = (n, windows, reads, seed, method) =>
             run(
-                ...['model.bin', '--search', 'page/book.txt', '--kv', 'f32'],
+                ...['model.bin', '--search', 'book.txt', '--kv', 'f32'],
                 ...['-n', n, '--search-windows', windows, '--reads', reads].map(String),
                 ...['-s', String(seed), '--rope', method],
             )

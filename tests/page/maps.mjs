@@ -27,7 +27,7 @@ export default {
         const rows = table(
             'model.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '1024',
             '--per-token',

@@ -21,7 +21,7 @@ export default {
         const rows = table(
             'model.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '1024',
             '--kv',

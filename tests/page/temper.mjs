@@ -17,7 +17,7 @@ export default {
         const rows = table(
             'model.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '2048',
             '--kv',

@@ -215,13 +215,13 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         const named = PRESETS.find((name) => name === state.get('preset'));
         line.put(
             named
-                ? `./run model.bin --ppl page/book.txt -n ${n} --rope ${named === 'none' ? '' : 'none,'}${named}`
-                : `./run model.bin --ppl page/book.txt -n ${n} --rope none,longrope --rope-config yours.json`,
+                ? `./run model.bin --ppl book.txt -n ${n} --rope ${named === 'none' ? '' : 'none,'}${named}`
+                : `./run model.bin --ppl book.txt -n ${n} --rope none,longrope --rope-config yours.json`,
         );
         const { context, windows, reads } = searchSettings();
         if (!search.isOn())
             searchLine.put(
-                `./run model.bin --search page/book.txt -n ${context} --search-windows ${windows} --reads ${reads} ` +
+                `./run model.bin --search book.txt -n ${context} --search-windows ${windows} --reads ${reads} ` +
                     `-s ${state.get('seed')} ${named ? `--rope ${methodFor(named)}` : '--rope-config yours.json'}`,
             );
         block.textContent = named
@@ -342,7 +342,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
         redraw();
         measure();
     }
-    // As many windows as the book has for it, half of which search.
+    // 2,048 tokens of windows, half of which search.
     const searchSettings = () => {
         const context = Math.min(2048, state.get('n'));
         return { context, windows: Math.floor(2048 / context), reads: READS };

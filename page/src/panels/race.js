@@ -1,4 +1,4 @@
-// 7: perplexity by position on a chapter or on pasted text, curves growing chunk by chunk, all against the window.
+// 7: perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
 import { command, count, counts, h, onceAFrame, short, startStop, stateChips, statusLine } from '../dom.js';
 import { colourOf, lookOf, methodChoices, spelled, titleOf } from '../methods.js';
@@ -68,7 +68,7 @@ export function race({ engine, page, shipped, recorded, book }) {
             },
         });
         line.put(
-            `./run model.bin --ppl ${words === book ? 'page/book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ` +
+            `./run model.bin --ppl ${words === book ? 'book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ` +
                 `${runners().map(spelled).join(',')}`,
         );
         keys.replaceChildren(legend(runners().map(lookOf)));
@@ -203,7 +203,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A chapter of a novel that the model never read, and the perplexity at every position: how many ' +
+                'A story that the model never read, and the perplexity at every position: how many ' +
                     'words it hesitates between. ',
                 h('b', 'window'),
                 ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',

@@ -5,7 +5,7 @@ import { colourOf, methodChoices, methodFor, spelled, titleOf } from '../methods
 import { expectedScore } from '../numbers.js';
 import { number, state, text } from '../state.js';
 
-const CHARACTERS = 5700,
+const CHARACTERS = 5300,
     N = 1536,
     BIN = 16; // read of the book, positions for them, and those that a point is the mean of
 
@@ -95,7 +95,7 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
             );
         }
         line.put(
-            `head -c ${CHARACTERS} page/book.txt | ./run model.bin --attn ${layer}.${head} --rope ` +
+            `head -c ${CHARACTERS} book.txt | ./run model.bin --attn ${layer}.${head} --rope ` +
                 `${spelled(state.get('scored'))} -n ${N} -f -`,
         );
     }
@@ -146,11 +146,11 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'One query, the last token of a chapter, and its score with every token before it: above, a real ' +
+                'One query, the last token of a piece of the story, and its score with every token before it: above, a real ' +
                     'head; below, what the hands alone would say.',
             ),
             guess,
-            h('div.row.middle', button('Read the chapter', read, { primary: true }), methods),
+            h('div.row.middle', button('Read the story', read, { primary: true }), methods),
             layers,
             heads,
             status,

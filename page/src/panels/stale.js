@@ -75,7 +75,7 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         }`;
         keys.ariaLabel = keyText.textContent;
         line.put(
-            `./run model.bin --ppl page/book.txt -n ${N} --stepwise ${stale ? '--stale-keys ' : ''}--rope ${name}`,
+            `./run model.bin --ppl book.txt -n ${N} --stepwise ${stale ? '--stale-keys ' : ''}--rope ${name}`,
         );
     }
     const redraw = onceAFrame(draw);

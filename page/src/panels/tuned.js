@@ -108,7 +108,7 @@ export function tuned({ engine, shipped, recorded, book }) {
             legend(RACERS.map(([, , title, colour, dash]) => ({ title, colour, dash }))),
             plot,
             keys,
-            command(`./run model-8k.bin --ppl page/book.txt -n ${N} --rope yarn,window`),
+            command(`./run model-8k.bin --ppl book.txt -n ${N} --rope yarn,window`),
         ],
     };
 }
