@@ -7,6 +7,7 @@ That build (make test-page leaves it) has the page's numbers to the last digit; 
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,11 +17,14 @@ ROOT = os.path.dirname(HERE)
 BOOK = os.path.join(HERE, "book.txt")
 RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
 LENGTHS = [1024, 2048, 4096]
+WRITTEN, SEED = 2500, 1  # the first picture's text, and those of its tokens that it shows
+EXCERPTS = [[462, 512], [512, 562], [1200, 1250], [2300, 2350]]
+BIN = 16  # distances, in the picture of a head
 OPENING = "It was a fine morning in the spring when"
 
 
 def run(*args):
-    command = [os.environ.get("RUN", os.path.join(ROOT, "run")), *args]
+    command = [os.environ.get("RUN", os.path.join(ROOT, "run")), *args, "--kv", "f32"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         sys.exit(done.stderr.decode())
@@ -57,6 +61,50 @@ def written(method, window):
         file.flush()
         nlls = per_token("model.bin", file.name, 2500, ["window" if window else method])
     return moving(next(iter(nlls.values())), 64, 32)
+
+
+def words_of(name, length, method):
+    """The tokens of a file's text, as --attn names them, and -ln p of each; None for the first."""
+    rows = [line.split("\t") for line in run("model.bin", "--attn", "0.0", "--rope", method, "-n", str(length + 1),
+                                             "-f", name).splitlines()]
+    tokens = [re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), row[4]) for row in rows if row[0].isdigit()]
+    return list(zip(tokens, [None, *next(iter(per_token("model.bin", name, length, [method]).values()))]))
+
+
+def first():
+    """The page's first picture: the same opening and seed by two methods, in excerpts of both texts."""
+    found = {"seed": SEED, "opening": OPENING, "length": WRITTEN, "excerpts": EXCERPTS}
+    for method in ("none", "yarn"):
+        text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i",
+                   OPENING, "--rope", method)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text.rstrip("\n"))
+            file.flush()
+            tokens = words_of(file.name, WRITTEN, method)
+        found[method] = [[[token, round(nll, 1)] for token, nll in tokens[a:b]] for a, b in EXCERPTS]
+    return found
+
+
+def attention(layer_heads, length, rows):
+    """Where heads look: for queries along the book, the weight on every BIN distances, in thousandths."""
+    with open(BOOK, encoding="ascii") as book:
+        text = book.read()[:5700]
+    found = {"bin": BIN, "length": length, "positions": []}
+    for row in range(1, rows + 1):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text[:text.rindex(" ", 0, len(text) * row // rows)])
+            file.flush()
+            for head in layer_heads:
+                for method in ("none", "yarn:factor=%d" % (length // 512)):
+                    out = run("model.bin", "--attn", head, "--rope", method, "-n", str(length), "-f", file.name)
+                    weights = [line.split("\t")[1:4:2] for line in out.splitlines() if line[:1].isdigit()]
+                    bins = [0.0] * (len(weights) // BIN + 1)
+                    for distance, weight in weights:
+                        bins[int(distance) // BIN] += float(weight)
+                    heads = found.setdefault(head, {})
+                    heads.setdefault(method.split(":")[0], []).append([round(1000 * b) for b in bins])
+        found["positions"].append(len(weights) - 1)
+    return found
 
 
 def passkeys(methods, length):
@@ -117,6 +165,8 @@ def tuned():
 
 PARTS = {
     "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
+    "first": first,
+    "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
     "write": lambda: {"none": written("none", False), "yarn": written("yarn", False), "window": written("none", True)},
     "race": race,
     "tuned": tuned,
