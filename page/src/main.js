@@ -3,8 +3,9 @@ import book from '../book.txt';
 import recorded from '../recorded.json';
 import { h } from './dom.js';
 import { Engine } from './engine.js';
-import { learnMethods, own } from './methods.js';
-import { number, state, text } from './state.js';
+import { learnMethods } from './methods.js';
+import { panelOf } from './place.js';
+import { state } from './state.js';
 import { watchItBreak } from './panels/break.js';
 import { clocks } from './panels/clocks.js';
 import { fixIt } from './panels/fix.js';
@@ -37,12 +38,6 @@ const PANELS = [
     yourMethod,
 ];
 
-state.add('method', text(160), 'none');
-state.add('n', number(64, 8192), 2048);
-state.add('factor', number(0, 4096, false), 0);
-state.add('seed', number(1, 4294967295), 7);
-state.add('text', text(2000), '');
-
 async function begin() {
     const boot = document.getElementById('boot');
     if (typeof WebAssembly !== 'object' || typeof Worker !== 'function')
@@ -51,12 +46,12 @@ async function begin() {
     const small = await engine.small();
     const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
-    globalThis.rope = { engine, small, page, state, own }; // for the console, and for tests
-    const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page.methods()) };
+    globalThis.rope = { engine, small, page, state }; // for the console, and for tests
+    const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };
     const main = document.getElementById('panels'),
         toc = document.getElementById('toc');
-    for (const make of PANELS) {
-        const { number: n, title, id, body } = make(context);
+    for (const [index, make] of PANELS.entries()) {
+        const { number: n, title, id, body } = panelOf(make, context, index);
         const heading = h('h2', h('span.number', { ariaHidden: 'true' }, String(n)), title);
         heading.id = `h-${id}`;
         main.append(h('section', { id, 'aria-labelledby': heading.id }, heading, body));
