@@ -4,7 +4,7 @@ import { drag } from 'd3-drag';
 import { scaleLinear } from 'd3-scale';
 import { pointer } from 'd3-selection';
 import { command, count, drawing, fact, h, onceAFrame, short, stateChips } from '../dom.js';
-import { methodChoices, methodFor, spelled } from '../methods.js';
+import { methodChoices, methodFor, SIX } from '../methods.js';
 import { expectedScore, isSeen, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 
@@ -53,10 +53,9 @@ export function clocks({ page, shipped }) {
     state.add('at', number(0, MOST), 900);
     state.add('key', number(0, MOST), 0);
     const dials = Array.from({ length: pairs }, (_, i) => dial(i));
-    const METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
-    const method = stateChips('method', 'method', methodChoices(METHODS));
+    const method = stateChips('method', 'method', methodChoices(SIX));
     const numbers = h('div.numbers', { ariaLive: 'polite' });
-    const line = command('');
+    const line = command();
     const put = (key, at) => state.set(key, Math.round(Math.min(MOST, Math.max(0, at))));
 
     // The ruler with the two tokens and the band between, each to be dragged or moved with the arrow keys.
@@ -80,6 +79,7 @@ export function clocks({ page, shipped }) {
             .attr('aria-label', name)
             .attr('aria-valuemin', 0)
             .attr('aria-valuemax', MOST);
+        g.append('circle').attr('class', 'grip').attr('r', 22).attr('cy', 30);
         g.append('circle').attr('r', 13).attr('cy', 30).style('fill', colour);
         g.append('text').attr('y', 8).attr('text-anchor', 'middle');
         g.call(
@@ -153,19 +153,19 @@ export function clocks({ page, shipped }) {
             .attr('aria-valuenow', Math.min(at, from))
             .attr('aria-valuemin', 0)
             .attr('aria-valuemax', MOST);
-        for (const [g, p, name] of [
+        for (const [g, p, title] of [
             [query, at, 'query'],
             [key, from, 'key'],
         ]) {
             g.attr('transform', `translate(${x(p)},0)`).attr('aria-valuenow', p);
             g.select('text')
-                .text(`${name} ${p}`)
+                .text(`${title} ${p}`)
                 .attr('text-anchor', x(p) < 40 ? 'start' : x(p) > width - 40 ? 'end' : 'middle')
                 .attr('dx', x(p) < 40 ? -12 : x(p) > width - 40 ? 12 : 0)
-                .style('display', name === 'key' && Math.abs(x(at) - x(from)) < 74 ? 'none' : null);
+                .style('display', title === 'key' && Math.abs(x(at) - x(from)) < 74 ? 'none' : null);
         }
-        page.plan(methodFor(state.get('method')), MOST);
-        const { frequencies, plain, attention, scale } = page.frequencies(MOST);
+        const name = state.get('method');
+        const { frequencies, plain, attention, scale } = page.plan(methodFor(name, MOST), MOST).frequencies(MOST);
         let strange = 0;
         dials.forEach(({ box, parts, turn, turns }, i) => {
             const seen = Math.min(TURN, plain[i] * L),
@@ -200,9 +200,8 @@ export function clocks({ page, shipped }) {
             fact(`${strange} of ${pairs}`, 'hands where they never stood'),
             fact(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
         );
-        const name = state.get('method');
         line.put(
-            `./run model.bin --explain --rope ${spelled(name)} -n ` +
+            `./run model.bin --explain --rope ${methodFor(name, MOST)} -n ` +
                 `${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`,
         );
     }
