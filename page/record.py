@@ -17,9 +17,10 @@ ROOT = os.path.dirname(HERE)
 BOOK = os.path.join(HERE, "book.txt")
 RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
 LENGTHS = [1024, 2048, 4096]
-WRITTEN, SEED = 2500, 1  # the first picture's text, and those of its tokens that it shows
-EXCERPTS = [[462, 512], [512, 562], [1200, 1250], [2300, 2350]]
-BIN = 16  # distances, in the picture of a head
+WRITTEN, SEED = 2500, 42  # the first picture's text, and those of its tokens that it shows
+SPARE = 50  # tokens that a text may have fewer of when it is read again
+EXCERPTS = [[462, 512], [512, 562], [1600, 1650], [2380, 2430]]
+BIN, CHARACTERS = 16, 5700  # distances, and how much of the book, in the picture of a head
 OPENING = "It was a fine morning in the spring when"
 
 
@@ -52,27 +53,28 @@ def moving(nlls, span, step, first=0):
     return out
 
 
-def written(method, window):
+def written(method):
     """The curve of a text that the model writes itself, measured afterwards."""
-    options = ["--rope", method] + (["--window", "512"] if window else [])
-    text = run("model.bin", "-n", "2500", "-t", "0.8", "-p", "0.9", "-s", "7", "--ignore-eos", "-i", OPENING, *options)
+    scaled = method if method == "none" else "%s:factor=%r" % (method, WRITTEN / 512)
+    text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i", OPENING,
+               "--rope", method)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text.rstrip("\n"))
         file.flush()
-        nlls = per_token("model.bin", file.name, 2500, ["window" if window else method])
+        nlls = per_token("model.bin", file.name, WRITTEN - SPARE, [scaled])
     return moving(next(iter(nlls.values())), 64, 32)
 
 
-def words_of(name, length, method):
-    """The tokens of a file's text, as --attn names them, and -ln p of each; None for the first."""
-    rows = [line.split("\t") for line in run("model.bin", "--attn", "0.0", "--rope", method, "-n", str(length + 1),
-                                             "-f", name).splitlines()]
-    tokens = [re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), row[4]) for row in rows if row[0].isdigit()]
-    return list(zip(tokens, [None, *next(iter(per_token("model.bin", name, length, [method]).values()))]))
+def tokens_of(name, length):
+    """The tokens of a file's text, as --attn spells them."""
+    rows = [line.split("\t") for line in run("model.bin", "--attn", "0.0", "--rope", "none", "-n", str(length), "-f",
+                                             name).splitlines()]
+    return [re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), row[4]) for row in rows if row[0].isdigit()]
 
 
 def first():
-    """The page's first picture: the same opening and seed by two methods, in excerpts of both texts."""
+    """The page's first picture: the same opening and seed by two methods, in excerpts of both texts. Each token with its
+    -ln p by the same judge for both, the model that reads in a window of 512 and so within what it was trained on."""
     found = {"seed": SEED, "opening": OPENING, "length": WRITTEN, "excerpts": EXCERPTS}
     for method in ("none", "yarn"):
         text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i",
@@ -80,16 +82,21 @@ def first():
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
             file.write(text.rstrip("\n"))
             file.flush()
-            tokens = words_of(file.name, WRITTEN, method)
-        found[method] = [[[token, round(nll, 1)] for token, nll in tokens[a:b]] for a, b in EXCERPTS]
+            tokens = tokens_of(file.name, WRITTEN + 1)
+            nlls = [0, *per_token("model.bin", file.name, WRITTEN - SPARE, ["window"])["window"]]
+        found[method] = [[[tokens[i], round(nlls[i], 1)] for i in range(a, b)] for a, b in EXCERPTS]
     return found
 
 
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
 def attention(layer_heads, length, rows):
-    """Where heads look: for queries along the book, the weight on every BIN distances, in thousandths."""
+    """Where heads look: for queries along the book, the root of the weight on every BIN distances, as a digit of 36, and
+    the share that is further than training went."""
     with open(BOOK, encoding="ascii") as book:
-        text = book.read()[:5700]
-    found = {"bin": BIN, "length": length, "positions": []}
+        text = book.read()[:CHARACTERS]
+    found = {"bin": BIN, "length": length, "characters": CHARACTERS, "positions": [], "heads": {}}
     for row in range(1, rows + 1):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
             file.write(text[:text.rindex(" ", 0, len(text) * row // rows)])
@@ -98,11 +105,12 @@ def attention(layer_heads, length, rows):
                 for method in ("none", "yarn:factor=%d" % (length // 512)):
                     out = run("model.bin", "--attn", head, "--rope", method, "-n", str(length), "-f", file.name)
                     weights = [line.split("\t")[1:4:2] for line in out.splitlines() if line[:1].isdigit()]
-                    bins = [0.0] * (len(weights) // BIN + 1)
+                    bins = [0.0] * ((len(weights) - 1) // BIN + 1)
                     for distance, weight in weights:
                         bins[int(distance) // BIN] += float(weight)
-                    heads = found.setdefault(head, {})
-                    heads.setdefault(method.split(":")[0], []).append([round(1000 * b) for b in bins])
+                    looks = found["heads"].setdefault(head, {}).setdefault(method.split(":")[0], [])
+                    looks.append(["".join(DIGITS[round(35 * math.sqrt(min(1, b)))] for b in bins),
+                                  round(sum(bins[512 // BIN:]), 3)])
         found["positions"].append(len(weights) - 1)
     return found
 
@@ -167,7 +175,7 @@ PARTS = {
     "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
     "first": first,
     "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
-    "write": lambda: {"none": written("none", False), "yarn": written("yarn", False), "window": written("none", True)},
+    "write": lambda: {m: written(m) for m in ("none", "yarn")},
     "race": race,
     "tuned": tuned,
     "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},

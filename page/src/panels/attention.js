@@ -7,30 +7,30 @@ import { isSeen } from '../numbers.js';
 import { choice, number, state } from '../state.js';
 import { prose } from '../terms.js';
 
-const NAMES = ['none', 'yarn'],
-    CHARACTERS = 5700;
-const WHOLE = 340; // thousandths of a query's attention that are drawn as the darkest
+const NAMES = ['none', 'yarn'];
+const WHOLE = 0.34; // of a query's attention, which is drawn as the darkest
 
 export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
-        { bin, length, positions, ...known } = recorded.attention;
+        { bin, length, positions, characters, heads: known } = recorded.attention;
     const bins = Math.ceil(length / bin),
         edge = L / bin,
         heads = Object.keys(known),
         factor = Math.floor(length / L);
     state.add('looks', choice(heads), heads[0]);
-    state.add('row', number(0, positions.length - 1), positions.length - 2);
+    state.add('row', number(0, positions.length - 1), Math.round(positions.length * 0.62));
     const head = () => state.get('looks');
     const measured = { none: [], yarn: [] }; // by method: a row's heads, as bins
     const status = statusLine(),
         says = h('p.readout', { ariaLive: 'polite' });
+    // What the chosen head does with one query: the weight on every so many distances, and the share beyond training.
+    const sum = (list) => list.reduce((a, b) => a + b, 0);
     const of = (name, row) => {
-        const [layer, h] = head().split('.');
-        return measured[name][row]?.[layer]?.[h] ?? known[head()]?.[name]?.[row] ?? [];
-    };
-    const shareBeyond = (weights) => {
-        const sum = (list) => list.reduce((a, b) => a + b, 0);
-        return sum(weights.slice(edge)) / (sum(weights) || 1);
+        const [layer, one] = head().split('.'),
+            here = measured[name][row]?.[layer][one];
+        if (here) return { weights: here, beyond: sum(here.slice(edge)) };
+        const [digits, beyond] = known[head()][name][row];
+        return { weights: Array.from(digits, (digit) => (parseInt(digit, 36) / 35) ** 2), beyond };
     };
 
     const views = NAMES.map((name) => {
@@ -59,6 +59,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
                 h('figcaption', dot, h('b', titleOf(name)), ' ', share, ` of its attention is beyond ${L}`),
                 h('div.shares', bar.near, bar.far),
                 box,
+                h('div.axis-words', h('span', 'near'), h('span', `${L} back`), h('span', `${count(length)} back`)),
             ),
         };
     });
@@ -80,10 +81,9 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             const paint = canvas.getContext('2d'),
                 image = paint.createImageData(bins, positions.length);
             positions.forEach((position, y) => {
-                const weights = of(name, y),
-                    all = weights.reduce((a, b) => a + b, 0) || 1;
+                const { weights } = of(name, y);
                 for (let x = 0; x * bin <= position; x++) {
-                    const strength = Math.min(1, ((weights[x] ?? 0) * 1000) / all / WHOLE) ** 0.45;
+                    const strength = Math.min(1, weights[x] / WHOLE) ** 0.45;
                     const at = 4 * (y * bins + x);
                     if (strength > 0.02) image.data.set([...(x < edge ? near : far), 20 + 235 * strength], at);
                     else image.data.set([...soft, 18], at);
@@ -91,7 +91,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             });
             paint.putImageData(image, 0, 0);
             mark.attr('y', row);
-            const beyond = shareBeyond(of(name, row));
+            const { beyond } = of(name, row);
             share.textContent = `${Math.round(100 * beyond)} %`;
             bar.far.style.width = `${100 * beyond}%`;
             bar.near.style.width = `${100 * (1 - beyond)}%`;
@@ -115,10 +115,11 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         scores.forEach((s, j) => {
             out[Math.floor((n - 1 - j) / bin)] += Math.exp(s - max);
         });
-        return out;
+        const all = sum(out);
+        return out.map((weight) => weight / all);
     };
     const cut = (row) => {
-        const words = book.slice(0, CHARACTERS),
+        const words = book.slice(0, characters),
             end = Math.floor((words.length * (row + 1)) / positions.length);
         return words.slice(0, words.lastIndexOf(' ', end - 1));
     };
@@ -171,7 +172,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
                 ),
             ),
             h('div.two.maps2', views.map(({ figure }) => figure)),
-            h('div.axis-words', h('span', 'the token before'), h('span.mid', `${L} back`), h('span', `${count(length)} back`)),
+            
             h('label.field.wide', h('span', 'which token looks'), slider),
             says,
             h('div.row.middle', choices, go),
