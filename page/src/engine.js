@@ -58,9 +58,17 @@ export class Engine {
         return (this.files[name] ??= bytesOf(name));
     }
 
-    // A file that the reader of the page has picked stands for one that is not there.
-    give(name, bytes) {
-        this.files[name] = Promise.resolve(bytes);
+    // The bytes of a file that the reader of the page has picked stand for a model's. `refuse` gets the facts of it and
+    // says why it will not do; empty: it does. Resolves to the facts.
+    async give(model, bytes, refuse) {
+        this.files[FILES[model]] = Promise.resolve(bytes);
+        delete this.opened[model];
+        const facts = await this.open(model),
+            reason = refuse(facts);
+        if (!reason) return facts;
+        delete this.files[FILES[model]];
+        delete this.opened[model];
+        throw new Refusal(reason);
     }
 
     start() {

@@ -1,31 +1,26 @@
 // 7: perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
-import { command, count, counts, h, onceAFrame, short, startStop, stateChips, statusLine } from '../dom.js';
-import { colourOf, lookOf, methodChoices, spelled, titleOf } from '../methods.js';
+import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine } from '../dom.js';
+import { runs } from '../job.js';
+import { colourOf, lookOf, methodChoices, optionsFor, SIX, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
-import { list, state, text } from '../state.js';
+import { choice, choices, number, state, text } from '../state.js';
 
-const NAMES = [
-    'none',
-    'linear',
-    'ntk',
-    'ntk-by-parts',
-    'yarn',
-    'llama3',
-    'dynamic-ntk',
-    'dynamic-yarn',
-    'window',
-    'yours',
-    'mine',
-];
+const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours', 'mine'];
 const MOST_TEXT = 2000; // characters that an address carries
 
 export function race({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
-    state.add('race', list(400), ['none', 'yarn', 'window']);
-    state.add('view', text(12), 'ratio');
-    let words = state.get('text') || book;
+    const chosen = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
+    const RACERS = chosen.map(([name]) => name);
+    state.add('race', choices(RACERS), ['none', 'yarn', 'window']);
+    state.add('n', number(64, 8192), 2048);
+    state.add('view', choice(['ratio', 'perplexity']), 'ratio');
+    state.add('text', text(MOST_TEXT), '');
+    let words = state.get('text') || book,
+        ends = Infinity; // tokens of a pasted text, once they are counted
+    const length = () => Math.min(state.get('n'), ends);
     const status = statusLine();
     const plot = chart({
         label: 'Perplexity by position',
@@ -36,17 +31,16 @@ export function race({ engine, page, shipped, recorded, book }) {
         show: (v) => v.toFixed(2),
     });
     const table = h('div.overflow');
-    const line = command('');
+    const line = command();
     const keys = h('div');
-    const names = () => state.get('race').filter((name) => choices.some(([known]) => known === name));
-    const choices = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
+    const names = () => state.get('race');
     const results = {};
 
     const isRatio = () => state.get('view') === 'ratio';
     // What runs: those that are chosen, and the window, where all are held against it.
     const runners = () => [...new Set([...names(), ...(isRatio() ? ['window'] : [])])];
 
-    function ghosts() {
+    function showRunners() {
         plot.clear(false);
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
@@ -67,9 +61,13 @@ export function race({ engine, page, shipped, recorded, book }) {
                 most: isRatio() ? 12 : 600,
             },
         });
+        const file = words === book ? 'book.txt' : 'mytext.txt',
+            pasted = words === book ? [] : [[file, words]];
         line.put(
-            `./run model.bin --ppl ${words === book ? 'book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ` +
-                `${runners().map(spelled).join(',')}`,
+            ...optionsFor(runners(), length()).map(([options, files]) => [
+                `./run model.bin --ppl ${file} -n ${length()} --kv f32 ${options}`,
+                [...pasted, ...files],
+            ]),
         );
         keys.replaceChildren(legend(runners().map(lookOf)));
         for (const key of Object.keys(results)) delete results[key];
@@ -119,25 +117,24 @@ export function race({ engine, page, shipped, recorded, book }) {
         showTable();
     });
 
-    async function start(run, isOn) {
-        ghosts();
+    async function race(run) {
+        showRunners();
         const all = runners(),
-            n = state.get('n'),
+            n = length(),
             began = performance.now();
         if (!names().length) return void status.say('Choose a method or two.', true);
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
         const read = (name) =>
-            readText(engine, { name, text: words, n }, (nlls) => {
-                if (!isOn()) return;
+            readText(run, { name, text: words, n }, (nlls) => {
                 results[name] = nlls;
                 redraw();
             });
-        const nlls = await Promise.all(all.map((name) => run(read(name)))),
-            length = nlls[0].length + 1,
-            seconds = (performance.now() - began) / 1000;
+        const [nlls] = await Promise.all(all.map(read)),
+            seconds = (performance.now() - began) / 1000,
+            tokens = nlls.length + 1;
         status.say(
-            `${length < n ? `The text ends after ${count(length)} tokens. ` : ''}` +
-                `${count((length * all.length) / seconds)} tokens/s. ${verdict()}`,
+            `${tokens < state.get('n') ? `The text ends after ${count(tokens)} tokens. ` : ''}` +
+                `${count((tokens * all.length) / seconds)} tokens/s. ${verdict()}`,
         );
     }
 
@@ -152,27 +149,49 @@ export function race({ engine, page, shipped, recorded, book }) {
             : '';
     }
 
-    const go = startStop(['Race'], status, start, { primary: true });
-    const length = stateChips('length', 'n', counts([1024, 2048, 4096]));
-    const methods = stateChips('methods', 'race', choices, { many: true, colour: colourOf });
+    const reading = runs({
+        engine,
+        status,
+        inputs: ['race', 'n', 'factor'],
+        work: race,
+        stale: () => {
+            status.say('');
+            showRunners();
+        },
+    });
+    const go = reading.button(['Race'], { primary: true });
+    const lengths = stateChips('length', 'n', counts([1024, 2048, 4096]));
+    const methods = stateChips('methods', 'race', chosen, { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,
         placeholder: 'Paste a text of yours: 2,000 words or more show something.',
         ariaLabel: 'a text of yours',
         value: state.get('text'),
     });
+    // Another text: how many tokens it has is known a moment later.
+    function take(said) {
+        words = said || book;
+        ends = Infinity;
+        reading.renew();
+        if (said) measure();
+    }
+    const measure = afterPause(250, async () => {
+        const mine = words,
+            part = mine.slice(0, 40 * state.get('n'));
+        const { ids } = await engine.ask('encode', { model: 'model', text: part, bos: true }).promise;
+        if (mine !== words || ids.length >= state.get('n')) return;
+        ends = Math.max(2, ids.length);
+        if (!reading.isOn()) showRunners();
+    });
     paste.oninput = () => {
         const said = paste.value.trim();
-        words = said || book;
+        take(said);
         state.set('text', said.length <= MOST_TEXT ? said : '');
-        go.end();
-        ghosts();
-        status.say(
-            said.length > MOST_TEXT
-                ? `${count(said.length)} characters; too many for the address of this page, which does without them. ` +
-                      `The first ${count(state.get('n'))} tokens are read.`
-                : '',
-        );
+        if (said.length > MOST_TEXT)
+            status.say(
+                `${count(said.length)} characters; too many for the address of this page, which does without them. ` +
+                    `The first ${count(state.get('n'))} tokens are read.`,
+            );
     };
     const view = stateChips('what is drawn', 'view', [
         ['ratio', 'against the window'],
@@ -180,22 +199,26 @@ export function race({ engine, page, shipped, recorded, book }) {
     ]);
     state.on('view', () => {
         const kept = { ...results };
-        ghosts();
+        showRunners();
         if (!isRatio() || kept.window) Object.assign(results, kept);
         redraw();
     });
-    state.on(['race', 'n', 'factor'], () => {
-        go.end();
-        ghosts();
+    const renewFor = (name) => () => runners().includes(name) && reading.renew();
+    state.on(['slow', 'temper'], renewFor('yours'));
+    state.on('f', renewFor('mine'));
+    state.on('n', () => {
+        ends = Infinity;
+        if (words === book) return;
+        showRunners();
+        measure();
     });
     state.on('text', (value) => {
         if (value === paste.value.trim() || (value === '' && paste.value.trim().length > MOST_TEXT)) return;
         paste.value = value;
-        words = value || book;
-        go.end();
-        ghosts();
+        take(value);
     });
-    ghosts();
+    if (words !== book) measure();
+    showRunners();
     return {
         number: 7,
         id: 'race',
@@ -208,7 +231,7 @@ export function race({ engine, page, shipped, recorded, book }) {
                 h('b', 'window'),
                 ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',
             ),
-            h('div.row.middle', length, view, go),
+            h('div.row.middle', lengths, view, go),
             methods,
             keys,
             plot,

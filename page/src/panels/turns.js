@@ -14,7 +14,7 @@ const KNOWN = [
 export function countTheTurns({ small, shipped }) {
     state.add('theta', number(100, 100000000, false), shipped.theta);
     state.add('trained', number(16, 1048576), shipped.trainedContext);
-    state.add('head', number(8, 256), shipped.headDim);
+    state.add('head', number(8, 256, true, { is: (x) => x % 2 === 0, words: 'even' }), shipped.headDim);
     const svg = drawing('bars', 260).attr('role', 'img');
     svg.html(
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">' +
@@ -28,12 +28,11 @@ export function countTheTurns({ small, shipped }) {
     const oneText = svg.append('text').style('fill', 'var(--ink)');
     const box = h('div.hidden-answer', svg.node());
     const result = h('p', { ariaLive: 'polite' });
-    const line = command('');
+    const line = command();
 
     function turns() {
         const page = small.describe(state.get('head'), state.get('theta'), state.get('trained'));
-        page.plan('none', state.get('trained'));
-        const { plain } = page.frequencies(state.get('trained'));
+        const { plain } = page.plan('none', state.get('trained')).frequencies(state.get('trained'));
         page.close();
         return Array.from(plain, (f) => (f * state.get('trained')) / TURN);
     }
