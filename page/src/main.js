@@ -3,7 +3,7 @@ import book from '../book.txt';
 import recorded from '../recorded.json';
 import { h } from './dom.js';
 import { Engine } from './engine.js';
-import { learnMethods } from './methods.js';
+import { learnMethods, methodFor } from './methods.js';
 import { panelOf } from './place.js';
 import { state } from './state.js';
 import { watchItBreak } from './panels/break.js';
@@ -46,7 +46,7 @@ async function begin() {
     const small = await engine.small();
     const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
-    globalThis.rope = { engine, small, page, state }; // for the console, and for tests
+    globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };
     const main = document.getElementById('panels'),
         toc = document.getElementById('toc');

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, check, close, run, table } from './browser.mjs';
-import { BOOK, chip, dragTo, page, text, until, wish } from './driver.mjs';
+import { PICTURES, check, close, run, table, tableOf } from './browser.mjs';
+import { BOOK, chip, dragTo, nllsOf, page, pplOf, runShown, shows, text, until, wish } from './driver.mjs';
 
 export default {
     async fix_it_yourself() {
@@ -14,8 +14,7 @@ export default {
                 /^\d/.test(document.querySelectorAll('#fix .numbers b')[1]?.innerText ?? '') &&
                 document.querySelector('#fix > .status, #fix .status').innerText === '',
         );
-        const rows = table('model.bin', '--ppl', 'page/book.txt', '-n', '1024', '--kv', 'f32', '--rope', 'yarn');
-        const past = rows.find((r) => r.from === '512');
+        const past = tableOf(await runShown('fix', 1)).find((r) => r.from === '512');
         const shown = (await text('#fix .numbers')).split('\n');
         check(
             Math.abs(+shown[2] - +past.ppl) < 0.06 + 1e-3 * +past.ppl,
@@ -45,7 +44,13 @@ export default {
             /slow=/.test(await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)))),
             'the address has the handles',
         );
-        // What the handles do is what ./run does with the same divisors.
+        await page.waitForFunction(() => /Reading/.test(document.querySelector('#fix .status').innerText));
+        await page.waitForFunction(() => document.querySelector('#fix .status').innerText === '');
+        const own = tableOf(await runShown('fix', 1)),
+            mine = (await text('#fix .numbers')).split('\n');
+        shows(+mine[0], pplOf(own, 256, 512), 1, "up to 512 with handles of one's own, as the command");
+        shows(+mine[2], pplOf(own, 512), 1, 'and past 512');
+        // Divisors of one's own are what ./run does with a block of them.
         const { nll } = await wish(page, 'nll', {
             method: {
                 divisors: Array.from({ length: 32 }, (_, i) => 1 + i / 10),
@@ -64,7 +69,7 @@ export default {
         };
         const file = join(tmpdir(), `rope-page-${process.pid}.json`);
         writeFileSync(file, JSON.stringify(block));
-        const own = table(
+        const given = table(
             'model.bin',
             '--ppl',
             'page/book.txt',
@@ -76,12 +81,7 @@ export default {
             '--rope-config',
             file,
         );
-        close(
-            nll,
-            own.map((r) => +r.nll),
-            1e-3,
-            "-ln p with handles of one's own",
-        );
+        close(nll, nllsOf(given), 1e-3, "-ln p with handles of one's own");
     },
 
     // The search is ./run's own: the same windows, the same candidates, the same divisors.
@@ -143,14 +143,14 @@ export default {
             );
         }
         // By mouse: the handles move, other panels' wishes are heard meanwhile, Stop keeps the best so far.
-        const handles = () => page.evaluate(() => rope.own.yours().divisors);
+        const handles = () => page.evaluate(() => rope.methodFor('yours').divisors);
         const button = page.locator('#fix button', { hasText: 'Search' });
-        await page.evaluate(() => rope.state.set('n', 600));
+        await page.evaluate(() => rope.state.set('fix-n', 600));
         await chip('fix', 'plain').click();
         await page.waitForTimeout(200);
         await button.click();
         const stop = page.locator('#fix button', { hasText: 'Stop the search' });
-        await page.waitForFunction(() => rope.own.yours().divisors.some((s) => s > 1.5));
+        await page.waitForFunction(() => rope.methodFor('yours').divisors.some((s) => s > 1.5));
         const { nll } = await wish(page, 'nll', {
             method: 'none',
             text: BOOK,
@@ -171,10 +171,7 @@ export default {
         await page.waitForTimeout(200);
         await button.click();
         await until('#fix', /Past 512: .*In windows that it did not search/);
-        const settings = (await page.locator('#fix .command code').first().textContent()).match(
-            /-n (\d+) --search-windows (\d+) --reads (\d+) -s (\d+)/,
-        );
-        const lines = of(...settings.slice(1).map(Number), 'none');
+        const lines = (await runShown('fix', 0)).trim().split('\n');
         close(
             await handles(),
             block(lines).long_factor,
@@ -188,6 +185,6 @@ export default {
         const [began, best, yarn, judged] = numbers(lines).map(Math.exp);
         close(told, [best, began, judged, yarn], 0.01, 'what the panel says of it');
         await page.locator('#fix').screenshot({ path: join(PICTURES, 'fix-search.png') });
-        await page.evaluate(() => rope.state.set('n', 1024));
+        await page.evaluate(() => rope.state.set('fix-n', 1024));
     },
 };

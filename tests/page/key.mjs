@@ -1,7 +1,7 @@
 // Hide a key.
 import { join } from 'node:path';
-import { PICTURES, check, table } from './browser.mjs';
-import { chip, dragTo, page, text, until } from './driver.mjs';
+import { PICTURES, check, tableOf } from './browser.mjs';
+import { chip, dragTo, page, runShown, text, until } from './driver.mjs';
 
 export default {
     async hide_a_key() {
@@ -45,20 +45,7 @@ export default {
         const cells = await page
             .locator('#key .grid tbody tr:first-child td:not(.ghost)')
             .evaluateAll((all) => all.map((td) => td.className));
-        const rows = table(
-            'model.bin',
-            '--passkey',
-            '-n',
-            '256',
-            '--trials',
-            '1',
-            '-s',
-            '1',
-            '--kv',
-            'f32',
-            '--rope',
-            'none,yarn:factor=8,window',
-        );
+        const rows = tableOf(await runShown('key', 1)).filter((row) => row.length === '256');
         check(
             cells.length === 15 && cells.every((c, i) => (c === 'yes') === (rows[i].correct === '1')),
             'the grid at 256 is that of --passkey',

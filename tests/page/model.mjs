@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, check, run, table, tableOf } from './browser.mjs';
-import { chip, page, text, until } from './driver.mjs';
+import { chip, commandsOf, page, runShown, text, until } from './driver.mjs';
 
 export default {
     async your_model() {
@@ -67,6 +67,15 @@ export default {
             "--engines's rows in a sentence each",
             lines,
         );
+        // Its four commands: the whole check, the engines, the block, and the frequencies.
+        const commands = commandsOf('model');
+        check((await commands.count()) === 4, 'four commands', await commands.allInnerTexts());
+        check(tableOf(await runShown('model', 1)).length === told.length, 'the command has the engines');
+        check(same(await text('#model pre'), await runShown('model', 2)), 'the command has the block');
+        const unseen = (await text('#model .numbers')).match(/(\d+) of 64/)[1];
+        const pairs = tableOf(await runShown('model', 3));
+        check(pairs.length === 64, 'the command has the pairs', pairs.length);
+        check(+unseen >= 0, 'and the panel counts them', unseen);
         const range = page.locator('#model input[type=range]');
         await range.focus();
         await page.keyboard.press('End');
@@ -125,8 +134,7 @@ export default {
             const rows = await page.evaluate(
                 ([words, other]) => {
                     const page = rope.small.configure(words, 64, 10000, 512);
-                    page.plan(other, 600);
-                    const rows = page.judge(600);
+                    const rows = page.plan(other, 600).judge(600);
                     page.close();
                     return rows;
                 },

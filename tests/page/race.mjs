@@ -1,7 +1,7 @@
 // The race.
 import { join } from 'node:path';
-import { PICTURES, check, table } from './browser.mjs';
-import { chip, page, text, until } from './driver.mjs';
+import { PICTURES, check, table, tableOf } from './browser.mjs';
+import { chip, page, runShown, text, until } from './driver.mjs';
 
 export default {
     async race() {
@@ -18,17 +18,7 @@ export default {
         await go.focus();
         await page.keyboard.press('Enter');
         await until('#race .status', /tokens\/s/);
-        const rows = table(
-            'model.bin',
-            '--ppl',
-            'page/book.txt',
-            '-n',
-            '1024',
-            '--kv',
-            'f32',
-            '--rope',
-            'none,yarn,window',
-        );
+        const rows = tableOf(await runShown('race'));
         const cells = await page
             .locator('#race tbody tr')
             .evaluateAll((all) => all.map((tr) => [...tr.cells].map((td) => td.innerText)));

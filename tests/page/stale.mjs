@@ -1,7 +1,7 @@
 // Growing texts and stale keys.
 import { join } from 'node:path';
-import { PICTURES, check, close, table } from './browser.mjs';
-import { BOOK, page, text, wish } from './driver.mjs';
+import { PICTURES, check, close, table, tableOf } from './browser.mjs';
+import { BOOK, page, pplOf, runShown, shows, text, until, wish } from './driver.mjs';
 
 export default {
     async stale_keys() {
@@ -39,8 +39,10 @@ export default {
             );
         }
         await page.locator('#stale button.primary').click();
-        await page.waitForTimeout(1000);
-        await page.locator('#stale button.primary').click();
+        await until('#stale .status', /Past 512/);
+        const told = (await text('#stale .status')).match(/\d+\.\d/g);
+        for (const [i, keys] of ['turned when read', 'stale'].entries())
+            shows(+told[i], pplOf(tableOf(await runShown('stale', i)), 512), 1, `the command with keys ${keys}`);
         await page.locator('#stale').screenshot({ path: join(PICTURES, 'stale.png') });
     },
 };

@@ -1,7 +1,7 @@
 // The same page twice.
 import { join } from 'node:path';
-import { PICTURES, check } from './browser.mjs';
-import { page, text, until } from './driver.mjs';
+import { PICTURES, check, tableOf } from './browser.mjs';
+import { byMethod, nllsOf, page, runShown, text, until } from './driver.mjs';
 
 export default {
     async same_page_twice() {
@@ -17,6 +17,17 @@ export default {
             'the window is surprised again, YaRN is not',
             JSON.stringify(copies),
         );
+        const rows = byMethod(tableOf(await runShown('twice')));
+        for (const [i, name] of ['none', 'yarn', 'window'].entries()) {
+            const all = nllsOf(rows[name]),
+                half = Math.round(all.length / 2);
+            const first = Math.exp(all.slice(0, half).reduce((a, b) => a + b) / half);
+            check(
+                Math.abs(copies[i][0] / first - 1) < 0.02,
+                `the first copy of ${name} is as in the command`,
+                `${copies[i]} ${first}`,
+            );
+        }
         await page.locator('#twice canvas').nth(1).focus();
         await page.keyboard.press('Shift+ArrowRight');
         check(/ln p/.test(await text('#twice .readout >> nth=1')), 'a token under the cursor');
