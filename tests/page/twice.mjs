@@ -33,4 +33,29 @@ export default {
         check(/ln p/.test(await text('#twice .readout >> nth=1')), 'a token under the cursor');
         await page.locator('#twice').screenshot({ path: join(PICTURES, 'twice.png') });
     },
+
+    // Another length while it reads: nothing of the old run stands under the new one.
+    async another_length() {
+        await page.locator('#twice button', { hasText: '1,400 tokens' }).click();
+        await page.locator('#twice button.primary').click();
+        await until('#twice .status', /1,400 tokens, twice/);
+        await page.waitForTimeout(700);
+        await page.locator('#twice button', { hasText: '200 tokens' }).click();
+        await page.waitForTimeout(1500);
+        const heads = await page.locator('#twice p:has(b) span').allInnerTexts();
+        check(
+            heads.every((head) => head === ''),
+            'no numbers of the old run',
+            heads,
+        );
+        check((await text('#twice .status')) === '', 'nothing is said of it', await text('#twice .status'));
+        check(
+            (await text('#twice button.primary')) === 'Read it twice',
+            'it has ended',
+            await text('#twice button.primary'),
+        );
+        await page.locator('#twice button.primary').click();
+        await until('#twice .status', /Short enough/);
+        check(/first copy/.test(await text('#twice p:has(b) span >> nth=0')), 'the new run has its numbers');
+    },
 };

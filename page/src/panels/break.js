@@ -220,7 +220,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
         h('i'),
         [1, 2, 3, 4, 5].map((t) => {
             const i = h('i');
-            i.style.background = `rgb(var(--heat) / ${[0, 0.1, 0.22, 0.38, 0.55, 0.75][t]})`;
+            i.style.background = `var(--t${t})`;
             return i;
         }),
     );
