@@ -81,7 +81,7 @@ function jump(event, id) {
     event.preventDefault();
     const section = document.getElementById(id);
     section.scrollIntoView();
-    section.querySelector('button, input, [tabindex]')?.focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (section.querySelector('button, input, [tabindex]'))?.focus({ preventScroll: true });
 }
 
 begin().catch((error) => {
