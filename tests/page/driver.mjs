@@ -80,7 +80,11 @@ export async function runShown(panel, nth = 0, on = page) {
 }
 
 // The rows of -ln p per token, or of --ppl, by method; and the perplexity of rows of --ppl in [from, to).
-export const byMethod = (rows) => Object.groupBy(rows, (row) => row.method);
+export function byMethod(rows) {
+    const all = {};
+    for (const row of rows) (all[row.method] ??= []).push(row);
+    return all;
+}
 export function pplOf(rows, from, to = Infinity) {
     const parts = rows.filter((row, i) => +row.from >= from && +row.to <= to && !(i && +row.from < +rows[i - 1].from));
     const tokens = parts.reduce((sum, row) => sum + +row.tokens, 0);
