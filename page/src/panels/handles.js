@@ -95,7 +95,7 @@ export function handleBoard({ pairs, slow, shares, scale, most, move }) {
         .attr('aria-orientation', 'vertical')
         .attr('aria-label', 'handles: left and right choose a pair, up and down slow it');
     const board = picture(svg),
-        close = drawing('handles close', HEIGHT).attr('aria-hidden', 'true'), // the same, for fingers
+        close = drawing('knobs', HEIGHT).attr('aria-hidden', 'true'), // the same, for fingers
         strip = picture(close);
     const where = h('span.fine');
     const turn = (by) => () => {
