@@ -11,8 +11,8 @@ const MARKED = [4.5, 6.5]; // -ln p from which a token is marked, and marked dar
 function whole(tokens, isBefore, isBehind) {
     const starts = ([text]) => /^\s+\p{L}/u.test(text);
     const from = isBehind ? 0 : tokens.findIndex(starts),
-        to = isBefore ? tokens.length : tokens.findLastIndex(([text]) => /^\s/.test(text));
-    return tokens.slice(from, to);
+        to = tokens.findLastIndex(([text]) => (isBefore ? /\p{L}|\n/u : /^\s/).test(text));
+    return tokens.slice(from, isBefore && tokens[to][0] !== '\n' ? to + 1 : to);
 }
 
 export function opening({ recorded, shipped }) {
