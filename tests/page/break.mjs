@@ -1,7 +1,7 @@
 // Run it yourself.
 import { join } from 'node:path';
-import { PICTURES, check, run } from './browser.mjs';
-import { page, runShown, text, until } from './driver.mjs';
+import { PICTURES, check } from './browser.mjs';
+import { page, runShown, until } from './driver.mjs';
 
 export default {
     // It writes up to 512, asks, and goes on.

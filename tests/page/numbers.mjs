@@ -1,6 +1,6 @@
 // The program in the page beside ./run: text, -ln p of every token, frequencies.
 import { check, close, run, table } from './browser.mjs';
-import { BOOK, page, text, wish } from './driver.mjs';
+import { BOOK, page, wish } from './driver.mjs';
 
 export default {
     async greedy_text() {

@@ -1,6 +1,6 @@
 // The race.
 import { join } from 'node:path';
-import { PICTURES, check, table, tableOf } from './browser.mjs';
+import { PICTURES, check, tableOf } from './browser.mjs';
 import { BOOK, chip, commandsOf, page, pplOf, runShown, shows, text, until } from './driver.mjs';
 
 export default {

@@ -1,6 +1,6 @@
 // Why scores go wrong.
 import { join } from 'node:path';
-import { PICTURES, check, close, run, tableOf } from './browser.mjs';
+import { PICTURES, check, close, tableOf } from './browser.mjs';
 import { BOOK, chip, page, runShown, text, until } from './driver.mjs';
 
 export default {

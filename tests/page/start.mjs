@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { PAGE, check } from './browser.mjs';
-import { alive, browser, page } from './driver.mjs';
+import { alive, page } from './driver.mjs';
 
 export default {
     async start() {

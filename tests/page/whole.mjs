@@ -1,6 +1,6 @@
 // The page as a whole: what it refuses, its address, its looks, and that nothing leaves it.
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, close, open, table } from './browser.mjs';
+import { PAGE, PICTURES, ROOT, check, close, open, table } from './browser.mjs';
 import { BOOK, browser, chip, page, until, url, wish } from './driver.mjs';
 
 export default {

@@ -34,7 +34,8 @@ export function race({ engine, page, shipped, recorded, book }) {
     const line = command();
     const keys = h('div');
     const names = () => state.get('race');
-    const results = {};
+    /** @type {Record<string, number[]>} */
+    const results = {}; // -ln p by method
 
     const isRatio = () => state.get('view') === 'ratio';
     // What runs: those that are chosen, and the window, where all are held against it.
@@ -117,7 +118,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         showTable();
     });
 
-    async function race(run) {
+    async function readAll(run) {
         showRunners();
         const all = runners(),
             n = length(),
@@ -139,13 +140,11 @@ export function race({ engine, page, shipped, recorded, book }) {
     }
 
     function verdict() {
-        const last = Object.keys(results).map((name) => [
-            name,
-            perplexity(results[name], Math.floor(results[name].length / 2)),
-        ]);
-        const best = last.filter(([name]) => name !== 'window').sort((a, b) => a[1] - b[1])[0];
+        const late = (name) => perplexity(results[name], Math.floor(results[name].length / 2));
+        const all = Object.keys(results).filter((name) => name !== 'window');
+        const [best] = all.sort((a, b) => late(a) - late(b));
         return best
-            ? `Over the second half ${titleOf(best[0])} is best of those that see everything: ${short(best[1])}.`
+            ? `Over the second half ${titleOf(best)} is best of those that see everything: ${short(late(best))}.`
             : '';
     }
 
@@ -153,7 +152,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         engine,
         status,
         inputs: ['race', 'n', 'factor'],
-        work: race,
+        work: readAll,
         stale: () => {
             status.say('');
             showRunners();

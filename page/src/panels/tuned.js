@@ -68,7 +68,7 @@ export function tuned({ engine, shipped, recorded, book }) {
             const key = keyOf(1, N, i, 0),
                 hidden = { model: 'model-8k', method: TUNED, length: N, context: N, depth, key };
             const { answer } = await run.ask('hide', hidden);
-            found += answer === key;
+            found += +(answer === key);
             keys.replaceChildren(fact(`${found} of ${i + 1}`, `keys found in ${count(N)} tokens`));
         }
         return found;
