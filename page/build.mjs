@@ -108,13 +108,25 @@ async function bundle(entry, define) {
     return result.outputFiles[0].text;
 }
 
+// The lines of rope.c behind each method and distance map, with the comment above them, by name.
+function formulas() {
+    const source = readFileSync(join(root, 'rope.c'), 'utf8'),
+        found = {};
+    for (const [, name, formula] of source.matchAll(/^ {4}\{"([\w-]+)", (\w+),/gm)) {
+        const code = source.match(new RegExp(`(?:^//.*\\n)*^static \\w+ ${formula}\\([^]*?(?:^}|}$)`, 'm'));
+        if (!code) throw new Error(`rope.c has a row for ${name}, and no function ${formula}`);
+        found[name] = { name: formula, code: code[0] };
+    }
+    return JSON.stringify(found);
+}
+
 const base64 = (bytes) => gzipSync(bytes, { level: 9 }).toString('base64');
 const inline = (script) => script.replaceAll('</script', '<\\/script');
 
 buildWasm();
 say('esbuild bundles the modules');
 const worker = await bundle('worker.js', {});
-const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker) });
+const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker), METHOD_SOURCES: formulas() });
 const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
 const style = (await esbuild.build({ entryPoints: [join(here, 'style.css')], minify: true, write: false }))
     .outputFiles[0].text;

@@ -85,7 +85,7 @@ export default {
     },
 
     async address() {
-        const p = await open(browser, `${url}#n=abc&race=yarn,window&seed=11&at=1500`, { ready: false });
+        const p = await open(browser, `${url}#n=abc&race=yarn,window&seed=11&query=1500`, { ready: false });
         check(
             /n=abc in the address is not a whole number/.test(await p.locator('#boot').innerText()),
             'a bad address is said',

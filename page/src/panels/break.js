@@ -1,19 +1,17 @@
-// 1: the same opening and the same seed, read by plain RoPE, YaRN and a window, up to position 512 and then past it.
+// The same opening and the same seed, written on by plain RoPE and by YaRN, up to position 512 and then past it.
 import { chart } from '../chart.js';
 import { button, command, count, h, onceAFrame, predict, quoted, stateField, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, lookOf, methodFor, titleOf } from '../methods.js';
 import { movingPerplexity } from '../numbers.js';
 import { number, state, text } from '../state.js';
+import { tint, tints } from '../tints.js';
 
-const NAMES = ['none', 'yarn', 'window'];
+const NAMES = ['none', 'yarn'];
 const PAST = 2500,
     SPAN = 64,
     TEMPERATURE = 0.8,
     TOP_P = 0.9;
-const STEPS = [1, 2, 3.5, 5, 7]; // -ln p from which a token is tinted darker
-
-const tint = (nll) => STEPS.findLastIndex((from) => nll >= from) + 1;
 
 // One text as it grows.
 function column(name, edge) {
@@ -68,8 +66,8 @@ function column(name, edge) {
 }
 
 export function watchItBreak({ engine, shipped, recorded }) {
-    state.add('seed', number(1, 4294967295), 7);
-    state.add('open', text(400), 'It was a fine morning in the spring when');
+    state.add('seed', number(1, 4294967295), recorded.first.seed);
+    state.add('open', text(400), recorded.first.opening);
     const edge = shipped.trainedContext;
     const columns = NAMES.map((name) => column(name, edge));
     const status = statusLine();
@@ -118,17 +116,16 @@ export function watchItBreak({ engine, shipped, recorded }) {
                 .map(([, y]) => y),
         ]);
         const mean = (list) => Math.exp(list.reduce((a, b) => a + Math.log(b), 0) / list.length);
-        const [plain, yarn, windowed] = all.map(([, list]) => (list.length ? mean(list) : NaN));
+        const [plain, yarn] = all.map(([, list]) => (list.length ? mean(list) : NaN));
         const word =
             plain < yarn / 3
                 ? 'It fell into a loop: hands at angles that no weight was trained for all point at the same few words.'
                 : plain > yarn * 1.4
                   ? 'It lost the thread: at angles it never saw, every next word is a surprise even to itself.'
-                  : 'This time it kept some countenance. Try another seed: what breaks differs, that it breaks ' +
-                    'does not (see 7).';
+                  : 'This time it kept some countenance. Try another seed: how it breaks differs, that it breaks ' +
+                    'does not.';
         guess.say(
-            `${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}, the ` +
-                `window's ${windowed.toFixed(1)}.`,
+            `${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}.`,
         );
     };
 
@@ -182,7 +179,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
         go.disabled = false;
         go.textContent = `Go on to ${count(PAST)}`;
         pause.disabled = true;
-        status.say(`Three texts of ${edge} tokens, ${count(speed)} tokens/s. Nothing has happened yet.`);
+        status.say(`Two texts of ${edge} tokens, ${count(speed)} tokens/s. Nothing has happened yet.`);
         if (goesOn) step();
     }
 
@@ -206,40 +203,24 @@ export function watchItBreak({ engine, shipped, recorded }) {
 
     const lines = command();
     function showCommands() {
-        const options = (name) => (name === 'window' ? `none --window ${edge}` : methodOf(name));
         const how = `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32`;
         const prompt = quoted(state.get('open'));
-        lines.put(...NAMES.map((name) => `./run model.bin ${how} --rope ${options(name)} -i ${prompt}`));
+        lines.put(...NAMES.map((name) => `./run model.bin ${how} --rope ${methodOf(name)} -i ${prompt}`));
     }
     showCommands();
     const opening = stateField('opening', 'open', { type: 'text', maxLength: 400, size: 38 });
     opening.classList.add('grow');
     const seed = stateField('seed', 'seed', { type: 'number', min: 1, max: 4294967295, step: 1, size: 8 });
-    const tints = h(
-        'span.tints',
-        h('i'),
-        [1, 2, 3, 4, 5].map((t) => {
-            const i = h('i');
-            i.style.background = `var(--t${t})`;
-            return i;
-        }),
-    );
-    // The first screen is alive by itself, as soon as the model is there.
-    engine.open('model').then(
-        () => phase === 'idle' && writing.begin(),
-        () => {},
-    );
     return {
-        number: 1,
         id: 'break',
-        title: 'Watch it break',
+        title: 'Run it yourself',
         body: [
-            h('p', 'One opening, one seed, three ways to read. All of them stop at 512, where training stopped.'),
+            h('p', 'Your opening, your seed. Both texts stop at 512, where training stopped.'),
             h('div.row', opening, seed, go, pause),
             status,
             guess,
             h('div.columns', columns),
-            h('p.fine', 'A token is tinted by how much it surprised its own model:', tints, 'hover for the number.'),
+            h('p.fine', 'The darker a token, the more it surprised its own model:', tints(), 'hover for the number.'),
             plot,
             h('details', h('summary', 'The commands that do this'), lines),
         ],

@@ -412,7 +412,7 @@ export function yourModel({ small }) {
     return {
         number: 13,
         id: 'model',
-        title: 'Your model',
+        title: 'Its config',
         body: [
             h('p', 'Paste the config.json of a checkpoint, or only its rope_scaling. How far will it go?'),
             examples,
