@@ -1,4 +1,5 @@
 // Small parts that all panels are made of: elements, buttons, chips, sliders, a prediction, the terminal's command.
+import { scaleBand } from 'd3-scale';
 import { select } from 'd3-selection';
 import { kept } from './place.js';
 import { state } from './state.js';
@@ -25,6 +26,9 @@ export function h(what, ...rest) {
 export const drawing = (name, height) =>
     select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', name).attr('height', height);
 
+// A scale with a band for each of some numbers.
+export const bands = () => /** @type {import('d3-scale').ScaleBand<number>} */ (/** @type {any} */ (scaleBand()));
+
 // A canvas one strip high and as wide as its place: how to paint on it, its points for one of the page's, and the colour
 // of surprise.
 export function strip(canvas) {
@@ -49,11 +53,17 @@ export const short = (x, digits = 3) =>
     x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits));
 
 // A button; `primary` for the one that a panel is about.
+/** @param {string} label @param {(...given: any[]) => any} onclick @param {{ primary?: boolean, [more: string]: any }} [look] */
 export function button(label, onclick, { primary, ...rest } = {}) {
     return h(primary ? 'button.primary' : 'button', { type: 'button', onclick: kept(onclick), ...rest }, label);
 }
 
 // Choices of which one (or, with many, any number) holds: [value, label, title?]. `get` and `set` are the state's.
+/**
+ * @param {string} label
+ * @param {any[][]} choices
+ * @param {{ get: () => any, set: (value: any) => void, many?: boolean, colour?: (value: any) => string }} how
+ */
 export function chips(label, choices, { get, set, many, colour }) {
     const list = h('div.chips', { role: 'group', ariaLabel: label });
     const draw = () => {
@@ -86,6 +96,12 @@ export function chips(label, choices, { get, set, many, colour }) {
 export const counts = (numbers) => numbers.map((n) => [String(n), count(n)]);
 
 // Chips for what the state has at a key; `onset` is called when one was pressed.
+/**
+ * @param {string} label
+ * @param {string} key
+ * @param {any[][]} choices
+ * @param {{ onset?: (value: any) => void, many?: boolean, colour?: (value: any) => string }} [look]
+ */
 export function stateChips(label, key, choices, { onset, ...look } = {}) {
     const set = (value) => {
         state.set(key, value);
@@ -102,6 +118,8 @@ export function labelled(text, control, note) {
 }
 
 // A slider whose value is shown beside it. With `log` it moves in even steps of the logarithm.
+/** @typedef {{ min: number, max: number, step: number, log?: boolean, show?: (x: number) => string }} Range */
+/** @param {string} text @param {Range & { value: number, oninput: (x: number) => void }} range */
 export function slider(text, { min, max, step, log, value, show = short, oninput }) {
     const STOPS = 400; // of a logarithm
     const to = (x) => (log ? (STOPS * Math.log(x / min)) / Math.log(max / min) : x);
@@ -128,6 +146,7 @@ export function slider(text, { min, max, step, log, value, show = short, oninput
 }
 
 // A slider for what the state has at a key.
+/** @param {string} text @param {string} key @param {Range & { onset?: (x: number) => void }} range */
 export function stateSlider(text, key, { onset, ...look }) {
     const oninput = (value) => {
         state.set(key, value);
@@ -139,6 +158,11 @@ export function stateSlider(text, key, { onset, ...look }) {
 }
 
 // A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.
+/**
+ * @param {string} question
+ * @param {string[]} choices
+ * @param {{ say?: (choice: number) => string, onanswer?: (choice: number) => void }} how
+ */
 export function predict(question, choices, { say, onanswer }) {
     const reply = h('p.reply', { ariaLive: 'polite' });
     const buttons = choices.map((choice, i) =>

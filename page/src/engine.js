@@ -2,7 +2,7 @@
 // and a new worker when one has died.
 import { loadRope, Refusal } from './rope.js';
 
-/* global WORKER_SOURCE */
+/* global WORKER_SOURCE -- the worker's script, which build.mjs puts here */
 
 export class Cancelled extends Error {
     isCancelled = true;
@@ -38,6 +38,7 @@ export class Engine {
         this.number = 0;
         this.files = files; // promises of bytes, by model and for tokenizer and wasm
         this.opened = {}; // promises of facts, by model
+        this.smallRope = null; // see small()
         this.start();
     }
 

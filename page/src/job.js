@@ -6,10 +6,12 @@ import { kept } from './place.js';
 import { state } from './state.js';
 
 // One run. `input` holds the values that its inputs had when it began.
-class Run {
+export class Run {
     constructor(engine, inputs) {
         this.engine = engine;
+        /** @type {Readonly<Record<string, any>>} */
         this.input = Object.freeze(Object.fromEntries(inputs.map((key) => [key, state.get(key)])));
+        /** @type {{ promise: Promise<any>, cancel(): void, pause?(): void, resume?(): void }[]} */
         this.jobs = [];
         this.isOn = true;
     }
@@ -36,10 +38,10 @@ class Run {
     }
 
     pause() {
-        for (const job of this.jobs) job.pause();
+        for (const job of this.jobs) job.pause?.();
     }
     resume() {
-        for (const job of this.jobs) job.resume();
+        for (const job of this.jobs) job.resume?.();
     }
     end() {
         this.isOn = false;
@@ -52,6 +54,10 @@ class Run {
 //            takes away what was shown for the values before.
 //   work     async (run) => ...; what it throws is said by `status`, whose words that end in … go when the run ends.
 //   changed  is called when a run begins and when it ends.
+/**
+ * @param {{ engine: import('./engine.js').Engine, status: ReturnType<import('./dom.js').statusLine>, inputs?: string[],
+ *     work: (run: Run) => Promise<any>, stale?: () => void, changed?: () => void }} how
+ */
 export function runs({ engine, status, inputs = [], work, stale, changed }) {
     let run = null;
     const buttons = [];

@@ -5,21 +5,20 @@ import { contents } from './contents.js';
 import { button, h } from './dom.js';
 import { Engine } from './engine.js';
 import { followAddress, go, linkTo } from './links.js';
-import { learnMethods } from './methods.js';
+import { learnMethods, methodFor } from './methods.js';
 import { opening } from './panels/opening.js';
 import { panelOf } from './place.js';
 import { state } from './state.js';
 import { CHAPTERS } from './story.js';
 import { prose } from './terms.js';
-import { tints } from './tints.js';
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
 const main = document.getElementById('panels'),
     boot = document.getElementById('boot');
 
 function heading(tag, id, title, number) {
-    const title_ = h('span', title);
-    return h(tag, { id: `h-${id}`, tabIndex: -1 }, number && h('span.number', { ariaHidden: 'true' }, number), title_, linkTo(id, title));
+    const mark = number && h('span.number', { ariaHidden: 'true' }, number);
+    return h(tag, { id: `h-${id}`, tabIndex: -1 }, mark, title, linkTo(id, title));
 }
 
 // What needs no program: the chapters' frames, and in the first of them the demonstration.
@@ -33,17 +32,18 @@ function frames() {
                 lead ? h('p.lead', prose(lead)) : null,
             ),
         );
-    const runs = button('Run it yourself', () => {
+    const begin = () => {
         go('break');
         document.querySelector('#break button.primary')?.click();
-    }, { primary: true, id: 'run-it', disabled: true });
+    };
+    const runs = button('Run it yourself', begin, { primary: true, id: 'run-it', disabled: true });
     document.getElementById(CHAPTERS[0].id).append(
         opening({ recorded, shipped }),
         h(
             'div.row.middle.under',
             runs,
             button('What happened? ↓', () => go(CHAPTERS[1].id)),
-            h('p.fine', `Recorded with seed ${recorded.first.seed}. The darker a token, the more it surprised its own model:`, tints()),
+            h('p.fine', `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`),
         ),
     );
     contents(document.getElementById('toc'), CHAPTERS);
@@ -75,7 +75,7 @@ async function begin() {
     const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
     const book = new TextDecoder().decode(bytes);
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
-    globalThis.rope = { engine, small, page, state }; // for the console, and for tests
+    globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };
     for (const chapter of CHAPTERS) fill(chapter, context);
     cardsBelowChips(main);
@@ -85,6 +85,7 @@ async function begin() {
     const say = (words, bad) => {
         boot.textContent = words;
         boot.classList.toggle('bad', !!bad);
+        boot.classList.toggle('quiet', /Ready/.test(words));
     };
     say(complaint ?? 'Opening the model (5.8 MB) …', !!complaint);
     engine.open('model').then(

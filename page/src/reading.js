@@ -5,6 +5,14 @@ export const SPAN = 128; // tokens that a point of a curve is the mean of
 
 // Reads the first `n` tokens of the text in a run. `grow` gets all of -ln p so far, of positions 1, 2, ..., which also is
 // what comes of it. Ids may stand for the text, and the wish `steps` for reading it in one go.
+/**
+ * @typedef {{ divisors: ArrayLike<number>, attention: number }} Own
+ * @param {import('./job.js').Run} run
+ * @param {{ wish?: string, model?: string, name?: string, method?: string | Own, text?: string, n: number,
+ *     stale?: boolean, ids?: ArrayLike<number> }} what
+ * @param {(nlls: number[]) => void} [grow]
+ * @returns {Promise<number[]>}
+ */
 export async function readText(run, { wish = 'nll', model = 'model', name, method, text, n, ...rest }, grow) {
     const nlls = [];
     const how = method ?? methodFor(name, n);

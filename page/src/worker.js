@@ -45,11 +45,11 @@ function page(name) {
 }
 
 // Tokens as the text they stand for: the pieces of a stream, whole characters at a time.
-function speller(page) {
+function speller(m) {
     const decoder = new TextDecoder();
     let previous = -1;
     return (id) => {
-        const text = decoder.decode(page.piece(previous, id), { stream: true });
+        const text = decoder.decode(m.piece(previous, id), { stream: true });
         previous = id;
         return text;
     };
@@ -129,6 +129,7 @@ const wishes = {
         try {
             reader.sampler(temperature, topP, seed);
             await readPrompt(job, reader, ids, ids.length);
+            /** @type {{ id: number, text: string, nll: number, given?: boolean }[]} */
             let tokens = Array.from(ids, (id) => ({ id, text: spell(id), nll: 0, given: true }));
             let sent = 0;
             for (;;) {

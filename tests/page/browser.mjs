@@ -123,7 +123,8 @@ export async function launch() {
 }
 
 // A page whose complaints and requests are kept in page.complaints and page.asked.
-export async function open(browser, url, { ready = true, ...options } = {}) {
+// Panels under "more" are open, unless `more` is false.
+export async function open(browser, url, { ready = true, more = true, ...options } = {}) {
     const page = await browser.newPage({
         viewport: { width: 1100, height: 900 },
         reducedMotion: 'reduce',
@@ -139,6 +140,10 @@ export async function open(browser, url, { ready = true, ...options } = {}) {
     page.on('request', (request) => page.asked.push(request.url()));
     await page.goto(url);
     await page.waitForFunction(() => document.querySelectorAll('#panels section').length > 6);
+    if (more)
+        await page.evaluate(() => {
+            for (const box of document.querySelectorAll('details.more')) box.open = true;
+        });
     if (ready) await page.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent));
     return page;
 }

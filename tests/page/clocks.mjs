@@ -1,7 +1,7 @@
 // Clocks.
 import { join } from 'node:path';
-import { PICTURES, check, table } from './browser.mjs';
-import { chip, dragTo, page, text } from './driver.mjs';
+import { PICTURES, check, table, tableOf } from './browser.mjs';
+import { chip, dragTo, page, runShown, shows, text } from './driver.mjs';
 
 export default {
     async clocks() {
@@ -49,6 +49,11 @@ export default {
         await page.keyboard.press('Space');
         await page.waitForTimeout(60);
         check(/^0 of/.test((await numbers())[1]), 'with YaRN no hand is where it never stood', await numbers());
+        const turned = tableOf(await runShown('clocks')),
+            d = +(await numbers())[0].replace(',', '');
+        const score = turned.reduce((sum, r) => sum + Math.cos(d * r.scaled_inv_freq), 0) / 32,
+            a = 0.1 * Math.log(4) + 1; // YaRN's
+        shows(+(await numbers())[2], a * a * score, 5, "the product is that of the command's frequencies");
         check(
             /method=yarn/.test(await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)))),
             'the address has the method',

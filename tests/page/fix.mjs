@@ -2,8 +2,23 @@
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, check, close, run, table } from './browser.mjs';
-import { BOOK, chip, dragTo, page, text, until, wish } from './driver.mjs';
+import { PICTURES, check, close, open, run, table, tableOf } from './browser.mjs';
+import {
+    BOOK,
+    browser,
+    chip,
+    commandsOf,
+    dragTo,
+    nllsOf,
+    page,
+    pplOf,
+    runShown,
+    shows,
+    text,
+    until,
+    url,
+    wish,
+} from './driver.mjs';
 
 export default {
     async fix_it_yourself() {
@@ -14,8 +29,7 @@ export default {
                 /^\d/.test(document.querySelectorAll('#fix .numbers b')[1]?.innerText ?? '') &&
                 document.querySelector('#fix > .status, #fix .status').innerText === '',
         );
-        const rows = table('model.bin', '--ppl', 'book.txt', '-n', '1024', '--kv', 'f32', '--rope', 'yarn');
-        const past = rows.find((r) => r.from === '512');
+        const past = tableOf(await runShown('fix', 1)).find((r) => r.from === '512');
         const shown = (await text('#fix .numbers')).split('\n');
         check(
             Math.abs(+shown[2] - +past.ppl) < 0.06 + 1e-3 * +past.ppl,
@@ -45,7 +59,13 @@ export default {
             /slow=/.test(await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)))),
             'the address has the handles',
         );
-        // What the handles do is what ./run does with the same divisors.
+        await page.waitForFunction(() => /Reading/.test(document.querySelector('#fix .status').innerText));
+        await page.waitForFunction(() => document.querySelector('#fix .status').innerText === '');
+        const own = tableOf(await runShown('fix', 1)),
+            mine = (await text('#fix .numbers')).split('\n');
+        shows(+mine[0], pplOf(own, 256, 512), 1, "up to 512 with handles of one's own, as the command");
+        shows(+mine[2], pplOf(own, 512), 1, 'and past 512');
+        // Divisors of one's own are what ./run does with a block of them.
         const { nll } = await wish(page, 'nll', {
             method: {
                 divisors: Array.from({ length: 32 }, (_, i) => 1 + i / 10),
@@ -64,7 +84,7 @@ export default {
         };
         const file = join(tmpdir(), `rope-page-${process.pid}.json`);
         writeFileSync(file, JSON.stringify(block));
-        const own = table(
+        const given = table(
             'model.bin',
             '--ppl',
             'book.txt',
@@ -76,12 +96,7 @@ export default {
             '--rope-config',
             file,
         );
-        close(
-            nll,
-            own.map((r) => +r.nll),
-            1e-3,
-            "-ln p with handles of one's own",
-        );
+        close(nll, nllsOf(given), 1e-3, "-ln p with handles of one's own");
     },
 
     // The search is ./run's own: the same windows, the same candidates, the same divisors.
@@ -143,14 +158,14 @@ export default {
             );
         }
         // By mouse: the handles move, other panels' wishes are heard meanwhile, Stop keeps the best so far.
-        const handles = () => page.evaluate(() => rope.own.yours().divisors);
+        const handles = () => page.evaluate(() => rope.methodFor('yours').divisors);
         const button = page.locator('#fix button', { hasText: 'Search' });
-        await page.evaluate(() => rope.state.set('n', 600));
+        await page.evaluate(() => rope.state.set('fix-n', 600));
         await chip('fix', 'plain').click();
         await page.waitForTimeout(200);
         await button.click();
         const stop = page.locator('#fix button', { hasText: 'Stop the search' });
-        await page.waitForFunction(() => rope.own.yours().divisors.some((s) => s > 1.5));
+        await page.waitForFunction(() => rope.methodFor('yours').divisors.some((s) => s > 1.5));
         const { nll } = await wish(page, 'nll', {
             method: 'none',
             text: BOOK,
@@ -171,10 +186,7 @@ export default {
         await page.waitForTimeout(200);
         await button.click();
         await until('#fix', /Past 512: .*In windows that it did not search/);
-        const settings = (await page.locator('#fix .command code').first().textContent()).match(
-            /-n (\d+) --search-windows (\d+) --reads (\d+) -s (\d+)/,
-        );
-        const lines = of(...settings.slice(1).map(Number), 'none');
+        const lines = (await runShown('fix', 0)).trim().split('\n');
         close(
             await handles(),
             block(lines).long_factor,
@@ -188,6 +200,91 @@ export default {
         const [began, best, yarn, judged] = numbers(lines).map(Math.exp);
         close(told, [best, began, judged, yarn], 0.01, 'what the panel says of it');
         await page.locator('#fix').screenshot({ path: join(PICTURES, 'fix-search.png') });
-        await page.evaluate(() => rope.state.set('n', 1024));
+        await page.evaluate(() => rope.state.set('fix-n', 1024));
+    },
+
+    // An address in an open tab moves the handles, and the commands follow.
+    async address_of_handles() {
+        await page.evaluate(
+            () => (location.hash = `slow=${Array.from({ length: 32 }, (_, i) => 1 + i / 4).join(',')}&temper=1.2`),
+        );
+        await page.waitForTimeout(200);
+        const list = await page.evaluate(() => rope.methodFor('yours').divisors);
+        check(list[4] === 2 && list[31] === 8.75, 'the handles stand as the address says', list);
+        check(/^ *pair|1\.2/.test(await page.locator('#fix output').innerText()), 'and the temperature');
+        check(/handles\.json/.test(await commandsOf('fix').nth(1).innerText()), 'the command is of those handles');
+        const marks = await page
+            .locator('#fix .handles')
+            .first()
+            .locator('.handle')
+            .evaluateAll((all) => all.map((g) => g.getAttribute('transform')));
+        check(new Set(marks.map((m) => m.split(',')[1])).size > 20, 'and are drawn there', marks.slice(0, 3));
+        await page.evaluate(() => (location.hash = ''));
+        await page.waitForTimeout(200);
+        check(
+            (await page.evaluate(() => rope.methodFor('yours').divisors)).every((s) => s === 1),
+            'and back',
+        );
+    },
+
+    // For fingers: a swipe over the handles scrolls the page and moves none; a strip has handles as wide as a finger.
+    async by_finger() {
+        const phone = await open(browser, url, {
+            viewport: { width: 390, height: 800 },
+            hasTouch: true,
+            isMobile: true,
+            ready: false,
+        });
+        const slow = () => phone.evaluate(() => rope.methodFor('yours').divisors);
+        const board = phone.locator('#fix .handles');
+        await board.scrollIntoViewIfNeeded();
+        const touch = await phone.context().newCDPSession(phone);
+        const swipe = async (x, y, dx, dy) => {
+            const at = (type, k) =>
+                touch.send('Input.dispatchTouchEvent', {
+                    type,
+                    touchPoints: type === 'touchEnd' ? [] : [{ x: x + dx * k, y: y + dy * k }],
+                });
+            await at('touchStart', 0);
+            for (const k of [0.2, 0.4, 0.6, 0.8, 1]) await at('touchMove', k);
+            await at('touchEnd');
+            await phone.waitForTimeout(500);
+        };
+        let box = await board.boundingBox();
+        const before = await phone.evaluate(() => scrollY);
+        await swipe(box.x + box.width / 2, box.y + box.height / 2, 0, -150);
+        const after = await phone.evaluate(() => scrollY);
+        check(after - before > 80, 'a swipe over the handles scrolls', `${before} ${after}`);
+        check(
+            (await slow()).every((s) => s === 1),
+            'and moves none',
+            await slow(),
+        );
+        const grips = phone.locator('#fix .knobs .grip');
+        const boxes = await grips.evaluateAll((all) =>
+            all.map((g) => g.getBoundingClientRect()).map(({ x, width, height }) => ({ x, width, height })),
+        );
+        check(
+            boxes.length >= 5 &&
+                boxes.every((b, i) => b.width >= 44 && b.height >= 44 && (i === 0 || b.x - boxes[i - 1].x >= 44)),
+            'handles of the strip are 44 pixels wide, and apart',
+            JSON.stringify(boxes),
+        );
+        await grips.nth(2).scrollIntoViewIfNeeded();
+        box = await grips.nth(2).boundingBox();
+        await swipe(box.x + box.width / 2, box.y + box.height / 2, 0, -60);
+        const moved = await slow();
+        check(moved[2] > 1.2 && moved.filter((s) => s !== 1).length === 1, 'a finger moves one of them', moved);
+        await board.scrollIntoViewIfNeeded();
+        box = await board.boundingBox();
+        await phone.touchscreen.tap(box.x + box.width - 30, box.y + 60);
+        await phone.waitForTimeout(200);
+        check(
+            /to 31 of 32/.test(await phone.locator('#fix .zoom').innerText()),
+            'a tap shows the pairs there',
+            await phone.locator('#fix .zoom').innerText(),
+        );
+        check((await slow()).filter((s) => s !== 1).length === 1, 'and moves none');
+        await phone.close();
     },
 };

@@ -1,7 +1,7 @@
 // Your method.
 import { join } from 'node:path';
-import { PICTURES, check } from './browser.mjs';
-import { page, text } from './driver.mjs';
+import { PICTURES, check, tableOf } from './browser.mjs';
+import { BOOK, page, pplOf, runShown, shows, text, wish } from './driver.mjs';
 
 export default {
     async your_method() {
@@ -31,14 +31,18 @@ export default {
         await page.waitForTimeout(100);
         await field.fill('turns < 1 ? plain / s : plain');
         await page.waitForTimeout(100);
-        const divisors = await page.evaluate(() => rope.own.mine().divisors);
-        const s = await page.evaluate(() => rope.state.get('n') / 512);
+        const divisors = await page.evaluate(() => rope.methodFor('mine', 2048).divisors);
+        const s = await page.evaluate(() => rope.state.get('formula-n') / 512);
         check(
             divisors.filter((x) => Math.abs(x - s) < 1e-9).length === 16 &&
                 divisors.filter((x) => x === 1).length === 16,
             "the formula's divisors",
             divisors,
         );
+        const rows = tableOf(await runShown('formula'));
+        const { nll } = await wish(page, 'nll', { method: { divisors, attention: 1 }, text: BOOK, context: 2048 });
+        const mean = nll.slice(511).reduce((a, b) => a + b) / (nll.length - 511);
+        shows(Math.exp(mean), pplOf(rows, 512), 2, "the formula's block reads as the page");
         await page.locator('#formula').screenshot({ path: join(PICTURES, 'formula.png') });
     },
 };

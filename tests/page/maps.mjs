@@ -1,7 +1,7 @@
 // Distances.
 import { join } from 'node:path';
-import { PICTURES, check, close, table } from './browser.mjs';
-import { BOOK, chip, page, text, wish } from './driver.mjs';
+import { PICTURES, check, tableOf } from './browser.mjs';
+import { BOOK, byMethod, chip, page, pplOf, runShown, shows, text, wish } from './driver.mjs';
 
 export default {
     async distances() {
@@ -24,28 +24,10 @@ export default {
         );
         await chip('maps', 'self-extend').click();
         await page.locator('#maps').screenshot({ path: join(PICTURES, 'maps.png') });
-        const rows = table(
-            'model.bin',
-            '--ppl',
-            'book.txt',
-            '-n',
-            '1024',
-            '--per-token',
-            '--kv',
-            'f32',
-            '--rope',
-            'dca',
-        );
-        const { nll } = await wish(page, 'nll', {
-            method: 'dca',
-            text: BOOK,
-            context: 1024,
-        });
-        close(
-            nll,
-            rows.map((r) => +r.nll),
-            1e-3,
-            '-ln p with dca',
-        );
+        const rows = byMethod(tableOf(await runShown('maps')));
+        const { nll } = await wish(page, 'nll', { method: 'self-extend', text: BOOK, context: 2048 });
+        const mean = nll.slice(511).reduce((a, b) => a + b) / (nll.length - 511);
+        shows(Math.exp(mean), pplOf(rows['self-extend'], 512), 2, 'perplexity with a map is that of the command');
+        check(Object.keys(rows).join() === 'none,window,self-extend', 'beside plain and window', Object.keys(rows));
     },
 };

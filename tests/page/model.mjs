@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, check, run, table, tableOf } from './browser.mjs';
-import { chip, page, text, until } from './driver.mjs';
+import { chip, commandsOf, page, runShown, text, until } from './driver.mjs';
 
 export default {
     async your_model() {
@@ -67,6 +67,15 @@ export default {
             "--engines's rows in a sentence each",
             lines,
         );
+        // Its four commands: the whole check, the engines, the block, and the frequencies.
+        const commands = commandsOf('model');
+        check((await commands.count()) === 4, 'four commands', await commands.allInnerTexts());
+        check(tableOf(await runShown('model', 1)).length === told.length, 'the command has the engines');
+        check(same(await text('#model pre'), await runShown('model', 2)), 'the command has the block');
+        const unseen = (await text('#model .numbers')).match(/(\d+) of 64/)[1];
+        const pairs = tableOf(await runShown('model', 3));
+        check(pairs.length === 64, 'the command has the pairs', pairs.length);
+        check(+unseen >= 0, 'and the panel counts them', unseen);
         const range = page.locator('#model input[type=range]');
         await range.focus();
         await page.keyboard.press('End');
@@ -125,8 +134,7 @@ export default {
             const rows = await page.evaluate(
                 ([words, other]) => {
                     const page = rope.small.configure(words, 64, 10000, 512);
-                    page.plan(other, 600);
-                    const rows = page.judge(600);
+                    const rows = page.plan(other, 600).judge(600);
                     page.close();
                     return rows;
                 },
@@ -155,5 +163,85 @@ export default {
             const failed = rows.filter((row) => row.verdict === 'fail');
             check(rows.length > 0 && failed.map((row) => row.check).join() === bad, `what fails: ${what}`, of(rows));
         }
+    },
+
+    // The numbers in the fields stand only where the config says nothing; what stands for what is said.
+    async gaps() {
+        await page.evaluate(() => rope.state.set('want', 131072));
+        const area = page.locator('#model textarea');
+        const paste = async (words) => {
+            await area.fill(typeof words === 'string' ? words : JSON.stringify(words));
+            await page.waitForTimeout(400);
+        };
+        const block = { rope_type: 'llama3', factor: 32, low_freq_factor: 1, high_freq_factor: 4 };
+        await paste({
+            ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', head_dim: 64, hidden_size: 2048 },
+            ...{ num_attention_heads: 32, max_position_embeddings: 131072, rope_theta: 500000 },
+            rope_scaling: { ...block, original_max_position_embeddings: 8192 },
+        });
+        const facts = await text('#model .numbers');
+        check((await text('#model .status')) === '', 'Llama 3.2 1B is read', await text('#model .status'));
+        check(/500,000/.test(facts) && /8,192/.test(facts) && / of 32/.test(facts), 'with its own numbers', facts);
+        check(!/is taken to be/.test(await text('#model')), 'which are all there');
+        check(
+            /^These settings hold together, and reach 131,072 positions\.$/.test(await text('#model .verdict')),
+            'one sentence says that the settings hold',
+            await text('#model .verdict'),
+        );
+        const red = () =>
+            page
+                .locator('#model svg circle')
+                .evaluateAll((all) => all.filter((c) => /vermillion/.test(c.style.fill)).length);
+        check((await red()) === 0, 'and nothing is red beside it', await red());
+
+        await paste('"rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}');
+        check((await text('#model .status')) === '', 'a bare rope_scaling is read', await text('#model .status'));
+        check(
+            /head_dim is taken to be 128, rope_theta is taken to be 10,000/.test(await text('#model')),
+            'what it leaves out is said',
+            await text('#model'),
+        );
+        check(!/max_position_embeddings is taken/.test(await text('#model')), 'and not what it has');
+        check(
+            /^These settings are made for 16,384 positions, not 131,072/.test(await text('#model .verdict')),
+            'the verdict says how far',
+            await text('#model .verdict'),
+        );
+        check((await red()) > 0, 'unseen angles are red where settings do not hold');
+        const printed = await runShown('model', 2);
+        check(
+            printed.replace(/\s+/g, ' ').trim() === (await text('#model pre')).replace(/\s+/g, ' ').trim(),
+            'the command with the same numbers has the same block',
+            printed,
+        );
+        check(tableOf(await runShown('model', 3)).length === 64, 'and as many pairs');
+        await page.locator('#model .field input').nth(1).fill('500000');
+        await page.waitForTimeout(300);
+        check(
+            /500,000/.test(await text('#model .numbers')),
+            'another theta in its field',
+            await text('#model .numbers'),
+        );
+        await page.locator('#model .field input').nth(1).fill('10000');
+    },
+
+    // The whole check of a model, as shown.
+    async checking() {
+        await page.evaluate(() => rope.state.set('want', 1024));
+        await page
+            .locator('#model textarea')
+            .fill('{"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 512}');
+        await page.waitForTimeout(400);
+        const shown = await page
+            .locator('#model table.list tbody tr')
+            .evaluateAll((all) => all.map((tr) => [tr.querySelector('b').innerText, tr.lastChild.innerText].join(' ')));
+        const rows = tableOf(await runShown('model', 0));
+        const settings = rows.filter((row) => shown.some((line) => line.startsWith(row.check)));
+        check(
+            rows.length > shown.length &&
+                settings.every((row) => row.check === 'method' || shown.includes(`${row.check} ${row.verdict}`)),
+            'the rows about settings are those of the command',
+            `${shown} ${rows.map((row) => `${row.check} ${row.verdict}`)}`,
+        );
     },
 };

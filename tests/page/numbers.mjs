@@ -1,6 +1,6 @@
 // The program in the page beside ./run: text, -ln p of every token, frequencies.
 import { check, close, run, table } from './browser.mjs';
-import { BOOK, page, text, wish } from './driver.mjs';
+import { BOOK, page, wish } from './driver.mjs';
 
 export default {
     async greedy_text() {
@@ -90,8 +90,7 @@ export default {
             'yarn:factor=8:ramp=turns',
         ]) {
             const found = await page.evaluate((m) => {
-                rope.page.plan(m, 3000);
-                const { frequencies, plain } = rope.page.frequencies(3000);
+                const { frequencies, plain } = rope.page.plan(m, 3000).frequencies(3000);
                 return [Array.from(frequencies), Array.from(plain)];
             }, method);
             const [name, ...settings] = method.split(':');

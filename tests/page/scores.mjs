@@ -1,17 +1,13 @@
 // Why scores go wrong.
-import { writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, check, close, run, table } from './browser.mjs';
-import { BOOK, chip, page, text, until } from './driver.mjs';
+import { PICTURES, check, close, tableOf } from './browser.mjs';
+import { BOOK, chip, page, runShown, text, until } from './driver.mjs';
 
 export default {
     async scores() {
         await page.locator('#scores button.primary').click();
         await until('#scores .numbers', /%/);
-        const file = join(tmpdir(), `rope-page-scores-${process.pid}.txt`);
-        writeFileSync(file, BOOK.slice(0, 5300));
-        const rows = table('model.bin', '--attn', '3.1', '--rope', 'none', '--kv', 'f32', '-n', '1536', '-f', file);
+        const rows = tableOf(await runShown('scores'));
         const found = await page.evaluate(
             async (text) => {
                 const { heads } = await rope.engine.ask('scores', {
@@ -41,6 +37,7 @@ export default {
         await page.keyboard.press('Enter');
         await page.waitForFunction(() => document.querySelectorAll('#scores .numbers b').length === 2);
         await chip('scores', 'layer 5').click();
+        await until('#scores .legend', /plain\s*yarn/);
         await page.locator('#scores').screenshot({ path: join(PICTURES, 'scores.png') });
     },
 };

@@ -1,7 +1,7 @@
 // Temperature.
 import { join } from 'node:path';
-import { PICTURES, check, table } from './browser.mjs';
-import { page, text } from './driver.mjs';
+import { PICTURES, tableOf } from './browser.mjs';
+import { page, pplOf, runShown, shows } from './driver.mjs';
 
 export default {
     async temperature() {
@@ -14,25 +14,8 @@ export default {
             undefined,
             { timeout: 240000 },
         );
-        const rows = table(
-            'model.bin',
-            '--ppl',
-            'book.txt',
-            '-n',
-            '2048',
-            '--kv',
-            'f32',
-            '--per-token',
-            '--rope',
-            'yarn:attn-factor=1.1',
-        );
-        const past = rows.filter((r) => +r.position >= 512),
-            ppl = Math.exp(past.reduce((a, r) => a + +r.nll, 0) / past.length);
-        check(
-            Math.abs(+(await page.locator('#temper .numbers b').first().innerText()) - ppl) < 0.006 + 1e-3 * ppl,
-            'perplexity at a = 1.1',
-            `${await text('#temper .numbers')} ${ppl}`,
-        );
+        const shown = +(await page.locator('#temper .numbers b').first().innerText());
+        shows(shown, pplOf(tableOf(await runShown('temper')), 512), 2, 'perplexity at a = 1.1 is that of the command');
         await page.locator('#temper button', { hasText: 'Try ten' }).click();
         await page.waitForTimeout(500);
         await page.locator('#temper button', { hasText: 'Stop' }).click();

@@ -1,6 +1,6 @@
 // Two hundred steps of tuning.
-import { check, close, table } from './browser.mjs';
-import { BOOK, page, text, until } from './driver.mjs';
+import { check, close, table, tableOf } from './browser.mjs';
+import { BOOK, byMethod, page, pplOf, runShown, shows, text, until } from './driver.mjs';
 
 export default {
     async tuned() {
@@ -36,7 +36,24 @@ export default {
             1e-3,
             'the tuned model reads as ./run',
         );
+        const pick = page.locator('#tuned input[type=file]');
+        check((await pick.count()) === 0, 'beside the model nothing is to be picked');
         await page.evaluate(() => rope.engine.restart('for the test'));
         await until('#tuned .status', /started again/);
+        await page.locator('#tuned button.primary').click();
+        await until('#tuned .status', /Reading/);
+        await page.locator('#tuned button', { hasText: 'Stop' }).click();
+        await page.waitForTimeout(100);
+        check((await text('#tuned .status')) === '', 'Stop ends it', await text('#tuned .status'));
+        await page.locator('#tuned button.primary').click();
+        await until('#tuned .status', /keys found\./);
+        const told = (await text('#tuned .status')).match(/\d+\.\d|\d(?= of 5)/g).map(Number);
+        const untuned = byMethod(tableOf(await runShown('tuned', 0))),
+            after = tableOf(await runShown('tuned', 1)),
+            keys = tableOf(await runShown('tuned', 2)).filter((row) => row.length === '4096');
+        shows(told[0], pplOf(untuned.yarn, 2048), 1, 'yarn untuned');
+        shows(told[1], pplOf(untuned.window, 2048), 1, 'the window');
+        shows(told[2], pplOf(after, 2048), 1, 'tuned');
+        check(told[3] === keys.filter((row) => row.correct === '1').length, 'the keys', `${told} ${keys.length}`);
     },
 };

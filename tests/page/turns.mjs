@@ -1,7 +1,7 @@
 // Count the turns.
 import { join } from 'node:path';
-import { PICTURES, check, table } from './browser.mjs';
-import { page, text } from './driver.mjs';
+import { PICTURES, check, table, tableOf } from './browser.mjs';
+import { page, runShown, text } from './driver.mjs';
 
 export default {
     async count_the_turns() {
@@ -35,6 +35,12 @@ export default {
             ),
             'theta by keyboard',
             await text('#turns'),
+        );
+        const rows = tableOf(await runShown('turns'));
+        check(
+            (await text('#turns')).includes(`${rows.filter((r) => +r.turns < 1).length} of ${rows.length}`),
+            'the command counts as many',
+            rows.length,
         );
         await page.locator('#turns button', { hasText: 'this page' }).click();
         await page.locator('#turns').screenshot({ path: join(PICTURES, 'turns.png') });

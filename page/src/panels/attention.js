@@ -18,13 +18,18 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         heads = Object.keys(known),
         factor = Math.floor(length / L);
     state.add('looks', choice(heads), heads[0]);
-    state.add('row', number(0, positions.length - 1), Math.round(positions.length * 0.62));
+    const past = positions.findIndex((position) => position > L),
+        sum = (list) => list.reduce((a, b) => a + b, 0);
+    // At first the row is marked that is most like all that are past the trained length.
+    const shares = known[heads[0]].none.map(([, beyond]) => beyond),
+        mean = sum(shares.slice(past)) / (shares.length - past);
+    const off = (row) => (row < past ? 1 : Math.abs(shares[row] - mean));
+    state.add('row', number(0, positions.length - 1), shares.reduce((best, _, row) => (off(row) < off(best) ? row : best), 0));
     const head = () => state.get('looks');
     const measured = { none: [], yarn: [] }; // by method: a row's heads, as bins
     const status = statusLine(),
         says = h('p.readout', { ariaLive: 'polite' });
     // What the chosen head does with one query: the weight on every so many distances, and the share beyond training.
-    const sum = (list) => list.reduce((a, b) => a + b, 0);
     const of = (name, row) => {
         const [layer, one] = head().split('.'),
             here = measured[name][row]?.[layer][one];
@@ -39,6 +44,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         over.append('line').attr('class', 'edge-line').attr('x1', edge).attr('x2', edge).attr('y2', positions.length);
         const mark = over.append('rect').attr('class', 'row-mark').attr('width', bins).attr('height', 1);
         const share = h('b'),
+            mean = h('b'),
             bar = { near: h('i.near'), far: h('i.far') };
         const box = h('div.looks', canvas, over.node());
         const dot = h('i.dot');
@@ -53,10 +59,11 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             canvas,
             mark,
             share,
+            mean,
             bar,
             figure: h(
                 'figure',
-                h('figcaption', dot, h('b', titleOf(name)), ' ', share, ` of its attention is beyond ${L}`),
+                h('figcaption', dot, h('b', titleOf(name)), ' ', share, ` of this row looks beyond ${L}; on average `, mean),
                 h('div.shares', bar.near, bar.far),
                 box,
                 h('div.axis-words', h('span', 'near'), h('span', `${L} back`), h('span', `${count(length)} back`)),
@@ -77,7 +84,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         const near = colours(style, '--blue'),
             far = colours(style, '--vermillion'),
             soft = colours(style, '--soft');
-        for (const { name, canvas, mark, share, bar } of views) {
+        for (const { name, canvas, mark, share, mean, bar } of views) {
             const paint = canvas.getContext('2d'),
                 image = paint.createImageData(bins, positions.length);
             positions.forEach((position, y) => {
@@ -93,6 +100,8 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             mark.attr('y', row);
             const { beyond } = of(name, row);
             share.textContent = `${Math.round(100 * beyond)} %`;
+            const all = positions.map((_, y) => of(name, y).beyond).slice(past);
+            mean.textContent = `${Math.round((100 * sum(all)) / all.length)} %`;
             bar.far.style.width = `${100 * beyond}%`;
             bar.near.style.width = `${100 * (1 - beyond)}%`;
             canvas.ariaLabel = `${titleOf(name)}, the query at ${positions[row]}: ${share.textContent} beyond ${L}`;

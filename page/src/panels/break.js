@@ -136,6 +136,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
         inputs: ['open', 'seed', 'factor'],
         work: write,
         stale: () => {
+            goesOn = false;
             showCommands();
             writing.begin();
         },

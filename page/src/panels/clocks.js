@@ -173,7 +173,7 @@ export function clocks({ page, shipped }) {
             const seen = Math.min(TURN, plain[i] * L),
                 angle = d * frequencies[i],
                 isNew = !isSeen(plain[i], L, angle);
-            strange += isNew;
+            strange += +isNew;
             turn('query', at * frequencies[i]);
             turn('key', from * frequencies[i]);
             parts.key.style.display = from ? '' : 'none';

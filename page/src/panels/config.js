@@ -1,8 +1,9 @@
 // 13: a config.json or its rope block is pasted: what it makes of every pair, what is unseen at the length one wants,
 // and the block and options to paste elsewhere.
-import { scaleBand, scaleLog } from 'd3-scale';
+import { scaleLog } from 'd3-scale';
 import {
     afterPause,
+    bands,
     button,
     command,
     count,
@@ -73,9 +74,9 @@ export function yourModel({ small }) {
     state.add('want', number(512, 1048576), 131072);
     state.add('other', choice(['', ...METHODS]), '');
     const first = JSON.stringify(EXAMPLES['Llama 3.1'], null, 2);
-    let said = state.get('config') || first;
+    let pasted = state.get('config') || first;
     const status = statusLine(),
-        verdict = h('p.verdict', { role: 'status' }),
+        onTop = h('p.verdict', { role: 'status' }),
         gaps = h('p.fine'),
         facts = h('div.numbers', { ariaLive: 'polite' }),
         verdicts = h('div.overflow', { ariaLive: 'polite' }),
@@ -87,7 +88,7 @@ export function yourModel({ small }) {
         enginesLine = command();
     const area = h('textarea', {
         rows: 11,
-        value: said,
+        value: pasted,
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
@@ -120,7 +121,7 @@ export function yourModel({ small }) {
         const { plain, frequencies, trained, want, holds } = picture,
             n = plain.length;
         const waves = (list) => Array.from(list, (f) => TURN / f);
-        const x = scaleBand()
+        const x = bands()
             .domain(Array.from(plain, (_, i) => i))
             .range([58, width - 8])
             .padding(0.3);
@@ -201,7 +202,7 @@ export function yourModel({ small }) {
             .attr('text-anchor', 'middle')
             .attr('x', (i) => x(i) + x.bandwidth() / 2)
             .attr('y', HEIGHT - 8)
-            .text((i) => i);
+            .text(String);
     }
     const redraw = onceAFrame(draw);
     new ResizeObserver(redraw).observe(box);
@@ -209,7 +210,7 @@ export function yourModel({ small }) {
     function refuse(reason) {
         status.say(reason, true);
         picture = null;
-        verdict.textContent = '';
+        onTop.textContent = '';
         gaps.textContent = '';
         facts.replaceChildren();
         verdicts.replaceChildren();
@@ -222,7 +223,7 @@ export function yourModel({ small }) {
     function read() {
         let page;
         try {
-            page = small.configure(said, head(), theta(), train());
+            page = small.configure(pasted, head(), theta(), train());
             show(page);
         } catch (error) {
             refuse(error.message);
@@ -246,8 +247,8 @@ export function yourModel({ small }) {
         const unseen = shares.filter((s) => s < 0.98).length,
             sharp = sharpness(plain, frequencies);
         status.say('');
-        verdict.textContent = verdictOf(failed, want);
-        verdict.classList.toggle('bad', failed.length > 0);
+        onTop.textContent = verdictOf(failed, want);
+        onTop.classList.toggle('bad', failed.length > 0);
         showGaps(told);
         facts.replaceChildren(
             fact(
@@ -286,7 +287,7 @@ export function yourModel({ small }) {
         } catch (error) {
             block.textContent = `# ${error.message}`;
         }
-        const file = [['config.json', said]],
+        const file = [['config.json', pasted]],
             chosen = other ? ` --rope ${other}` : '',
             filled = told.filled.map((gap) => ` ${GAPS[gap][0]} ${told[gap]}`).join(''),
             how = `--rope-config config.json${filled}`;
@@ -305,9 +306,9 @@ export function yourModel({ small }) {
         if (!failed.length) return `These settings hold together, and reach ${count(length)} positions.`;
         const reach = failed.find((row) => row.check === 'reach'),
             others = failed.filter((row) => row !== reach).map((row) => row.check);
-        const short = reach ? [`are made for ${count(+reach.value)} positions, not ${count(length)}`] : [];
+        const far = reach ? [`are made for ${count(+reach.value)} positions, not ${count(length)}`] : [];
         const wrong = others.length ? [`contradict one another (${others.join(', ')})`] : [];
-        return `These settings ${[...short, ...wrong].join(', and ')}.`;
+        return `These settings ${[...far, ...wrong].join(', and ')}.`;
     }
 
     // Which of the numbers below stood in for what the config leaves out.
@@ -379,8 +380,8 @@ export function yourModel({ small }) {
     }
 
     const paste = afterPause(150, () => {
-        said = area.value;
-        state.set('config', said !== first && said.length <= MOST_CONFIG ? said : '');
+        pasted = area.value;
+        state.set('config', pasted !== first && pasted.length <= MOST_CONFIG ? pasted : '');
         read();
     });
     area.oninput = paste;
@@ -403,7 +404,7 @@ export function yourModel({ small }) {
     state.on(['want', 'other'], read);
     state.on('config', (value) => {
         if (value && value !== area.value) {
-            area.value = said = value;
+            area.value = pasted = value;
             read();
         }
     });
@@ -411,7 +412,7 @@ export function yourModel({ small }) {
     return {
         number: 13,
         id: 'model',
-        title: 'Your model',
+        title: 'Its config',
         body: [
             h('p', 'Paste the config.json of a checkpoint, or only its rope_scaling. How far will it go?'),
             examples,
@@ -419,7 +420,7 @@ export function yourModel({ small }) {
             missing,
             gaps,
             status,
-            verdict,
+            onTop,
             h('div.row', want),
             other,
             facts,

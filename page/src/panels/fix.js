@@ -214,7 +214,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
     return {
         number: 5,
         id: 'fix',
-        title: 'Fix it yourself',
+        title: 'A handle for each pair',
         body: [
             intro,
             h(

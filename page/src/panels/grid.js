@@ -3,7 +3,6 @@ import { command, count, h, statusLine } from '../dom.js';
 import { DEPTHS, keyOf } from '../haystack.js';
 import { runs } from '../job.js';
 import { methodFor, titleOf } from '../methods.js';
-import { state } from '../state.js';
 
 const NAMES = ['none', 'yarn', 'window'],
     LENGTHS = [256, 512, 1024, 2048, 4096],
@@ -69,7 +68,7 @@ export function keyGrid({ engine, recorded }) {
                         const method = methodFor(name, LONGEST);
                         const { answer } = await run.ask('hide', { model: 'model', method, ...hidden });
                         mark(cell, answer === key, `key ${key}, answer ${answer}`);
-                        right += answer === key;
+                        right += +(answer === key);
                         all++;
                     } finally {
                         cell.classList.remove('now');

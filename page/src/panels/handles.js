@@ -2,9 +2,9 @@
 // with the keyboard one is chosen and moved. A finger chooses a pair, and moves it in a strip where handles are as wide
 // as a finger; anywhere else it scrolls the page.
 import { drag } from 'd3-drag';
-import { scaleBand, scaleLog } from 'd3-scale';
+import { scaleLog } from 'd3-scale';
 import { pointer } from 'd3-selection';
-import { button, drawing, h, short } from '../dom.js';
+import { bands, button, drawing, h, short } from '../dom.js';
 
 const HEIGHT = 230,
     FINGER = 44, // pixels
@@ -13,8 +13,12 @@ const HEIGHT = 230,
 // One picture of the handles of some pairs: `draw` puts it up to date, `at` tells what is at a point.
 function picture(svg) {
     const [guides, stems, dots, labels] = Array.from({ length: 4 }, () => svg.append('g'));
-    const x = scaleBand().padding(0.2),
+    const x = bands().padding(0.2),
         y = scaleLog().clamp(true);
+    /**
+     * @param {{ slow: number[], shares: number[], from: number, to: number, chosen: number, scale: number, most: number,
+     *     width: number, words: any[][], knob?: boolean }} look
+     */
     function draw({ slow, shares, from, to, chosen, scale, most, width, words, knob }) {
         const pairs = Array.from({ length: to - from }, (_, k) => from + k);
         svg.attr('width', width).attr('height', HEIGHT);
@@ -67,7 +71,7 @@ function picture(svg) {
             .selectAll('text')
             .data(words)
             .join('text')
-            .attr('x', ([i]) => (i === 'left' ? 38 : i === 'right' ? width - 6 : cx(i)))
+            .attr('x', ([i]) => (i === 'left' ? 38 : i === 'right' ? width - 6 : cx(+i)))
             .attr('text-anchor', ([i]) => ({ left: 'start', right: 'end' })[i] ?? 'middle')
             .attr('y', HEIGHT - 6)
             .text(([, text]) => text);
@@ -79,7 +83,7 @@ function picture(svg) {
         const pair = first + Math.floor((px - x.range()[0]) / x.step());
         return { pair: Math.min(last, Math.max(first, pair)), value: y.invert(py) };
     };
-    return { draw, at };
+    return { draw, at, slowAt: (py) => y.invert(py) };
 }
 
 // { pairs, slow, shares, scale, most, move }: functions that tell how much each pair is slowed, what share of its angles
@@ -95,7 +99,7 @@ export function handleBoard({ pairs, slow, shares, scale, most, move }) {
         .attr('aria-orientation', 'vertical')
         .attr('aria-label', 'handles: left and right choose a pair, up and down slow it');
     const board = picture(svg),
-        close = drawing('handles close', HEIGHT).attr('aria-hidden', 'true'), // the same, for fingers
+        close = drawing('knobs', HEIGHT).attr('aria-hidden', 'true'), // the same, for fingers
         strip = picture(close);
     const where = h('span.fine');
     const turn = (by) => () => {
@@ -163,7 +167,7 @@ export function handleBoard({ pairs, slow, shares, scale, most, move }) {
         .container(close.node())
         .on('drag', (event, pair) => {
             chosen = pair;
-            put(pair, pair, strip.at(event.sourceEvent).value);
+            put(pair, pair, strip.slowAt(event.y));
         });
 
     function draw() {

@@ -42,7 +42,7 @@ export function distances({ page, shipped }) {
                 const d = plan.distance(place(r), place(c));
                 if (d < 0) continue;
                 pairs++;
-                unseen += d >= L;
+                unseen += +(d >= L);
                 const colour = d < L ? near : far,
                     alpha = d < L ? 40 + (215 * d) / L : 120 + 135 * Math.min(1, d / n);
                 image.data.set([...colour, alpha], 4 * (r * CELLS + c));

@@ -18,7 +18,7 @@ export function race({ engine, page, shipped, recorded, book }) {
     state.add('n', number(64, 8192), 2048);
     state.add('view', choice(['ratio', 'perplexity']), 'ratio');
     state.add('text', text(MOST_TEXT), '');
-    let words = state.get('text') || book,
+    let passage = state.get('text') || book,
         ends = Infinity; // tokens of a pasted text, once they are counted
     const length = () => Math.min(state.get('n'), ends);
     const status = statusLine();
@@ -34,7 +34,8 @@ export function race({ engine, page, shipped, recorded, book }) {
     const line = command();
     const keys = h('div');
     const names = () => state.get('race');
-    const results = {};
+    /** @type {Record<string, number[]>} */
+    const results = {}; // -ln p by method
 
     const isRatio = () => state.get('view') === 'ratio';
     // What runs: those that are chosen, and the window, where all are held against it.
@@ -44,7 +45,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         plot.clear(false);
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
-        if (words === book && all && !(state.get('factor') > 0))
+        if (passage === book && all && !(state.get('factor') > 0))
             for (const name of runners())
                 if (all[name])
                     plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
@@ -61,8 +62,8 @@ export function race({ engine, page, shipped, recorded, book }) {
                 most: isRatio() ? 12 : 600,
             },
         });
-        const file = words === book ? 'book.txt' : 'mytext.txt',
-            pasted = words === book ? [] : [[file, words]];
+        const file = passage === book ? 'book.txt' : 'mytext.txt',
+            pasted = passage === book ? [] : [[file, passage]];
         line.put(
             ...optionsFor(runners(), length()).map(([options, files]) => [
                 `./run model.bin --ppl ${file} -n ${length()} --kv f32 ${options}`,
@@ -117,7 +118,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         showTable();
     });
 
-    async function race(run) {
+    async function readAll(run) {
         showRunners();
         const all = runners(),
             n = length(),
@@ -125,7 +126,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         if (!names().length) return void status.say('Choose a method or two.', true);
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
         const read = (name) =>
-            readText(run, { name, text: words, n }, (nlls) => {
+            readText(run, { name, text: passage, n }, (nlls) => {
                 results[name] = nlls;
                 redraw();
             });
@@ -139,13 +140,11 @@ export function race({ engine, page, shipped, recorded, book }) {
     }
 
     function verdict() {
-        const last = Object.keys(results).map((name) => [
-            name,
-            perplexity(results[name], Math.floor(results[name].length / 2)),
-        ]);
-        const best = last.filter(([name]) => name !== 'window').sort((a, b) => a[1] - b[1])[0];
+        const late = (name) => perplexity(results[name], Math.floor(results[name].length / 2));
+        const all = Object.keys(results).filter((name) => name !== 'window');
+        const [best] = all.sort((a, b) => late(a) - late(b));
         return best
-            ? `Over the second half ${titleOf(best[0])} is best of those that see everything: ${short(best[1])}.`
+            ? `Over the second half ${titleOf(best)} is best of those that see everything: ${short(late(best))}.`
             : '';
     }
 
@@ -153,7 +152,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         engine,
         status,
         inputs: ['race', 'n', 'factor'],
-        work: race,
+        work: readAll,
         stale: () => {
             status.say('');
             showRunners();
@@ -169,27 +168,27 @@ export function race({ engine, page, shipped, recorded, book }) {
         value: state.get('text'),
     });
     // Another text: how many tokens it has is known a moment later.
-    function take(said) {
-        words = said || book;
+    function take(typed) {
+        passage = typed || book;
         ends = Infinity;
         reading.renew();
-        if (said) measure();
+        if (typed) measure();
     }
     const measure = afterPause(250, async () => {
-        const mine = words,
+        const mine = passage,
             part = mine.slice(0, 40 * state.get('n'));
         const { ids } = await engine.ask('encode', { model: 'model', text: part, bos: true }).promise;
-        if (mine !== words || ids.length >= state.get('n')) return;
+        if (mine !== passage || ids.length >= state.get('n')) return;
         ends = Math.max(2, ids.length);
         if (!reading.isOn()) showRunners();
     });
     paste.oninput = () => {
-        const said = paste.value.trim();
-        take(said);
-        state.set('text', said.length <= MOST_TEXT ? said : '');
-        if (said.length > MOST_TEXT)
+        const typed = paste.value.trim();
+        take(typed);
+        state.set('text', typed.length <= MOST_TEXT ? typed : '');
+        if (typed.length > MOST_TEXT)
             status.say(
-                `${count(said.length)} characters; too many for the address of this page, which does without them. ` +
+                `${count(typed.length)} characters; too many for the address of this page, which does without them. ` +
                     `The first ${count(state.get('n'))} tokens are read.`,
             );
     };
@@ -208,7 +207,7 @@ export function race({ engine, page, shipped, recorded, book }) {
     state.on('f', renewFor('mine'));
     state.on('n', () => {
         ends = Infinity;
-        if (words === book) return;
+        if (passage === book) return;
         showRunners();
         measure();
     });
@@ -217,7 +216,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         paste.value = value;
         take(value);
     });
-    if (words !== book) measure();
+    if (passage !== book) measure();
     showRunners();
     return {
         number: 7,

@@ -68,10 +68,10 @@ export function temperature({ engine, page, shipped, recorded, book }) {
     }
     async function measure(a, run) {
         if (measured.has(a)) return void draw();
-        const look = { model: 'model', method: method(a), text: book.slice(0, 9000), context: n };
+        const wish = { model: 'model', method: method(a), text: book.slice(0, 9000), context: n };
         const [nlls, { heads }] = await Promise.all([
             readText(run, { method: method(a), text: book, n }),
-            run.ask('scores', look),
+            run.ask('scores', wish),
         ]);
         const all = heads.flat();
         measured.set(a, perplexity(nlls, L - 1, n));

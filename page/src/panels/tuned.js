@@ -56,10 +56,10 @@ export function tuned({ engine, shipped, recorded, book }) {
                     plot.set(title, movingPerplexity(nlls, SPAN, 16), { colour, dash, title }),
                 );
             const all = await Promise.all(RACERS.map(read)),
-                said = RACERS.map(([, , title], i) => `${title} ${past(all[i])}`).join(', ');
-            status.say(`Past 2,048: ${said}. Now the keys …`);
+                figures = RACERS.map(([, , title], i) => `${title} ${past(all[i])}`).join(', ');
+            status.say(`Past 2,048: ${figures}. Now the keys …`);
             const found = await seek(run);
-            status.say(`Past 2,048: ${said}. ${found} of ${DEPTHS.length} keys found.`);
+            status.say(`Past 2,048: ${figures}. ${found} of ${DEPTHS.length} keys found.`);
         },
     });
     async function seek(run) {
@@ -68,7 +68,7 @@ export function tuned({ engine, shipped, recorded, book }) {
             const key = keyOf(1, N, i, 0),
                 hidden = { model: 'model-8k', method: TUNED, length: N, context: N, depth, key };
             const { answer } = await run.ask('hide', hidden);
-            found += answer === key;
+            found += +(answer === key);
             keys.replaceChildren(fact(`${found} of ${i + 1}`, `keys found in ${count(N)} tokens`));
         }
         return found;
