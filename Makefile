@@ -4,11 +4,13 @@
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
 # make test-page  drives it in headless Chromium
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
-# make lint     holds the house style (tools/house.py) and plain English (tools/words.py), then what is there of gcc's analyzer, clang-tidy and cppcheck
+# make lint     holds house style and plain English, then what is there of gcc's analyzer, clang-tidy, cppcheck, and lint-page
+# make lint-page  holds the page to ESLint and TypeScript's checker, where make page has got them
 # make format   writes all C the way clang-format has it (.clang-format)
 # make install  puts run and its man page below PREFIX (/usr/local), or below DESTDIR/PREFIX
 # make clean    removes what was built
@@ -66,6 +68,9 @@ test: run
 
 figures: run
 	$(PYTHON) tools/figures.py
+
+class: run
+	$(PYTHON) tools/class.py
 
 PREFIX ?= /usr/local
 
@@ -158,7 +163,15 @@ lint: run
 		-std=c11 -march=native 2> /dev/null || status=1; fi; \
 	if found cppcheck; then cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
 		--suppress=uninitvar --suppress=ctuuninitvar --suppress=toomanyconfigs $(SOURCES) || status=1; fi; \
+	$(MAKE) -s lint-page || status=1; \
 	exit $$status
+
+# The page's modules and its tests: ESLint, then TypeScript's checker over what JSDoc says of types.
+lint-page:
+	@if [ -x page/node_modules/.bin/eslint ] && [ -x page/node_modules/.bin/tsc ]; then \
+		page/node_modules/.bin/eslint --config page/eslint.config.js page/src page/*.mjs tests/page && \
+		page/node_modules/.bin/tsc -p page/jsconfig.json; \
+	else echo 'eslint and tsc are not here (make page gets them)'; fi
 
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h tests/*.c tests/*.h tests/*/*.c tools/*.c
 
@@ -168,7 +181,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
+.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures class fuzz lint lint-page format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -44,19 +44,13 @@ def commands():
     return found
 
 
-def book():
-    """The text that ships, or one in its place."""
-    path = os.path.join(ROOT, 'book.txt')
-    return path if os.path.exists(path) else write(in_work('book.txt'), BOOK)
-
-
 def desk(folder, program):
     """A folder as the reader's: what a clone holds, the program, and the files of the reader's own in the commands."""
     os.makedirs(folder, exist_ok=True)
-    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models', 'docs', 'tests', 'export', 'model_export.py'):
+    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models', 'book.txt', 'docs', 'tests', 'export',
+                 'model_export.py'):
         os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.symlink(program, os.path.join(folder, 'run'))
-    os.symlink(book(), os.path.join(folder, 'book.txt'))
     write(os.path.join(folder, 'books.txt'), BOOK)
     write(os.path.join(folder, 'long_prompt.txt'), BOOK[:500])
     write(os.path.join(folder, 'block.json'),
