@@ -6,7 +6,7 @@ import { pointer } from 'd3-selection';
 import { line } from 'd3-shape';
 import { count, drawing, h, onceAFrame, short } from './dom.js';
 
-const MARGIN = { top: 14, right: 14, bottom: 34, left: 46 };
+const MARGIN = { top: 26, right: 20, bottom: 34, left: 46 }; // the title of y stands above the highest tick
 
 // { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
 //   rule: { at, text }, show }
@@ -70,12 +70,9 @@ export function chart(options) {
         else xAxis.ticks(few);
         parts.xAxis.attr('transform', `translate(0,${bottom})`).call(xAxis);
         const all = y.ticks(),
-            few1 = all.filter((t) => /^[0.]*[125]0*$/.test(String(t)));
-        const yTicks = !options.y.log
-            ? y.ticks(5)
-            : few1.length > 2
-              ? few1
-              : all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
+            round = all.filter((t) => /^[0.]*[125]0*$/.test(String(t))),
+            spread = all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
+        const yTicks = !options.y.log ? y.ticks(5) : round.length > 2 ? round : spread;
         parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`).call(
             axisLeft(y)
                 .tickValues(yTicks)

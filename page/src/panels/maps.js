@@ -1,15 +1,15 @@
 // 11: distance maps. Not the speed of the hands is changed, but the distance that they turn by.
 import { command, count, counts, h, onceAFrame, short, stateChips } from '../dom.js';
-import { number, state, text } from '../state.js';
+import { choice, number, state } from '../state.js';
 
 const CELLS = 96;
 
 export function distances({ page, shipped }) {
     const L = shipped.trainedContext,
         maps = page.maps();
-    state.add('map', text(60), maps[0]?.name ?? 'none');
+    state.add('map', choice(['none', ...maps.map((map) => map.name)]), maps[0]?.name ?? 'none');
     state.add('length-of-map', number(1024, 8192), 2048);
-    const line = command(''),
+    const line = command(),
         says = h('p.readout', { ariaLive: 'polite' }),
         about = h('p.fine');
     const canvas = h('canvas.map', {
@@ -22,8 +22,8 @@ export function distances({ page, shipped }) {
 
     function draw() {
         const n = state.get('length-of-map'),
-            name = maps.some((m) => m.name === state.get('map')) ? state.get('map') : 'none';
-        page.plan(name, n);
+            name = state.get('map'),
+            plan = page.plan(name, n);
         canvas.width = canvas.height = CELLS;
         const paint = canvas.getContext('2d'),
             image = paint.createImageData(CELLS, CELLS);
@@ -39,10 +39,10 @@ export function distances({ page, shipped }) {
             pairs = 0;
         for (let r = 0; r < CELLS; r++)
             for (let c = 0; c <= r; c++) {
-                const d = page.distance(place(r), place(c));
+                const d = plan.distance(place(r), place(c));
                 if (d < 0) continue;
                 pairs++;
-                unseen += d >= L;
+                unseen += +(d >= L);
                 const colour = d < L ? near : far,
                     alpha = d < L ? 40 + (215 * d) / L : 120 + 135 * Math.min(1, d / n);
                 image.data.set([...colour, alpha], 4 * (r * CELLS + c));
@@ -51,7 +51,7 @@ export function distances({ page, shipped }) {
         paint.strokeStyle = getComputedStyle(canvas).color;
         paint.strokeRect(at[1] + 0.5, at[0] + 0.5, 1, 1);
         const [i, j] = [place(at[0]), place(at[1])],
-            d = j > i ? null : page.distance(i, j);
+            d = j > i ? null : plan.distance(i, j);
         says.textContent =
             d === null
                 ? 'A query sees no later key.'
@@ -65,7 +65,7 @@ export function distances({ page, shipped }) {
                   : 'No distance is new.')
             : `Plain: ${Math.round((100 * unseen) / pairs)} % of all pairs are at distances that training never ` +
               `showed.`;
-        line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope none,window${map ? `,${map.name}` : ''}`);
+        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope none,window${map ? `,${map.name}` : ''}`);
     }
     const redraw = onceAFrame(draw);
     canvas.onpointermove = (event) => {

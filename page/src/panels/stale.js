@@ -1,21 +1,10 @@
 // 10: a text grows past 512 under a dynamic scale. Keys that were cached turned keep the scale of their time.
 import { chart } from '../chart.js';
-import {
-    chips,
-    command,
-    count,
-    h,
-    onceAFrame,
-    short,
-    startStop,
-    stateChips,
-    stateSlider,
-    statusLine,
-    strip,
-} from '../dom.js';
+import { chips, command, count, h, onceAFrame, short, stateChips, stateSlider, statusLine, strip } from '../dom.js';
+import { runs } from '../job.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
-import { number, state, text } from '../state.js';
+import { choice, number, state } from '../state.js';
 
 const N = 1280,
     NAMES = ['dynamic-ntk', 'dynamic-yarn', 'dynamic-linear'];
@@ -26,10 +15,10 @@ const SETTINGS = [
 
 export function staleKeys({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
-    state.add('growing', text(40), 'dynamic-ntk');
+    state.add('growing', choice(NAMES), 'dynamic-ntk');
     state.add('grown', number(1, N), 900);
     const status = statusLine(),
-        line = command('');
+        line = command();
     const plot = chart({
         label: 'Perplexity token by token',
         height: 240,
@@ -52,8 +41,8 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     function draw() {
         const grown = state.get('grown'),
             name = state.get('growing');
-        page.plan(name, N);
-        const scaleAt = (n) => page.frequencies(n).scale,
+        const plan = page.plan(name, N),
+            scaleAt = (n) => plan.frequencies(n).scale,
             now = scaleAt(grown),
             most = scaleAt(N);
         const { paint, scale, hot } = strip(keys),
@@ -75,39 +64,38 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         }`;
         keys.ariaLabel = keyText.textContent;
         line.put(
-            `./run model.bin --ppl page/book.txt -n ${N} --stepwise ${stale ? '--stale-keys ' : ''}--rope ${name}`,
+            ...['', '--stale-keys '].map(
+                (option) => `./run model.bin --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
+            ),
         );
     }
     const redraw = onceAFrame(draw);
-    const go = startStop(
-        ['Read token by token'],
+    const reading = runs({
+        engine,
         status,
-        async (run) => {
+        inputs: ['growing'],
+        work: readTwice,
+        stale: () => {
+            status.say('');
             ghosts();
-            status.say(`${count(N)} tokens, one at a time, twice …`);
-            const [fresh, kept] = await Promise.all(
-                SETTINGS.map(([id, title, colour, dash]) => {
-                    const reading = {
-                        wish: 'steps',
-                        method: state.get('growing'),
-                        text: book,
-                        n: N,
-                        stale: id === 'stale',
-                    };
-                    return run(
-                        readText(engine, reading, (nlls) =>
-                            plot.set(id, movingPerplexity(nlls, 128, 16), { colour, dash, title }),
-                        ),
-                    );
-                }),
-            );
-            status.say(
-                `Past ${L}: ${perplexity(fresh, L, N).toFixed(1)} with keys turned when they are read, ` +
-                    `${perplexity(kept, L, N).toFixed(1)} with stale ones.`,
-            );
         },
-        { primary: true },
-    );
+    });
+    async function readTwice(run) {
+        ghosts();
+        status.say(`${count(N)} tokens, one at a time, twice …`);
+        const read = ([id, title, colour, dash]) =>
+            readText(
+                run,
+                { wish: 'steps', method: run.input.growing, text: book, n: N, stale: id === 'stale' },
+                (nlls) => plot.set(id, movingPerplexity(nlls, 128, 16), { colour, dash, title }),
+            );
+        const [fresh, kept] = await Promise.all(SETTINGS.map(read));
+        status.say(
+            `Past ${L}: ${perplexity(fresh, L - 1, N).toFixed(1)} with keys turned when they are read, ` +
+                `${perplexity(kept, L - 1, N).toFixed(1)} with stale ones.`,
+        );
+    }
+    const go = reading.button(['Read token by token'], { primary: true });
     const methods = stateChips(
         'method',
         'growing',
@@ -128,7 +116,6 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         },
     );
     const control = stateSlider('the text has grown to', 'grown', { min: 1, max: N, step: 1, show: count });
-    state.on('growing', ghosts);
     ghosts();
     state.on(['growing', 'grown'], redraw);
     new ResizeObserver(redraw).observe(keys);

@@ -1,6 +1,7 @@
 // 6: the attention factor. Too soft and attention spreads over everything, too sharp and it sees one thing.
 import { chart } from '../chart.js';
-import { command, count, fact, h, short, startStop, stateSlider, statusLine } from '../dom.js';
+import { command, count, fact, h, short, stateSlider, statusLine } from '../dom.js';
+import { runs } from '../job.js';
 import { colourOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
@@ -17,7 +18,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
         advised = 0.1 * Math.log(s) + 1;
     state.add('a', number(0.5, 2, false), 1);
     const status = statusLine(),
-        line = command(''),
+        line = command(),
         numbers = h('div.numbers', { ariaLive: 'polite' });
     const measured = new Map(),
         entropies = new Map();
@@ -39,8 +40,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
         show: (v) => v.toFixed(1),
     });
     plot.set('~yours', recorded.temper, { colour: colourOf('yarn'), title: 'perplexity', ghost: true });
-    page.plan(PAIR, n);
-    const { frequencies, plain } = page.frequencies(n);
+    const { frequencies, plain } = page.plan(PAIR, n).frequencies(n);
     const method = (a) => ({ divisors: Array.from(plain, (f, i) => f / frequencies[i]), attention: a });
 
     const entropy = (scores) => {
@@ -64,30 +64,34 @@ export function temperature({ engine, page, shipped, recorded, book }) {
             fact(entropies.has(a) ? entropies.get(a).toFixed(1) : '…', 'tokens that a head looks at'),
             fact(`× ${(a * a).toFixed(3)}`, 'scores'),
         );
-        line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope yarn:attn-factor=${short(a, 4)}`);
+        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
     }
     async function measure(a, run) {
         if (measured.has(a)) return void draw();
-        const look = { model: 'model', method: method(a), text: book.slice(0, 9000), context: n };
+        const wish = { model: 'model', method: method(a), text: book.slice(0, 9000), context: n };
         const [nlls, { heads }] = await Promise.all([
-            run(readText(engine, { method: method(a), text: book, n })),
-            run(engine.ask('scores', look)),
+            readText(run, { method: method(a), text: book, n }),
+            run.ask('scores', wish),
         ]);
         const all = heads.flat();
         measured.set(a, perplexity(nlls, L - 1, n));
         entropies.set(a, Math.exp(all.reduce((sum, scores) => sum + entropy(scores), 0) / all.length));
         draw();
     }
-    const one = startStop(['Measure'], status, async (run) => {
-        sweep.end();
-        status.say(`Reading ${count(n)} tokens at a = ${short(state.get('a'), 4)} …`);
-        await measure(state.get('a'), run);
-    });
-    const sweep = startStop(
-        ['Try ten of them'],
+    const measuring = runs({
+        engine,
         status,
-        async (run) => {
-            one.end();
+        work: async (run) => {
+            sweeping.end();
+            status.say(`Reading ${count(n)} tokens at a = ${short(state.get('a'), 4)} …`);
+            await measure(state.get('a'), run);
+        },
+    });
+    const sweeping = runs({
+        engine,
+        status,
+        work: async (run) => {
+            measuring.end();
             for (const a of SWEEP) {
                 status.say(`a = ${a} …`);
                 state.set('a', a);
@@ -96,8 +100,9 @@ export function temperature({ engine, page, shipped, recorded, book }) {
             const best = [...measured].sort((x, y) => x[1] - y[1])[0];
             status.say(`Least perplexed at a = ${short(best[0], 4)}; the formula says ${advised.toFixed(3)}.`);
         },
-        { primary: true },
-    );
+    });
+    const one = measuring.button(['Measure']),
+        sweep = sweeping.button(['Try ten of them'], { primary: true });
     const control = stateSlider('a', 'a', { min: 0.8, max: 1.5, step: 0.01, show: (v) => v.toFixed(2) });
     state.on('a', draw);
     draw();

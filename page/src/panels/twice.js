@@ -1,33 +1,33 @@
 // 9: the same page twice. Whoever sees the first copy is not surprised by the second.
 import {
-    button,
+    afterPause,
     command,
     count,
     counts,
     h,
     onceAFrame,
-    orSay,
     predict,
     short,
     stateChips,
     statusLine,
     strip,
 } from '../dom.js';
-import { colourOf, titleOf } from '../methods.js';
+import { runs } from '../job.js';
+import { colourOf, optionsFor, titleOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
 import { number, state } from '../state.js';
 
-const NAMES = ['none', 'yarn', 'window'];
+const NAMES = ['none', 'yarn', 'window'],
+    SETTLED = 8; // tokens of the second copy until it is clear what comes
 
 export function samePageTwice({ engine, book }) {
     state.add('half', number(64, 2000), 700);
     const status = statusLine(),
-        line = command(''),
+        line = command(),
         rows = h('div');
     let results = {},
-        jobs = [],
-        pieces = [];
+        copies = null; // what is read: { text, ids, pieces, second: where the second copy begins }
     const legendOf = (name) => {
         const dot = h('i.dot');
         dot.style.background = colourOf(name);
@@ -49,7 +49,7 @@ export function samePageTwice({ engine, book }) {
                 says.textContent =
                     i === null || !nlls.length
                         ? ''
-                        : `position ${i + 1}: “${(pieces[i + 1] ?? '').trim() || '␣'}” −ln p = ${short(nlls[i])}`;
+                        : `position ${i + 1}: “${(copies?.pieces[i + 1] ?? '').trim() || '␣'}” −ln p = ${short(nlls[i])}`;
             };
             canvas.onpointermove = (event) => {
                 at = (event.offsetX / canvas.clientWidth) * (results[name]?.length ?? 0);
@@ -68,11 +68,11 @@ export function samePageTwice({ engine, book }) {
     rows.append(...NAMES.map((name) => strips[name].box));
 
     function draw() {
-        const half = state.get('half');
+        const n = copies?.ids.length ?? 2 * state.get('half'),
+            middle = copies?.second ?? n / 2;
         for (const name of NAMES) {
             const { canvas, head } = strips[name],
-                nlls = results[name] ?? [],
-                n = 2 * half;
+                nlls = results[name] ?? [];
             const { paint, scale, hot } = strip(canvas),
                 w = canvas.width / n;
             nlls.forEach((nll, i) => {
@@ -80,58 +80,84 @@ export function samePageTwice({ engine, book }) {
                 paint.fillRect(i * w, 0, Math.max(1, w), canvas.height);
             });
             paint.fillStyle = getComputedStyle(canvas).color;
-            paint.fillRect(canvas.width / 2 - scale, 0, 2 * scale, canvas.height);
-            const first = perplexity(nlls, 1, half),
-                second = perplexity(nlls, half + 8, n);
+            paint.fillRect((canvas.width * middle) / n - scale, 0, 2 * scale, canvas.height);
+            const first = perplexity(nlls, 0, middle - 1),
+                second = perplexity(nlls, middle - 1 + SETTLED, n);
             head.lastChild.textContent =
-                nlls.length > half + 20 ? `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}` : '';
+                nlls.length > middle + 20 ? `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}` : '';
         }
-        line.put(`./run model.bin --tasks copy -n ${Math.max(512, 2 * half)} --rope none,yarn,window`);
     }
     const redraw = onceAFrame(draw);
 
-    async function start() {
-        for (const job of jobs) job.cancel();
-        results = {};
-        const half = state.get('half'),
-            mine = [];
-        jobs = mine;
-        status.say(`Reading ${count(half)} tokens, twice …`);
-        await orSay(status, async () => {
-            const encoded = await engine.ask('encode', { model: 'model', text: book.slice(0, 20 * half), bos: true })
-                .promise;
-            const page = Array.from(encoded.ids.slice(1, half + 1));
-            pieces = ['', ...encoded.pieces.slice(1, half + 1), ...encoded.pieces.slice(1, half + 1)];
-            const ids = [encoded.ids[0], ...page, ...page];
-            for (const name of NAMES)
-                mine.push(
-                    readText(engine, { name, ids, n: ids.length }, (nlls) => {
-                        if (jobs !== mine) return;
-                        results[name] = nlls;
-                        redraw();
-                    }),
-                );
-            await Promise.all(mine.map((job) => job.promise));
-            if (jobs === mine)
-                status.say(
-                    half > 512
-                        ? 'The window of 512 has forgotten the first copy when the second comes.'
-                        : 'Short enough for the window, too.',
-                );
-        });
+    // The page twice, as one text. The second copy begins where its first token ends behind the first copy's text.
+    async function twice(encode, half) {
+        const { ids, pieces } = await encode(book.slice(0, 20 * half));
+        if (ids.length <= half) throw new Error(`the book has ${count(ids.length - 1)} tokens only`);
+        const once = pieces
+                .slice(1, half + 1)
+                .join('')
+                .trim(),
+            text = `${once}\n${once}\n`;
+        const all = await encode(text);
+        let second = 1;
+        for (let read = 0; second < all.ids.length && read <= once.length; second++) read += all.pieces[second].length;
+        return { text, ...all, second };
     }
-    const choices = counts([200, 400, 700, 1400]).map(([n, words]) => [n, `${words} tokens`]);
-    const lengths = stateChips('tokens of the page', 'half', choices);
-    state.on('half', () => {
+    function showCommand() {
+        const n = copies.ids.length,
+            read = `./run model.bin --ppl twice.txt -n ${n} --per-token --kv f32`;
+        line.put(...optionsFor(NAMES, n).map(([options]) => [`${read} ${options}`, [['twice.txt', copies.text]]]));
+    }
+    const encodeApart = (text) => engine.ask('encode', { model: 'model', text, bos: true }).promise;
+    const reading = runs({
+        engine,
+        status,
+        inputs: ['half'],
+        work: readTwice,
+        stale: () => {
+            results = {};
+            copies = null;
+            status.say('');
+            prepare();
+            redraw();
+        },
+    });
+    async function readTwice(run) {
+        const { half } = run.input;
         results = {};
+        status.say(`Reading ${count(half)} tokens, twice …`);
+        copies = await twice((text) => run.ask('encode', { model: 'model', text, bos: true }), half);
+        showCommand();
+        const read = (name) =>
+            readText(run, { name, text: copies.text, n: copies.ids.length }, (nlls) => {
+                results[name] = nlls;
+                redraw();
+            });
+        await Promise.all(NAMES.map(read));
+        status.say(
+            half > 512
+                ? 'The window of 512 has forgotten the first copy when the second comes.'
+                : 'Short enough for the window, too.',
+        );
+    }
+    // The text and its tokens, for the command, before anything is read.
+    const prepare = afterPause(100, async () => {
+        const half = state.get('half'),
+            made = await twice(encodeApart, half);
+        if (half !== state.get('half') || copies) return;
+        copies = made;
+        showCommand();
         redraw();
     });
+    const choices = counts([200, 400, 700, 1400]).map(([n, words]) => [n, `${words} tokens`]);
+    const lengths = stateChips('tokens of the page', 'half', choices);
     const guess = predict(
         'A page is read, then the same page again. Whom does the second copy surprise?',
         ['nobody', 'the window', 'everybody'],
-        { onanswer: start, say: () => '' },
+        { onanswer: () => reading.begin(), say: () => '' },
     );
     new ResizeObserver(redraw).observe(rows);
+    prepare();
     return {
         number: 9,
         id: 'twice',
@@ -143,7 +169,7 @@ export function samePageTwice({ engine, book }) {
                     'page begins anew.',
             ),
             guess,
-            h('div.row.middle', lengths, button('Read it twice', start, { primary: true })),
+            h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
             rows,
             line,

@@ -1,0 +1,10 @@
+// What is no JavaScript of the page's own: files that esbuild bundles, and emscripten's glue.
+declare module '*.txt' {
+    const text: string;
+    export default text;
+}
+declare module 'rope-glue' {
+    const create: (options: object) => Promise<any>;
+    export default create;
+}
+declare const WORKER_SOURCE: string;
