@@ -72,10 +72,10 @@ export function learnMethods(page, { trainedContext }) {
 export const NAMES_IN_FORMULAS = ['plain', 'turns', 's', 'L', 'i', 'd'];
 export const FIRST_FORMULA = 'plain / s^((2*i/d)^2)';
 const formulas = {
-    read: (said) => {
+    read: (written) => {
         try {
-            if (said !== '') parse(said, NAMES_IN_FORMULAS);
-            return said.length <= 300 ? said : undefined;
+            if (written !== '') parse(written, NAMES_IN_FORMULAS);
+            return written.length <= 300 ? written : undefined;
         } catch {
             return undefined;
         }

@@ -4,29 +4,30 @@ import { kept } from './place.js';
 // A kind of value: from the address's text to a value, undefined when it is none; and what is expected, in words.
 // `only` narrows a number: { is, words }.
 export const number = (low, high, whole = true, only) => ({
-    read: (said) => {
-        const x = Number(said);
-        const good = said !== '' && x >= low && x <= high && (!whole || Number.isInteger(x)) && (!only || only.is(x));
+    read: (written) => {
+        const x = Number(written);
+        const good =
+            written !== '' && x >= low && x <= high && (!whole || Number.isInteger(x)) && (!only || only.is(x));
         return good ? x : undefined;
     },
     write: String,
     expects: `a ${whole ? 'whole ' : ''}number from ${low} to ${high}${only ? `, ${only.words}` : ''}`,
 });
 export const text = (most) => ({
-    read: (said) => (said.length <= most ? said : undefined),
+    read: (written) => (written.length <= most ? written : undefined),
     write: String,
     expects: `at most ${most} characters`,
 });
 // One of some values, as they are written.
 export const choice = (values) => ({
-    read: (said) => values.find((value) => String(value) === said),
+    read: (written) => values.find((value) => String(value) === written),
     write: String,
     expects: `one of ${values.join(', ')}`,
 });
 // Any number of some names.
 export const choices = (names) => ({
-    read: (said) => {
-        const all = said.split(',').filter(Boolean);
+    read: (written) => {
+        const all = written.split(',').filter(Boolean);
         return all.every((name) => names.includes(name)) ? [...new Set(all)] : undefined;
     },
     write: (x) => x.join(','),
@@ -34,10 +35,10 @@ export const choices = (names) => ({
 });
 // So many numbers between two limits, or none. The address has them to six digits.
 export const numbers = (many, low, high) => ({
-    read: (said) => {
-        const all = said === '' ? [] : said.split(',').map(Number);
+    read: (written) => {
+        const all = written === '' ? [] : written.split(',').map(Number);
         const good = all.length === many && all.every((x) => x >= low && x <= high);
-        return good || said === '' ? all : undefined;
+        return good || written === '' ? all : undefined;
     },
     write: (x) => x.map((y) => +y.toPrecision(6)).join(','),
     expects: `${many} numbers from ${low} to ${high} between commas`,
@@ -54,10 +55,10 @@ const fromAddress = () => new URLSearchParams(location.hash.slice(1));
 // What an address says of a key, or else its first value.
 function inAddress(all, key) {
     if (!all.has(key)) return first[key];
-    const said = all.get(key),
-        read = kinds[key].read(said);
+    const written = all.get(key),
+        read = kinds[key].read(written);
     if (read !== undefined) return read;
-    complaints.push(`${key}=${said.slice(0, 40)} in the address is not ${kinds[key].expects}`);
+    complaints.push(`${key}=${written.slice(0, 40)} in the address is not ${kinds[key].expects}`);
     return first[key];
 }
 
@@ -96,8 +97,8 @@ export const state = {
         for (const listener of listeners[key]) listener(value);
     },
     // Sets a key from text; false when the text is no such value.
-    put(key, said) {
-        const value = kinds[key].read(String(said).trim());
+    put(key, written) {
+        const value = kinds[key].read(String(written).trim());
         if (value !== undefined) state.set(key, value);
         return value !== undefined;
     },
@@ -106,11 +107,11 @@ export const state = {
         const mine = kept(listener);
         for (const key of [keys].flat()) listeners[key].push(mine);
     },
-    // What the address said that could not be used.
+    // What the address says that could not be used.
     complaints: () => complaints,
 };
 
 addEventListener('hashchange', () => {
-    const said = fromAddress();
-    for (const key of Object.keys(kinds)) state.set(key, inAddress(said, key));
+    const written = fromAddress();
+    for (const key of Object.keys(kinds)) state.set(key, inAddress(written, key));
 });

@@ -74,7 +74,7 @@ export function yourModel({ small }) {
     state.add('want', number(512, 1048576), 131072);
     state.add('other', choice(['', ...METHODS]), '');
     const first = JSON.stringify(EXAMPLES['Llama 3.1'], null, 2);
-    let said = state.get('config') || first;
+    let pasted = state.get('config') || first;
     const status = statusLine(),
         onTop = h('p.verdict', { role: 'status' }),
         gaps = h('p.fine'),
@@ -88,7 +88,7 @@ export function yourModel({ small }) {
         enginesLine = command();
     const area = h('textarea', {
         rows: 11,
-        value: said,
+        value: pasted,
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
@@ -223,7 +223,7 @@ export function yourModel({ small }) {
     function read() {
         let page;
         try {
-            page = small.configure(said, head(), theta(), train());
+            page = small.configure(pasted, head(), theta(), train());
             show(page);
         } catch (error) {
             refuse(error.message);
@@ -287,7 +287,7 @@ export function yourModel({ small }) {
         } catch (error) {
             block.textContent = `# ${error.message}`;
         }
-        const file = [['config.json', said]],
+        const file = [['config.json', pasted]],
             chosen = other ? ` --rope ${other}` : '',
             filled = told.filled.map((gap) => ` ${GAPS[gap][0]} ${told[gap]}`).join(''),
             how = `--rope-config config.json${filled}`;
@@ -380,8 +380,8 @@ export function yourModel({ small }) {
     }
 
     const paste = afterPause(150, () => {
-        said = area.value;
-        state.set('config', said !== first && said.length <= MOST_CONFIG ? said : '');
+        pasted = area.value;
+        state.set('config', pasted !== first && pasted.length <= MOST_CONFIG ? pasted : '');
         read();
     });
     area.oninput = paste;
@@ -404,7 +404,7 @@ export function yourModel({ small }) {
     state.on(['want', 'other'], read);
     state.on('config', (value) => {
         if (value && value !== area.value) {
-            area.value = said = value;
+            area.value = pasted = value;
             read();
         }
     });

@@ -13,7 +13,7 @@ const EXCERPT = 90; // characters on either side of the key
 const BEFORE = 45,
     NO_FILLER = 92;
 const key5 = {
-    read: (said) => (/^[1-9]\d{4}$/.test(said) ? said : undefined),
+    read: (written) => (/^[1-9]\d{4}$/.test(written) ? written : undefined),
     write: String,
     expects: 'five digits, the first of which is not 0',
 };

@@ -1,4 +1,4 @@
-// 7: perplexity by position on a chapter or on pasted text, curves growing chunk by chunk, all against the window.
+// 7: perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
 import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine } from '../dom.js';
 import { runs } from '../job.js';
@@ -18,7 +18,7 @@ export function race({ engine, page, shipped, recorded, book }) {
     state.add('n', number(64, 8192), 2048);
     state.add('view', choice(['ratio', 'perplexity']), 'ratio');
     state.add('text', text(MOST_TEXT), '');
-    let words = state.get('text') || book,
+    let passage = state.get('text') || book,
         ends = Infinity; // tokens of a pasted text, once they are counted
     const length = () => Math.min(state.get('n'), ends);
     const status = statusLine();
@@ -45,7 +45,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         plot.clear(false);
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
-        if (words === book && all && !(state.get('factor') > 0))
+        if (passage === book && all && !(state.get('factor') > 0))
             for (const name of runners())
                 if (all[name])
                     plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
@@ -62,8 +62,8 @@ export function race({ engine, page, shipped, recorded, book }) {
                 most: isRatio() ? 12 : 600,
             },
         });
-        const file = words === book ? 'page/book.txt' : 'mytext.txt',
-            pasted = words === book ? [] : [[file, words]];
+        const file = passage === book ? 'book.txt' : 'mytext.txt',
+            pasted = passage === book ? [] : [[file, passage]];
         line.put(
             ...optionsFor(runners(), length()).map(([options, files]) => [
                 `./run model.bin --ppl ${file} -n ${length()} --kv f32 ${options}`,
@@ -126,7 +126,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         if (!names().length) return void status.say('Choose a method or two.', true);
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
         const read = (name) =>
-            readText(run, { name, text: words, n }, (nlls) => {
+            readText(run, { name, text: passage, n }, (nlls) => {
                 results[name] = nlls;
                 redraw();
             });
@@ -168,27 +168,27 @@ export function race({ engine, page, shipped, recorded, book }) {
         value: state.get('text'),
     });
     // Another text: how many tokens it has is known a moment later.
-    function take(said) {
-        words = said || book;
+    function take(typed) {
+        passage = typed || book;
         ends = Infinity;
         reading.renew();
-        if (said) measure();
+        if (typed) measure();
     }
     const measure = afterPause(250, async () => {
-        const mine = words,
+        const mine = passage,
             part = mine.slice(0, 40 * state.get('n'));
         const { ids } = await engine.ask('encode', { model: 'model', text: part, bos: true }).promise;
-        if (mine !== words || ids.length >= state.get('n')) return;
+        if (mine !== passage || ids.length >= state.get('n')) return;
         ends = Math.max(2, ids.length);
         if (!reading.isOn()) showRunners();
     });
     paste.oninput = () => {
-        const said = paste.value.trim();
-        take(said);
-        state.set('text', said.length <= MOST_TEXT ? said : '');
-        if (said.length > MOST_TEXT)
+        const typed = paste.value.trim();
+        take(typed);
+        state.set('text', typed.length <= MOST_TEXT ? typed : '');
+        if (typed.length > MOST_TEXT)
             status.say(
-                `${count(said.length)} characters; too many for the address of this page, which does without them. ` +
+                `${count(typed.length)} characters; too many for the address of this page, which does without them. ` +
                     `The first ${count(state.get('n'))} tokens are read.`,
             );
     };
@@ -207,7 +207,7 @@ export function race({ engine, page, shipped, recorded, book }) {
     state.on('f', renewFor('mine'));
     state.on('n', () => {
         ends = Infinity;
-        if (words === book) return;
+        if (passage === book) return;
         showRunners();
         measure();
     });
@@ -216,7 +216,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         paste.value = value;
         take(value);
     });
-    if (words !== book) measure();
+    if (passage !== book) measure();
     showRunners();
     return {
         number: 7,
@@ -225,7 +225,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A chapter of a novel that the model never read, and the perplexity at every position: how many ' +
+                'A story that the model never read, and the perplexity at every position: how many ' +
                     'words it hesitates between. ',
                 h('b', 'window'),
                 ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',

@@ -56,10 +56,10 @@ export function tuned({ engine, shipped, recorded, book }) {
                     plot.set(title, movingPerplexity(nlls, SPAN, 16), { colour, dash, title }),
                 );
             const all = await Promise.all(RACERS.map(read)),
-                said = RACERS.map(([, , title], i) => `${title} ${past(all[i])}`).join(', ');
-            status.say(`Past 2,048: ${said}. Now the keys …`);
+                figures = RACERS.map(([, , title], i) => `${title} ${past(all[i])}`).join(', ');
+            status.say(`Past 2,048: ${figures}. Now the keys …`);
             const found = await seek(run);
-            status.say(`Past 2,048: ${said}. ${found} of ${DEPTHS.length} keys found.`);
+            status.say(`Past 2,048: ${figures}. ${found} of ${DEPTHS.length} keys found.`);
         },
     });
     async function seek(run) {
@@ -114,8 +114,8 @@ export function tuned({ engine, shipped, recorded, book }) {
             plot,
             keys,
             command(
-                `./run model.bin --ppl page/book.txt -n ${N} --kv f32 --rope yarn,window`,
-                `./run model-8k.bin --ppl page/book.txt -n ${N} --kv f32 --rope ${TUNED}`,
+                `./run model.bin --ppl book.txt -n ${N} --kv f32 --rope yarn,window`,
+                `./run model-8k.bin --ppl book.txt -n ${N} --kv f32 --rope ${TUNED}`,
                 `./run model-8k.bin --passkey -n ${N} --trials 1 -s 1 --kv f32 --rope ${TUNED}`,
             ),
         ],
