@@ -4,6 +4,7 @@
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
 # make test-page  drives it in headless Chromium
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
@@ -67,6 +68,9 @@ test: run
 
 figures: run
 	$(PYTHON) tools/figures.py
+
+class: run
+	$(PYTHON) tools/class.py
 
 PREFIX ?= /usr/local
 
@@ -176,7 +180,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint lint-page format clean help FORCE
+.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures class fuzz lint lint-page format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

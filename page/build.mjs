@@ -102,7 +102,7 @@ async function bundle(entry, define) {
         legalComments: 'none',
         alias: { 'rope-glue': join(objects, 'rope.js') },
         external: ['fs', 'path', 'crypto'],
-        loader: { '.txt': 'text', '.json': 'json' },
+        loader: { '.json': 'json' },
         logLevel: 'warning',
     });
     return result.outputFiles[0].text;
@@ -134,6 +134,7 @@ const html = readFileSync(join(here, 'index.html'), 'utf8');
 const wasm = readFileSync(join(objects, 'rope.wasm'));
 const model = readFileSync(join(root, 'model.bin'));
 const tokenizer = readFileSync(join(root, 'tokenizer.bin'));
+const book = readFileSync(join(root, 'book.txt'));
 
 // The browser itself holds the page to what is promised: nothing but its own files is ever asked for.
 const policy = (connect) =>
@@ -145,7 +146,7 @@ const fill = (parts) => html.replace(/<!-- (\w+) -->/g, (_, name) => parts[name]
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
-copyFileSync(join(here, 'book.txt'), join(out, 'book.txt'));
+writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
 writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);
 writeFileSync(join(out, 'page.css'), style);
@@ -163,7 +164,7 @@ const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${b
 const whole = fill({
     policy: policy("'none'"),
     style: `<style>${style}</style>`,
-    first: stored('rope.wasm', wasm),
+    first: stored('rope.wasm', wasm) + stored('book.txt', book),
     files: stored('tokenizer.bin', tokenizer) + stored('model.bin', model),
     script: `<script>${inline(script)}${licences}</script>`,
 });

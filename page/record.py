@@ -14,13 +14,13 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-BOOK = os.path.join(HERE, "book.txt")
+BOOK = os.path.join(ROOT, "book.txt")
 RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
 LENGTHS = [1024, 2048, 4096]
 WRITTEN, SEED = 2500, 42  # the first picture's text, and those of its tokens that it shows
 SPARE = 50  # tokens that a text may have fewer of when it is read again
 EXCERPTS = [[462, 512], [512, 562], [1600, 1650], [2380, 2430]]
-BIN, CHARACTERS = 16, 5700  # distances, and how much of the book, in the picture of a head
+BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
 OPENING = "It was a fine morning in the spring when"
 
 
@@ -147,7 +147,7 @@ def scores(layer, head, methods):
     """A head's scores for the last of the first tokens of the book, means over 16 distances."""
     found = {}
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(book.read()[:5700])
+        file.write(book.read()[:CHARACTERS])
         file.flush()
         for method in methods:
             out = run("model.bin", "--attn", "%d.%d" % (layer, head), "--rope", method, "-n", "1536", "-f", file.name)

@@ -34,11 +34,10 @@ def commands():
 def desk(folder, program):
     """A folder as the reader's: the program, the shipped models, a book."""
     os.makedirs(folder, exist_ok=True)
-    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models'):
+    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models', 'book.txt'):
         if os.path.exists(os.path.join(ROOT, name)):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.symlink(program, os.path.join(folder, 'run'))
-    write(os.path.join(folder, 'book.txt'), BOOK)
     write(os.path.join(folder, 'books.txt'), BOOK)
     write(os.path.join(folder, 'long_prompt.txt'), BOOK[:500])
     write(os.path.join(folder, 'block.json'), '{"rope_type": "yarn", "factor": 4.0}')

@@ -10,7 +10,7 @@ export class Cancelled extends Error {
 
 const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
 
-// Is this page one file with everything in it? The program comes first in it, the model last.
+// Is this page one file with everything in it? The program and the text come first in it, the model last.
 export const isOneFile = !!document.getElementById('file-rope.wasm');
 const whole = new Promise((resolve) => {
     if (document.readyState !== 'loading') resolve();
@@ -24,7 +24,7 @@ async function bytesOf(name) {
         if (!answer.ok) throw new Refusal(`${name} is not beside the page (the server says ${answer.status})`);
         return answer.arrayBuffer();
     }
-    if (name !== 'rope.wasm') await whole; // what stands behind this script may be there in part
+    if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what stands behind this script may be there in part
     const stored = document.getElementById(`file-${name}`);
     if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
     const packed = Uint8Array.from(atob(stored.textContent), (c) => c.charCodeAt(0));

@@ -1,5 +1,4 @@
 // The page: the first picture at once, then the program, then the chapters with their panels.
-import book from '../book.txt';
 import recorded from '../recorded.json';
 import { cardsBelowChips } from './cards.js';
 import { contents } from './contents.js';
@@ -73,7 +72,8 @@ async function begin() {
     if (typeof WebAssembly !== 'object' || typeof Worker !== 'function')
         throw new Error('this browser has no WebAssembly or no workers, which the program needs');
     const engine = new Engine();
-    const small = await engine.small();
+    const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
+    const book = new TextDecoder().decode(bytes);
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
     globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };

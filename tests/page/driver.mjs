@@ -11,7 +11,7 @@ export const browser = await launch();
 const began = Date.now();
 export const page = await open(browser, url, { ready: false });
 export const alive = Date.now() - began;
-export const BOOK = readFileSync(join(ROOT, 'page/book.txt'), 'utf8');
+export const BOOK = readFileSync(join(ROOT, 'book.txt'), 'utf8');
 
 // A wish to the page's own engine: what it ends with, and -ln p and tokens of all its parts.
 export const wish = (on, name, data) =>
@@ -58,7 +58,7 @@ export const stopAll = () =>
 // A folder like the repository's as a reader has it, in which commands are run as they are shown.
 const desk = mkdtempSync(join(tmpdir(), 'rope-desk-'));
 mkdirSync(join(desk, 'page'));
-for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin', 'page/book.txt'])
+for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt'])
     symlinkSync(join(ROOT, name), join(desk, name));
 symlinkSync(join(ROOT, 'model.bin'), join(desk, 'mymodel.bin'));
 symlinkSync(reference, join(desk, 'run'));

@@ -87,7 +87,7 @@ export default {
         const given = table(
             'model.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '700',
             '--per-token',
@@ -108,7 +108,7 @@ export default {
         const block = (lines) => JSON.parse(lines.at(-1));
         const of = (n, windows, reads, seed, method) =>
             run(
-                ...['model.bin', '--search', 'page/book.txt', '--kv', 'f32'],
+                ...['model.bin', '--search', 'book.txt', '--kv', 'f32'],
                 ...['-n', n, '--search-windows', windows, '--reads', reads].map(String),
                 ...['-s', String(seed), '--rope', method],
             )

@@ -53,7 +53,7 @@ export default {
             const rows = table(
                 'model.bin',
                 '--ppl',
-                'page/book.txt',
+                'book.txt',
                 '-n',
                 String(n),
                 '--per-token',

@@ -20,7 +20,7 @@ export default {
             const rows = table(
                 'model.bin',
                 '--ppl',
-                'page/book.txt',
+                'book.txt',
                 '-n',
                 String(n),
                 '--kv',

@@ -9,7 +9,7 @@ export default {
         check(alive < 10000, 'the first screen is there', `${alive} ms`);
         console.log(`first screen after ${alive} ms (browser start included)`);
         await page.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent));
-        const sizes = ['index.html', 'page.js', 'page.css', 'rope.wasm', 'model.bin', 'tokenizer.bin'].map(
+        const sizes = ['index.html', 'page.js', 'page.css', 'rope.wasm', 'book.txt', 'model.bin', 'tokenizer.bin'].map(
             (f) => statSync(join(PAGE, f)).size,
         );
         check(sizes.reduce((a, b) => a + b) < 8e6, 'at most 8 MB with one model', sizes);

@@ -21,7 +21,7 @@ export default {
         const rows = table(
             'model-8k.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '300',
             '--per-token',

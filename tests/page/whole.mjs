@@ -125,7 +125,7 @@ export default {
         const rows = table(
             'model.bin',
             '--ppl',
-            'page/book.txt',
+            'book.txt',
             '-n',
             '200',
             '--per-token',

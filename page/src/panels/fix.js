@@ -119,12 +119,12 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
             return [`--rope-config ${file[0]}`, [file]];
         };
         const [options, files] = at(n());
-        line.put([`./run model.bin --ppl page/book.txt -n ${n()} --kv f32 ${options}`, files]);
+        line.put([`./run model.bin --ppl book.txt -n ${n()} --kv f32 ${options}`, files]);
         if (search.isOn()) return; // it shows what it began with
         const { context, windows, reads, seed } = search.settings(),
             how = `-n ${context} --search-windows ${windows} --reads ${reads} -s ${seed} --kv f32`;
         const [from, itsFiles] = at(context);
-        searchLine.put([`./run model.bin --search page/book.txt ${how} ${from}`, itsFiles]);
+        searchLine.put([`./run model.bin --search book.txt ${how} ${from}`, itsFiles]);
     }
     const redraw = onceAFrame(draw);
 

@@ -73,7 +73,7 @@ export function yourMethod({ page, shipped }) {
             if (!state.put('f', source === FIRST_FORMULA ? '' : source))
                 throw new Error(`this is not ${state.expects('f')}`);
             const file = blockOf('mine', n);
-            line.put([`./run model.bin --ppl page/book.txt -n ${n} --kv f32 --rope-config ${file[0]}`, [file]]);
+            line.put([`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope-config ${file[0]}`, [file]]);
         } catch (error) {
             status.say(error.message, true);
             numbers.replaceChildren();

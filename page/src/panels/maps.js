@@ -65,7 +65,7 @@ export function distances({ page, shipped }) {
                   : 'No distance is new.')
             : `Plain: ${Math.round((100 * unseen) / pairs)} % of all pairs are at distances that training never ` +
               `showed.`;
-        line.put(`./run model.bin --ppl page/book.txt -n ${n} --kv f32 --rope none,window${map ? `,${map.name}` : ''}`);
+        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope none,window${map ? `,${map.name}` : ''}`);
     }
     const redraw = onceAFrame(draw);
     canvas.onpointermove = (event) => {

@@ -1,4 +1,4 @@
-// 7: perplexity by position on a chapter or on pasted text, curves growing chunk by chunk, all against the window.
+// 7: perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
 import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine } from '../dom.js';
 import { runs } from '../job.js';
@@ -62,7 +62,7 @@ export function race({ engine, page, shipped, recorded, book }) {
                 most: isRatio() ? 12 : 600,
             },
         });
-        const file = passage === book ? 'page/book.txt' : 'mytext.txt',
+        const file = passage === book ? 'book.txt' : 'mytext.txt',
             pasted = passage === book ? [] : [[file, passage]];
         line.put(
             ...optionsFor(runners(), length()).map(([options, files]) => [
@@ -225,7 +225,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A chapter of a novel that the model never read, and the perplexity at every position: how many ' +
+                'A story that the model never read, and the perplexity at every position: how many ' +
                     'words it hesitates between. ',
                 h('b', 'window'),
                 ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',

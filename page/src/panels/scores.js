@@ -6,7 +6,7 @@ import { colourOf, lookOf, methodChoices, methodFor, titleOf } from '../methods.
 import { expectedScore } from '../numbers.js';
 import { choice, number, state } from '../state.js';
 
-const CHARACTERS = 5700,
+const CHARACTERS = 5300,
     N = 1536,
     BIN = 16, // read of the book, positions for them, and those that a point is the mean of
     LAYERS = 6,
@@ -105,7 +105,7 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
         }
         keys.replaceChildren(legend([...drawn].map(lookOf)));
         line.put(
-            `head -c ${CHARACTERS} page/book.txt | ./run model.bin --attn ${layer}.${head} -n ${N} --kv f32 --rope ` +
+            `head -c ${CHARACTERS} book.txt | ./run model.bin --attn ${layer}.${head} -n ${N} --kv f32 --rope ` +
                 `${methodFor(state.get('scored'), N)} -f -`,
         );
     }
@@ -159,11 +159,11 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'One query, the last token of a chapter, and its score with every token before it: above, a real ' +
+                'One query, the last token of a piece of the story, and its score with every token before it: above, a real ' +
                     'head; below, what the hands alone would say.',
             ),
             guess,
-            h('div.row.middle', reading.button(['Read the chapter'], { primary: true }), methods),
+            h('div.row.middle', reading.button(['Read the story'], { primary: true }), methods),
             layers,
             heads,
             status,

@@ -65,7 +65,7 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         keys.ariaLabel = keyText.textContent;
         line.put(
             ...['', '--stale-keys '].map(
-                (option) => `./run model.bin --ppl page/book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
+                (option) => `./run model.bin --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
             ),
         );
     }

@@ -64,7 +64,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
             fact(entropies.has(a) ? entropies.get(a).toFixed(1) : '…', 'tokens that a head looks at'),
             fact(`× ${(a * a).toFixed(3)}`, 'scores'),
         );
-        line.put(`./run model.bin --ppl page/book.txt -n ${n} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
+        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
     }
     async function measure(a, run) {
         if (measured.has(a)) return void draw();

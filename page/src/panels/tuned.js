@@ -114,8 +114,8 @@ export function tuned({ engine, shipped, recorded, book }) {
             plot,
             keys,
             command(
-                `./run model.bin --ppl page/book.txt -n ${N} --kv f32 --rope yarn,window`,
-                `./run model-8k.bin --ppl page/book.txt -n ${N} --kv f32 --rope ${TUNED}`,
+                `./run model.bin --ppl book.txt -n ${N} --kv f32 --rope yarn,window`,
+                `./run model-8k.bin --ppl book.txt -n ${N} --kv f32 --rope ${TUNED}`,
                 `./run model-8k.bin --passkey -n ${N} --trials 1 -s 1 --kv f32 --rope ${TUNED}`,
             ),
         ],
