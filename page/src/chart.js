@@ -6,7 +6,7 @@ import { pointer } from 'd3-selection';
 import { line } from 'd3-shape';
 import { count, drawing, h, onceAFrame, short } from './dom.js';
 
-const MARGIN = { top: 26, right: 20, bottom: 34, left: 46 }; // the title of y stands above the highest tick
+const MARGIN = { top: 26, right: 20, bottom: 40, left: 46 }; // the title of y stands above the highest tick
 
 // { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
 //   rule: { at, text }, level: { at, text }, show }
