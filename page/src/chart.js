@@ -22,7 +22,10 @@ export function chart(options) {
     svg.attr('aria-label', options.label);
     const clipRect = svg.append('clipPath').attr('id', clip).append('rect');
     const parts = Object.fromEntries(
-        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'levels', 'marks', 'over'].map((name) => [name, svg.append('g')]),
+        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'levels', 'marks', 'over'].map((name) => [
+            name,
+            svg.append('g'),
+        ]),
     );
     parts.xAxis.attr('class', 'axis');
     parts.yAxis.attr('class', 'axis');
@@ -173,10 +176,7 @@ export function chart(options) {
     };
 
     function drawCursor(bottom) {
-        const all =
-            cursor === null
-                ? []
-                : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
+        const all = cursor === null ? [] : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
         const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
         parts.over
             .selectAll('line')

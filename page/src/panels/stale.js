@@ -83,15 +83,11 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         status.say(`${count(N)} tokens, one at a time, twice …`);
         const grown = [[], []];
         const read = (isStale, i) =>
-            readText(
-                run,
-                { wish: 'steps', method: run.input.growing, text: book, n: N, stale: isStale },
-                (nlls) => {
-                    grown[i] = nlls;
-                    const both = grown[1].slice(0, grown[0].length).map((nll, at) => nll - grown[0][at]);
-                    plot.set('ratio', movingPerplexity(both, 128, 16), LOOK);
-                },
-            );
+            readText(run, { wish: 'steps', method: run.input.growing, text: book, n: N, stale: isStale }, (nlls) => {
+                grown[i] = nlls;
+                const both = grown[1].slice(0, grown[0].length).map((nll, at) => nll - grown[0][at]);
+                plot.set('ratio', movingPerplexity(both, 128, 16), LOOK);
+            });
         const [fresh, kept] = await Promise.all([false, true].map(read));
         status.say(
             `Past ${L}: ${perplexity(fresh, L - 1, N).toFixed(1)} with keys turned when they are read, ` +
