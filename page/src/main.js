@@ -43,7 +43,10 @@ function frames() {
             'div.row.middle.under',
             runs,
             button('What happened? ↓', () => go(CHAPTERS[1].id)),
-            h('p.fine', `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`),
+            h(
+                'p.fine',
+                `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`,
+            ),
         ),
     );
     contents(document.getElementById('toc'), CHAPTERS);
