@@ -137,7 +137,7 @@ export function whatRopeIs({ page, shipped }) {
     // A query sees no later key: one pushes the other along.
     state.on('m', (m) => state.get('k') > m && state.set('k', m));
     state.on('k', (n) => state.get('m') < n && state.set('m', n));
-    const control = (label, key) => stateSlider(label, key, { min: 0, max: LAST, step: 1, show: String });
+    const control = (label, name) => stateSlider(label, name, { min: 0, max: LAST, step: 1, show: String });
 
     function draw() {
         const m = state.get('m'),
@@ -207,8 +207,8 @@ export function whatRopeIs({ page, shipped }) {
     const light = (name) => {
         pictures.dataset.lit = name;
         means.textContent = PARTS[name][1];
-        for (const button of formula.querySelectorAll('.part'))
-            button.classList.toggle('on', button.classList.contains(name));
+        for (const each of formula.querySelectorAll('.part'))
+            each.classList.toggle('on', each.classList.contains(name));
     };
     formula.onmouseleave = () => delete pictures.dataset.lit;
 

@@ -22,8 +22,8 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         sum = (list) => list.reduce((a, b) => a + b, 0);
     // At first the row is marked that is most like all that are past the trained length.
     const shares = known[heads[0]].none.map(([, beyond]) => beyond),
-        mean = sum(shares.slice(past)) / (shares.length - past);
-    const off = (row) => (row < past ? 1 : Math.abs(shares[row] - mean));
+        usual = sum(shares.slice(past)) / (shares.length - past);
+    const off = (row) => (row < past ? 1 : Math.abs(shares[row] - usual));
     state.add(
         'row',
         number(0, positions.length - 1),
