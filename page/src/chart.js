@@ -8,6 +8,18 @@ import { count, drawing, h, onceAFrame, short } from './dom.js';
 
 const MARGIN = { top: 26, right: 20, bottom: 40, left: 46 }; // the title of y stands above the highest tick
 
+const LINE = 15; // pixels of a tick's label
+
+// A filter for ticks: those that stand so many pixels from the last one that was kept.
+function apartBy(pixels, scale) {
+    let last = Infinity;
+    return (tick) => {
+        if (Math.abs(scale(tick) - last) < pixels) return false;
+        last = scale(tick);
+        return true;
+    };
+}
+
 // { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
 //   rule: { at, text }, level: { at, text }, show }
 export function chart(options) {
@@ -79,7 +91,8 @@ export function chart(options) {
         const all = y.ticks(),
             round = all.filter((t) => /^[0.]*[125]0*$/.test(String(t))),
             spread = all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
-        const yTicks = !options.y.log ? y.ticks(5) : round.length > 2 ? round : spread;
+        const wanted = !options.y.log ? y.ticks(5) : round.length > 2 ? round : spread;
+        const yTicks = wanted.filter(apartBy(LINE, y));
         parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`).call(
             axisLeft(y)
                 .tickValues(yTicks)
