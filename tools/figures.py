@@ -195,6 +195,7 @@ def tables(options, text, trained, near, far):
         'sweep': [ppl(far, ['yarn:factor=2,4,8,16,32'])],
         'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
         'passkey': [passkey(far, ['none', 'yarn'] if options.quick else METHODS)],
+        'explain-llama3': [[model, '--explain', '-n', str(far), '--rope', 'llama3']],
         'explain-maps': [[model, '--explain', '-n', str(far), '--rope', m] for m in MAPS],
         'maps-16x': [ppl(far, MAPS + ['window:sinks=4', 'llama3'])],
         'passkey-maps': [passkey(far, ['dca'] if options.quick else MAPS)],
@@ -216,6 +217,10 @@ PICTURES = {  # their tables and the other arguments of plot.py
         '--title', 'All slow the slowest pair by s; the methods differ in the fast ones']),
     'decay-16x': (['explain-16x'], SOME + ['--decay', '--title',
                                            'A far key that matches counts more with every method than with none']),
+    'clocks': (['explain-16x'], ['--methods', 'none', '--clocks', '--title',
+                                 'Slow pairs come to angles that training never showed']),
+    'llama3': (['explain-16x', 'explain-llama3'], ['--divisors', '--methods', 'ntk-by-parts,llama3', '--title',
+                                                   'Llama 3 begins to slow pairs later, and ends at the same']),
     'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope',
                                                       '--title', 'What --search found for 8k is close to YaRN']),
     'perplexity-4x': (['perplexity-4x'], PLAIN + [
@@ -239,6 +244,7 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
+    'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 

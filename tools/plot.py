@@ -10,6 +10,7 @@ The header row of the tables says which picture it is:
                        with --decay: what a distance leaves of the attention score;
                        with --distances: what a distance map makes of every distance;
                        with --divisors: how many times slower each pair turns
+                       with --clocks: the angles that four pairs came to within the trained length
     tools/experiments.py   its tables: a page read again, stale keys, one head's scores
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
@@ -21,7 +22,7 @@ import os
 import sys
 import textwrap
 
-from plot_lesson import draw_again, draw_attention, draw_encodings, draw_stale
+from plot_lesson import draw_again, draw_attention, draw_clocks, draw_crowd, draw_encodings, draw_stale
 from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, counted, draw_lines, label_ends, log_scale, new_figure,
                         plain, save, style_of, token_figure, word_colour)
 from plot_tables import book_of, fail, method_of, read_tables, trained_length
@@ -305,6 +306,8 @@ def main():
                         help='of --explain tables of distance maps: D against distance')
     parser.add_argument('--divisors', action='store_true',
                         help='of --explain tables: how many times slower each pair turns')
+    parser.add_argument('--clocks', action='store_true',
+                        help='of --explain tables: the angles that the trained length showed, of four pairs')
     parser.add_argument('--behind', metavar='LIST', default='',
                         help='of --ppl tables: a panel for each method, with these behind all of them')
     parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
@@ -317,8 +320,8 @@ def main():
     kinds = sorted({table.kind for table in tables})
     if len(kinds) > 1:
         fail(tables[-1].path, 'one picture takes tables of one kind (found --%s)' % ' and --'.join(kinds))
-    if (options.decay or options.divisors) and kinds != ['explain']:
-        fail(tables[0].path, '--decay and --divisors are drawn from tables of --explain (found --%s)' % kinds[0])
+    if (options.decay or options.divisors or options.clocks) and kinds != ['explain']:
+        fail(tables[0].path, '--decay, --divisors and --clocks take tables of --explain (found --%s)' % kinds[0])
     if options.distances and (kinds != ['explain'] or not all('map' in table.settings for table in tables)):
         fail(tables[0].path, '--distances is drawn from tables of --explain with distance maps')
     if options.methods:
@@ -334,9 +337,10 @@ def main():
                  'or pip install matplotlib')
     options.title = options.title and options.title.replace('BOOK', book_of(tables))
     picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'again': draw_again, 'stale': draw_stale,
-               'attention': draw_attention, 'encodings': draw_encodings, 'encodings-keys': draw_encodings,
+               'attention': draw_attention, 'crowd': draw_crowd, 'encodings': draw_encodings,
+               'encodings-keys': draw_encodings,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else
-               draw_decay if options.decay else draw_pairs}
+               draw_clocks if options.clocks else draw_decay if options.decay else draw_pairs}
     try:
         fig = picture[kinds[0]](tables, options)
     except (ValueError, ArithmeticError, IndexError) as error:

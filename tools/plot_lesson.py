@@ -3,7 +3,7 @@ import math
 
 from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, label_ends, log_scale, new_figure, plain, style_of,
                         token_figure, word_colour)
-from plot_tables import book_of
+from plot_tables import book_of, trained_length
 
 
 def draw_again(tables, options):
@@ -127,4 +127,82 @@ def draw_encodings(tables, options):
         ax.annotate(said, (x[-1], y[-1]) if ends else (x[x.index(256)], 2.1 * least), (8, -2) if ends else (30, -4),
                     textcoords='offset points', fontsize=SMALL, va='top' if keys or not ends else 'bottom',
                     color=word_colour(style['color']))
+    return fig
+
+
+def draw_clocks(tables, options):
+    """Four pairs as clocks: the angles that positions up to L showed are shaded, a later position's hand is drawn."""
+    import numpy as np
+    table, trained = tables[0], int(trained_length(tables, options))
+    slow = [row['pair'] for row in table.rows if row['turns'] < 1]  # those that never came round
+    wanted = [0, slow[0] - 1, slow[len(slow) // 4], slow[-1]]
+    rows, later = [row for row in table.rows if row['pair'] in wanted], 3 * trained
+    fig, axes = new_figure(3.5, options.title or 'Four pairs as clocks',
+                           'theta %s, head size %s; shaded: angles of positions 0 to %s; the hand: position %s' % (
+                               table.settings.get('theta', '?'), table.settings.get('head_dim', '?'), plain(trained),
+                               format(later, ',')), ncols=len(rows), subplot_kw={'aspect': 'equal'})
+    fig.subplots_adjust(left=0.02, right=0.98, top=0.68, bottom=0.12, wspace=0.1)
+    for ax, row in zip(axes.flat, rows):
+        seen = min(2 * math.pi, trained * row['inv_freq'])
+        ring = np.linspace(0, 2 * math.pi, 200)
+        arc = np.linspace(0, seen, 200)
+        ax.fill(np.append(np.sin(arc), 0), np.append(np.cos(arc), 0), color=style_of('yarn', ['yarn'])['color'],
+                alpha=0.28, linewidth=0)
+        ax.plot(np.sin(ring), np.cos(ring), color=GREY, linewidth=1)
+        angle = later * row['inv_freq']
+        known = row['turns'] >= 1 or angle % (2 * math.pi) <= seen
+        colour = INK if known else style_of('llama3', ['llama3'])['color']
+        ax.annotate('', (0.92 * math.sin(angle), 0.92 * math.cos(angle)), (0, 0),
+                    arrowprops={'arrowstyle': '-|>', 'color': colour, 'linewidth': 2, 'shrinkA': 0, 'shrinkB': 0})
+        turn = format(round(row['wavelength'], 1 if row['wavelength'] < 10 else None), ',')
+        ax.set_title('pair %d\na turn in %s positions' % (row['pair'], turn), fontsize=SMALL)
+        ax.set_xlabel('seen in training' if known else 'never seen', fontsize=SMALL,
+                      color=INK if known else word_colour(colour))
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines[:].set_visible(False)
+    return fig
+
+
+ALL = ('none', 'ntk', 'yarn', 'rerope', 'dca')
+READINGS = (('jumps', ALL[:4], 'The angles alone', '%s tokens that stand\nspread over %s positions'),
+            ('whole', ALL[3:], 'The crowd alone', '%s tokens at distances\nthat a map keeps below %s'),
+            ('whole', ALL[:3], 'Both', '%s tokens\nat their true distances'))
+
+
+def draw_crowd(tables, options):
+    """How much worse the same tokens are read in three ways: full, each method; hollow, with logn."""
+    table = tables[0]
+    nll = {(r['method'], r['reading'], int(r['length'])): r['nll'] for r in table.rows}
+    near, far = (f(key[2] for key in nll) for f in (min, max))
+    times = {key: math.exp(value - nll['window', 'whole', near]) for key, value in nll.items()}
+    fig, axes = new_figure(4.2, options.title or 'Angles, crowd, and both',
+                           'model.bin, %s, the same %s tokens in all panels; full: the method, hollow: with --logn' % (
+                               book_of(tables), format(int(table.rows[0]['tokens']), ',')), ncols=3, sharex=True,
+                           sharey=True)
+    fig.subplots_adjust(left=0.085, right=0.985, top=0.66, bottom=0.135, wspace=0.08)
+    said = (plain(near), plain(far)), (plain(far), plain(trained_length(tables, options))), (plain(far),)
+    for ax, (reading, methods, title, below), numbers in zip(axes.flat, READINGS, said):
+        for name in methods:
+            found = [times.get((method, reading, far)) for method in (name, name + ':logn=1')]
+            if None in found:  # a quick table has two methods only
+                continue
+            colour, y = style_of(name, [name])['color'], ALL.index(name)
+            ax.plot(found, [y, y], color=colour, linewidth=2.2, zorder=1)
+            for x, other, fill in (found[0], found[1], colour), (found[1], found[0], 'white'):
+                ax.plot(x, y, marker='o', markersize=8, color=fill, markeredgecolor=colour, markeredgewidth=1.8)
+                right = x > other or x == other and fill == colour
+                ax.annotate('%.2f' % x, (x, y), (8 if right else -8, 0), textcoords='offset points', va='center',
+                            ha='left' if right else 'right', fontsize=SMALL, color=INK if fill == colour else GREY)
+        ax.axvline(1, color=GREY, linewidth=1, linestyle=DOTS, zorder=0)
+        ax.set_title(title, fontsize=BASE, loc='left', fontweight='bold', pad=36)
+        ax.annotate(below % numbers, (0, 1), (0, 4), xycoords='axes fraction', textcoords='offset points', va='bottom',
+                    fontsize=SMALL)
+        ax.set_yticks(range(len(ALL)), ALL)
+        ax.set_ylim(len(ALL) - 0.5, -0.5)
+        ax.set_xlim(0.58, 1.7 * max(times.values()))
+        log_scale(ax.xaxis, True)
+        ax.tick_params(axis='y', length=0)
+        ax.grid(axis='x', color=PALE, linewidth=0.6)
+    axes[0][1].set_xlabel('perplexity, times that of a window of %s' % plain(trained_length(tables, options)))
     return fig
