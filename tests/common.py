@@ -4,13 +4,16 @@ made from docs/format.md alone."""
 import array
 import fcntl
 import os
+import pty
 import random
+import re
 import shlex
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import traceback
 
@@ -110,6 +113,35 @@ def good(*arguments, **options):
     if result.status != 0:
         raise RuntimeError('run %s: %r' % (' '.join(map(str, arguments)), result))
     return result
+
+
+def at_terminal(arguments, columns=80, **environment):
+    """What ./run writes to a terminal of the test's own, standard output and standard error together."""
+    child, terminal = pty.fork()
+    if child == 0:
+        plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+        os.execve(RUN, [RUN, *map(str, arguments)], {**plain, 'TERM': 'xterm', 'OMP_NUM_THREADS': '1', **environment})
+    seen = b''
+    try:
+        while part := os.read(terminal, 65536):
+            seen += part
+    except OSError:  # how Linux tells that the other end is closed
+        pass
+    os.waitpid(child, 0)
+    os.close(terminal)
+    return seen.decode(errors='replace')
+
+
+def screen(seen):
+    """The lines that stay: a carriage return writes over what stood there."""
+    lines = []
+    for line in re.sub('\x1b\\[[0-9;]*m', '', seen).replace('\r\n', '\n').split('\n'):
+        shown = ''
+        for part in line.split('\r'):
+            shown = part + shown[len(part):]
+        lines.append(shown.rstrip())
+    return lines
 
 
 def one_line(result, status, what, *words):

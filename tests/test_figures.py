@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import before_rope  # noqa: E402
 import figures as tool  # noqa: E402
 
-CHAPTER = os.path.join(ROOT, 'page', 'book.txt')
+STORY = os.path.join(ROOT, 'book.txt')
 
 
 def figures(*arguments):
@@ -29,14 +29,14 @@ def test_no_matplotlib():
     for table, pictures in ('again', 'again.png'), ('stale', 'stale.png'), ('sweep', 'sweep.png'), (
             'crowd', 'crowd.png'), ('explain-16x', of_pairs):
         out = in_work('figures ' + table)
-        done = figures('--only', table, '--quick', '--text', CHAPTER, '--out', out)
+        done = figures('--only', table, '--quick', '--text', STORY, '--out', out)
         made = os.path.join(out, table + '.tsv')
         check(done.returncode == 0 and os.path.exists(made) and os.path.getsize(made) > 100, table + ' is measured',
               done.stderr)
         said = [line for line in done.stdout.splitlines() if 'matplotlib is not here' in line]
         check(len(said) == 1 and said[0].startswith('# no picture (%s): ' % pictures), table + ' has no picture', said)
         if table == 'again':
-            check("# book\tthe page's chapter" in open(made).read(), 'the table says which text it is of')
+            check('# book\tthe story that ships' in open(made).read(), 'the table says which text it is of')
     done = figures('--plots-only', '--out', in_work('figures'))
     check(done.returncode == 1 and 'matplotlib' in done.stderr, 'nothing but pictures', done.stderr)
 
@@ -82,11 +82,11 @@ def title_of(*arguments):
 
 def test_texts():
     mine = write(in_work('book.txt'), 'Once upon a time.')
-    for arguments, name in (((), "the page's chapter"), ((CHAPTER,), "the page's chapter"), ((mine,), 'of book.txt'),
-                            (('--copy',), "the page's chapter"), (('--copy', mine), 'in book.txt'),
+    for arguments, name in (((), 'the story that ships'), ((STORY,), 'the story that ships'), ((mine,), 'of book.txt'),
+                            (('--copy',), 'the story that ships'), (('--copy', mine), 'in book.txt'),
                             (('--passkey',), 'in filler')):
         title = title_of(*arguments)
-        good = name in title and (name[0] == 't') == ('chapter' in title)
+        good = name in title and (name[0] == 't') == ('story' in title)
         check(good, 'before_rope.py %s' % ' '.join(arguments), title)
 
 

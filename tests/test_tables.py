@@ -3,7 +3,6 @@
 --attn; --tasks; and the program's manners."""
 
 import cmath
-import fcntl
 import math
 import os
 import pty
@@ -11,14 +10,12 @@ import random
 import re
 import shlex
 import statistics
-import struct
 import subprocess
 import sys
-import termios
 
 import reference
-from common import (ROOT, RUN, check, close, config, good, house, in_work, main, one_line, random_ids, random_weights,
-                    run, table, tiny_model, write, write_model, write_tokenizer)
+from common import (ROOT, RUN, at_terminal, check, close, config, good, house, in_work, main, one_line, random_ids,
+                    random_weights, run, screen, table, tiny_model, write, write_model, write_tokenizer)
 
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for c in range(ord('0'), ord('9') + 1)]
@@ -26,35 +23,6 @@ LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for 
 
 def ids_file(ids):
     return write(in_work('ids.txt'), ' '.join(map(str, ids)))
-
-
-def at_terminal(arguments, columns=80, **environment):
-    """What ./run writes to a terminal, standard output and standard error together."""
-    child, terminal = pty.fork()
-    if child == 0:
-        plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
-        os.execve(RUN, [RUN, *map(str, arguments)], {**plain, 'TERM': 'xterm', 'OMP_NUM_THREADS': '1', **environment})
-    seen = b''
-    try:
-        while part := os.read(terminal, 65536):
-            seen += part
-    except OSError:  # how Linux tells that the other end is closed
-        pass
-    os.waitpid(child, 0)
-    os.close(terminal)
-    return seen.decode(errors='replace')
-
-
-def screen(seen):
-    """The lines that stay: a carriage return writes over what stood there."""
-    lines = []
-    for line in re.sub('\x1b\\[[0-9;]*m', '', seen).replace('\r\n', '\n').split('\n'):
-        shown = ''
-        for part in line.split('\r'):
-            shown = part + shown[len(part):]
-        lines.append(shown.rstrip())
-    return lines
 
 
 # ---- tables for eyes ------------------------------------------------------------------------------------------------
@@ -124,11 +92,21 @@ def test_the_verdict_stands_out():
     """Bold and inverse, where all else about a check is plain or dim; its words are as in a pipe."""
     model = tiny_model('random.bin', vocab_size=write_tokenizer(in_work('random.tokenizer.bin')))
     for what in ((os.path.join(ROOT, 'model.bin'), '-n', 128), (model, '-n', 64)):
-        last = run(*what, '--check').out.splitlines()[-1]
+        verdict = [line[2:] for line in run(*what, '--check').out.splitlines()
+                   if line.startswith(('# holds to ', '# read whole to '))]
+        n = len(verdict)
         lines = [line for line in at_terminal((*what, '--check')).replace('\r\n', '\n').split('\n') if line]
-        check(last.startswith('# holds to ') and lines[-1] == '\x1b[1;7m%s\x1b[0m' % last[2:]
-              and not any('\x1b[1;7m' in line for line in lines[:-1]), 'the verdict at a terminal', (last, lines))
-        check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-2:] == [last[2:], ''], 'and without colour')
+        check(n == (1 if what[0] == model else 2) and lines[-n:] == ['\x1b[1;7m%s\x1b[0m' % line for line in verdict]
+              and not any('\x1b[1;7m' in line for line in lines[:-n]), 'the verdict at a terminal', (verdict, lines))
+        check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-n - 1:] == verdict + [''], 'and without colour')
+
+
+def test_progress_of_a_check():
+    """A bar is drawn while a row is worked out, and is gone when the row stands there."""
+    raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 2048, '--rope', 'yarn'))
+    lines = screen(raw)
+    check(re.search(r'\r(jumps|perplexity|retrieval|short-perplexity) ?\d* +\[[#.]+\]', raw), 'a bar is shown', raw[-400:])
+    check(not any('[#' in line or '[.' in line for line in lines), 'no bar among the rows', lines)
 
 
 def test_status_lines():
@@ -382,7 +360,7 @@ def test_chat_says_what_it_is():
     model = tiny_model('eyes.bin', **dict(SHAPE, vocab_size=296, seq_len=333))
     write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS)
     result = good(model, '-m', 'chat', '-t', 0, stdin=b'\nhello\n')
-    check('was ever taught to chat' in result.err and '333 positions' in result.err,
+    check('was taught to chat' in result.err and '333 positions' in result.err,
           'a model that was not taught to chat, up to its context', result.err)
     ours, theirs = pty.openpty()
     process = subprocess.Popen([RUN, model, '-m', 'chat', '-n', '50'], stdin=theirs, stdout=subprocess.PIPE,
