@@ -40,7 +40,7 @@ static const Option table[] = {
      WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
     {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them", WHOLE,
      IN(spread), 1, MOST},
-    {"--piece", "P", "tokens in a piece of --spread, side by side [128]", WHOLE, IN(piece), 1, MANY},
+    {"--piece", "P", "tokens in a piece of --spread, or of --check's jumps [128]", WHOLE, IN(piece), 1, MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
     {"--plain", NULL, "compute by the definition (src/forward/plain.c): slow, on one thread, nothing rounded", FLAG,
      IN(plain)},
@@ -63,10 +63,12 @@ static const Option table[] = {
     {"--stepwise", NULL, "--ppl reads token by token, as generation does (slow)", FLAG, IN(stepwise), .with = JOB_PPL},
     {"--stale-keys", NULL, "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check",
      FLAG, IN(stale_keys), .about_rope = true},
-    {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or on one that is made up", TEXT,
+    {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or one that is made up", TEXT,
      IN(check_path), .job = JOB_CHECK},
-    {"--budget", "SECONDS", "--check takes about so long at most, and says what it left out [60]", NUMBER, IN(budget),
-     1, 1e6, .with = JOB_CHECK},
+    {"--budget", "SECONDS", "--check takes so long at most, and names what it left out; 0: only what all costs [60]",
+     NUMBER, IN(budget), 0, 1e6, .with = JOB_CHECK},
+    {"--whole", NULL, "--check passes only when it read texts of N positions whole, not by jumps alone", FLAG,
+     IN(whole), .with = JOB_CHECK},
     {"--passkey", NULL, "retrieval of a hidden key by length and depth", .job = JOB_TASKS},
     {"--tasks", "LIST",
      "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text", TEXT,
@@ -317,8 +319,8 @@ bool options_check(const Options *o, Error *err) {
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)
-        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn");
-    if (o->piece && !o->spread) return fail(err, "--piece goes with --spread");
+        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn (--check jumps to -n)");
+    if (o->piece && !o->spread && o->job != JOB_CHECK) return fail(err, "--piece goes with --spread, or with --check");
     return true;
 }
 
