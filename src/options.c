@@ -40,7 +40,7 @@ static const Option table[] = {
      WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
     {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them", WHOLE,
      IN(spread), 1, MOST},
-    {"--piece", "P", "tokens in a piece of --spread, or of --check's jumps [128]", WHOLE, IN(piece), 1, MANY},
+    {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE, IN(piece), 1, MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
     {"--plain", NULL, "compute by the definition (src/forward/plain.c): slow, on one thread, nothing rounded", FLAG,
      IN(plain)},
@@ -289,10 +289,9 @@ bool options_say_block(const Options *o) {
 // Engines are known, as many as the job takes, and read a file as it stands.
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
-    Error reason;
-    if (o->engines && !engines_list(o->engines, readings, &reason)) return fail(err, "--engines: %s", reason.text);
-    const int n = o->reading ? engines_list(o->reading, readings, &reason) : 1;
-    if (n == 0) return fail(err, "--reading: %s", reason.text);
+    if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
+    const int n = o->reading ? engines_list(o->reading, readings, err) : 1;
+    if (n == 0) return fail(err, "--reading: %s", err->text);
     if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
     if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)
         return fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
