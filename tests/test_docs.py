@@ -19,7 +19,7 @@ import manpage  # noqa: E402
 DOCUMENTS = ['README.md', 'docs/manual.md', 'docs/lesson.md', 'docs/model.md', 'docs/check.md', 'docs/checkpoints.md',
              'docs/engines.md', 'models/README.md']
 SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'--samples \d+', '--samples 2'),
-           (r'--trials \d+', '--trials 1'), (r'--budget \d+', '--budget 2'), (r'--search-windows \d+', ''),
+           (r'--trials \d+', '--trials 1'), (r'--budget [1-9]\d*', '--budget 2'), (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
 COMMAND = r'(?:    )?(?:make && )?((?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
@@ -64,8 +64,10 @@ def run_command(folder, command):
     for pattern, replacement in SHORTER:
         command = re.sub(pattern, replacement, command)
     words = shlex.split(command)
-    if '--passkey' in words and '--trials' not in words:
+    if ('--passkey' in words or '--tasks' in words) and '--trials' not in words:
         words += ['--trials', '1']
+    if '--check' in words and '--budget' not in words:
+        words += ['--budget', '2']
     shutil.rmtree(os.path.join(folder, 'OUT_FOLDER'), ignore_errors=True)  # a new folder each time
     out = words.pop() if words[-2] == '>' and words.pop(-2) else None
     words[:1] = [sys.executable] if words[0] == 'python3' else words[:1]
