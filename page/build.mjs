@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
+import { toBase85 } from './src/base85.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
@@ -120,7 +121,6 @@ function formulas() {
     return JSON.stringify(found);
 }
 
-const base64 = (bytes) => gzipSync(bytes, { level: 9 }).toString('base64');
 const inline = (script) => script.replaceAll('</script', '<\\/script');
 
 buildWasm();
@@ -160,7 +160,7 @@ writeFileSync(
         script: '<script src="page.js" defer></script>',
     }),
 );
-const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${base64(bytes)}</script>`;
+const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;
 const whole = fill({
     policy: policy("'none'"),
     style: `<style>${style}</style>`,

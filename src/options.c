@@ -40,7 +40,8 @@ static const Option table[] = {
      WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
     {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them", WHOLE,
      IN(spread), 1, MOST},
-    {"--piece", "P", "tokens in a piece of --spread, side by side [128]", WHOLE, IN(piece), 1, MANY},
+    {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps, side by side", WHOLE, IN(piece), 1,
+     MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
     {"--plain", NULL, "compute by the definition (src/forward/plain.c): slow, on one thread, nothing rounded", FLAG,
      IN(plain)},
@@ -65,8 +66,10 @@ static const Option table[] = {
      FLAG, IN(stale_keys), .about_rope = true},
     {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or on one that is made up", TEXT,
      IN(check_path), .job = JOB_CHECK},
-    {"--budget", "SECONDS", "--check takes about so long at most, and says what it left out [60]", NUMBER, IN(budget),
-     1, 1e6, .with = JOB_CHECK},
+    {"--budget", "SECONDS", "--check takes so long at most, and says what it left out; 0: what all would cost [60]",
+     NUMBER, IN(budget), 0, 1e6, .with = JOB_CHECK},
+    {"--whole", NULL, "--check passes only when texts of N positions were read whole, not by jumps alone", FLAG,
+     IN(whole), .with = JOB_CHECK},
     {"--passkey", NULL, "retrieval of a hidden key by length and depth", .job = JOB_TASKS},
     {"--tasks", "LIST",
      "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text", TEXT,
@@ -287,10 +290,9 @@ bool options_say_block(const Options *o) {
 // Engines are known, as many as the job takes, and read a file as it stands.
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
-    Error reason;
-    if (o->engines && !engines_list(o->engines, readings, &reason)) return fail(err, "--engines: %s", reason.text);
-    const int n = o->reading ? engines_list(o->reading, readings, &reason) : 1;
-    if (n == 0) return fail(err, "--reading: %s", reason.text);
+    if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
+    const int n = o->reading ? engines_list(o->reading, readings, err) : 1;
+    if (n == 0) return fail(err, "--reading: %s", err->text);
     if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
     if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)
         return fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
@@ -317,8 +319,8 @@ bool options_check(const Options *o, Error *err) {
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)
-        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn");
-    if (o->piece && !o->spread) return fail(err, "--piece goes with --spread");
+        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn (--check jumps to -n)");
+    if (o->piece && !o->spread && o->job != JOB_CHECK) return fail(err, "--piece goes with --spread, or with --check");
     return true;
 }
 

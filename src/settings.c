@@ -185,8 +185,7 @@ static bool check_map(const RopePlan *plan, Error *err) {
     return true;
 }
 
-// Window and sinks, which streaming and lm-infinite choose themselves when they are not said; but a model that was
-// trained with a window never sees more.
+// streaming and lm-infinite choose what is not said; but a model that was trained with a window never sees more.
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     const unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;

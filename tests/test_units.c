@@ -6,7 +6,7 @@
 #include "src/forward/spread.h"
 #include "src/kernels/kernels.h"
 #include "src/methods.h"
-#include "src/model/blocks.h"
+#include "src/model/matrix.h"
 #include "src/text/sampler.h"
 
 static Error err;
@@ -402,7 +402,8 @@ static Matrix random_blocks(WeightType type, int rows, int cols, double *weights
         float values[256], most;
         do {
             for (size_t i = 0; i < bytes; i++) data[b * bytes + i] = (uint8_t)random_bits();
-            blocks_to_f32(type, data + b * bytes, 0, size.values, values);
+            const Matrix block = {.type = type, .rows = 1, .cols = size.values, .data = data + b * bytes};
+            matrix_row(&block, 0, 0, size.values, values);
             most = 0;
             for (int i = 0; i < size.values; i++) most = fabsf(values[i]) <= most ? most : fabsf(values[i]);
         } while (!(most > 0.01f && most < 10));

@@ -1,5 +1,6 @@
 // The page's end of the worker: wishes as promises that can be cancelled, models that are fetched when first asked for,
 // and a new worker when one has died.
+import { fromBase85 } from './base85.js';
 import { loadRope, Refusal } from './rope.js';
 
 /* global WORKER_SOURCE -- the worker's script, which build.mjs puts here */
@@ -27,7 +28,7 @@ async function bytesOf(name) {
     if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what stands behind this script may be there in part
     const stored = document.getElementById(`file-${name}`);
     if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
-    const packed = Uint8Array.from(atob(stored.textContent), (c) => c.charCodeAt(0));
+    const packed = fromBase85(stored.textContent);
     stored.remove();
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }

@@ -17,7 +17,7 @@ function show(id) {
     if (!part) return;
     for (let box = part.closest('details'); box; box = box.parentElement.closest('details')) box.open = true;
     part.scrollIntoView();
-    part.querySelector('h2, h3')?.focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (part.querySelector('h2, h3'))?.focus({ preventScroll: true });
 }
 
 // Goes to a chapter or a panel, and leaves a step for the way back.

@@ -32,24 +32,31 @@ function frames() {
                 lead ? h('p.lead', prose(lead)) : null,
             ),
         );
-    const begin = () => {
+    const write = () => {
         go('break');
-        document.querySelector('#break button.primary')?.click();
+        /** @type {HTMLElement} */ (document.querySelector('#break button.primary'))?.click();
     };
-    const runs = button('Run it yourself', begin, { primary: true, id: 'run-it', disabled: true });
+    const runs = button('Run it yourself', write, { primary: true, id: 'run-it', disabled: true });
     document.getElementById(CHAPTERS[0].id).append(
         opening({ recorded, shipped }),
         h(
             'div.row.middle.under',
             runs,
             button('What happened? ↓', () => go(CHAPTERS[1].id)),
-            h('p.fine', `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`),
+            h(
+                'p.fine',
+                `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`,
+            ),
         ),
     );
     contents(document.getElementById('toc'), CHAPTERS);
 }
 
-// A chapter's panels, those under "more", and how it goes on.
+/**
+ * A chapter's panels, those under "more", and how it goes on.
+ * @param {import('./story.js').Chapter} chapter
+ * @param {object} context
+ */
 function fill({ id, panels, more, what, on }, context) {
     const chapter = document.getElementById(id);
     const section = (make) => {
@@ -79,7 +86,7 @@ async function begin() {
     const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };
     for (const chapter of CHAPTERS) fill(chapter, context);
     cardsBelowChips(main);
-    document.getElementById('run-it').disabled = false;
+    document.getElementById('run-it').removeAttribute('disabled');
     followAddress();
     const complaint = state.complaints()[0];
     const say = (words, bad) => {

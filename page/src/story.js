@@ -16,8 +16,14 @@ import { tuned } from './panels/tuned.js';
 import { countTheTurns } from './panels/turns.js';
 import { samePageTwice } from './panels/twice.js';
 
-// { id, title, lead, panels, on: how the text goes on to the next chapter, more: panels for those who want more, what:
-// their line }. Leads are written as terms.js reads them.
+/**
+ * A chapter. `on` is how the text goes on to the next; `more` are panels for those who want more, and `what` their line.
+ * Leads are written as terms.js reads them.
+ * @typedef {{ id: string, title: string, lead?: string, panels: Function[], more: Function[], what?: string, on?: string }}
+ *     Chapter
+ */
+
+/** @type {Chapter[]} */
 export const CHAPTERS = [
     {
         id: 'breaks',

@@ -6,7 +6,8 @@ import { popupButton } from './popup.js';
 const TERMS = {
     token: 'A word, or a piece of one. A model reads and writes tokens. 512 of these are about 350 words.',
     position: 'The number of a token in its text: the first stands at 0, the next at 1.',
-    attention: 'How a model looks back. Each token gives every token before it a score, and takes most from the highest.',
+    attention:
+        'How a model looks back. Each token gives every token before it a score, and takes most from the highest.',
     query: 'The numbers with which a token asks: what am I looking for?',
     key: 'The numbers with which a token answers: this is what I am.',
     pair: 'Two neighbouring numbers of a query or a key. In a plane they are an arrow.',
@@ -21,8 +22,7 @@ const TERMS = {
 };
 
 // A term as a word to press.
-const term = (name, shown) =>
-    popupButton('term', shown, () => [h('b', name), ` ${TERMS[name]}`]);
+const term = (name, shown) => popupButton('term', shown, () => [h('b', name), ` ${TERMS[name]}`]);
 
 // A text with marks: [token], [tokens|token] for a term or a method, *word* for what is stressed.
 export function prose(text) {

@@ -8,3 +8,4 @@ declare module 'rope-glue' {
     export default create;
 }
 declare const WORKER_SOURCE: string;
+declare const METHOD_SOURCES: Record<string, { name: string; code: string }>;

@@ -50,7 +50,7 @@ export default {
     async another_method() {
         const lines = () => page.locator('#stale .chart path.live').count();
         await page.locator('#stale button.primary').click();
-        await page.waitForFunction(() => document.querySelectorAll('#stale .chart path.live').length === 2);
+        await page.waitForFunction(() => document.querySelectorAll('#stale .chart path.live').length === 1);
         await chip('stale', 'dynamic-yarn').click();
         await page.waitForTimeout(1200);
         check((await lines()) === 0, 'no curve of the old method', await lines());

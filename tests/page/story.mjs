@@ -189,7 +189,10 @@ export default {
         const { bin, length, positions, characters, heads } = recorded.attention;
         const words = BOOK.slice(0, characters),
             row = 38;
-        const cut = words.slice(0, words.lastIndexOf(' ', Math.floor((words.length * (row + 1)) / positions.length) - 1));
+        const cut = words.slice(
+            0,
+            words.lastIndexOf(' ', Math.floor((words.length * (row + 1)) / positions.length) - 1),
+        );
         const file = join(tmpdir(), `rope-looks-${process.pid}.txt`);
         writeFileSync(file, cut);
         for (const name of ['none', 'yarn']) {
@@ -208,7 +211,10 @@ export default {
             check(Math.abs(here - far) < 2e-3, `the share that this page measures, ${name}`, [here, far]);
             await page.evaluate((row) => rope.state.set('row', row), row);
             await page.waitForTimeout(80);
-            const shown = await page.locator('#attention figcaption').nth(name === 'none' ? 0 : 1).innerText();
+            const shown = await page
+                .locator('#attention figcaption')
+                .nth(name === 'none' ? 0 : 1)
+                .innerText();
             check(shown.includes(`${Math.round(100 * beyond)} %`), `it is shown, ${name}`, shown);
         }
         await page.locator('#attention button', { hasText: 'Measure it here' }).click();

@@ -46,22 +46,38 @@ function wedge(from, to, radius) {
 function curve(label, low) {
     const WIDE = 200,
         HIGH = 62;
-    const svg = drawing('by-distance').attr('viewBox', `0 0 ${WIDE} ${HIGH + 16}`).attr('role', 'img');
+    const svg = drawing('by-distance')
+        .attr('viewBox', `0 0 ${WIDE} ${HIGH + 16}`)
+        .attr('role', 'img');
     svg.attr('aria-label', label);
-    const x = scaleLinear().domain([0, FAR]).range([4, WIDE - 4]),
+    const x = scaleLinear()
+            .domain([0, FAR])
+            .range([4, WIDE - 4]),
         y = scaleLinear().domain([low, 1]).range([HIGH, 4]);
-    svg.append('line').attr('class', 'cross').attr('x1', 4).attr('x2', WIDE - 4).attr('y1', y(0)).attr('y2', y(0));
+    svg.append('line')
+        .attr('class', 'cross')
+        .attr('x1', 4)
+        .attr('x2', WIDE - 4)
+        .attr('y1', y(0))
+        .attr('y2', y(0));
     const path = svg.append('path').attr('class', 'wave'),
         stem = svg.append('line').attr('class', 'stem'),
         dot = svg.append('circle').attr('r', 4.5);
-    svg.append('text').attr('x', WIDE - 4).attr('y', HIGH + 13).attr('text-anchor', 'end').text('distance m − n →');
+    svg.append('text')
+        .attr('x', WIDE - 4)
+        .attr('y', HIGH + 13)
+        .attr('text-anchor', 'end')
+        .text('distance m − n →');
     return {
         node: svg.node(),
         put(at, distance) {
             const steps = Array.from({ length: 161 }, (_, k) => (k * FAR) / 160);
             path.attr('d', line()(steps.map((d) => [x(d), y(at(d))])));
             dot.attr('cx', x(distance)).attr('cy', y(at(distance)));
-            stem.attr('x1', x(distance)).attr('x2', x(distance)).attr('y1', y(0)).attr('y2', y(at(distance)));
+            stem.attr('x1', x(distance))
+                .attr('x2', x(distance))
+                .attr('y1', y(0))
+                .attr('y2', y(at(distance)));
         },
     };
 }
@@ -121,7 +137,7 @@ export function whatRopeIs({ page, shipped }) {
     // A query sees no later key: one pushes the other along.
     state.on('m', (m) => state.get('k') > m && state.set('k', m));
     state.on('k', (n) => state.get('m') < n && state.set('m', n));
-    const control = (label, key) => stateSlider(label, key, { min: 0, max: LAST, step: 1, show: String });
+    const control = (label, name) => stateSlider(label, name, { min: 0, max: LAST, step: 1, show: String });
 
     function draw() {
         const m = state.get('m'),
@@ -169,34 +185,69 @@ export function whatRopeIs({ page, shipped }) {
     const sup = (name) => h('sup', part(name));
     const formula = h(
         'div.formula',
-        h('p', part('score'), ' = ', part('sum'), ' ', part('a'), ' cos( (', part('m'), ' − ', part('n'), ') · ',
-            part('f'), ' + ', part('phi'), ' )'),
+        h(
+            'p',
+            part('score'),
+            ' = ',
+            part('sum'),
+            ' ',
+            part('a'),
+            ' cos( (',
+            part('m'),
+            ' − ',
+            part('n'),
+            ') · ',
+            part('f'),
+            ' + ',
+            part('phi'),
+            ' )',
+        ),
         h('p', part('f'), ' = ', part('theta'), sup('i')),
     );
     const light = (name) => {
         pictures.dataset.lit = name;
         means.textContent = PARTS[name][1];
-        for (const button of formula.querySelectorAll('.part'))
-            button.classList.toggle('on', button.classList.contains(name));
+        for (const each of formula.querySelectorAll('.part'))
+            each.classList.toggle('on', each.classList.contains(name));
     };
     formula.onmouseleave = () => delete pictures.dataset.lit;
 
     const pictures = h(
         'div.three',
-        h('figure', h('figcaption', h('b', '1'), prose('A [token] becomes numbers. Two of them are an arrow.')), one.node(), oneText),
         h(
             'figure',
-            h('figcaption', h('b', '2'), prose('A [query] and a [key] turn alike. Their product knows the distance alone.')),
-            two.node(),
-            twoText,
-            product.node,
-            h('div.row.middle', button('◂', () => both(-1), { ariaLabel: 'both one back' }), 'move both',
-                button('▸', () => both(1), { ariaLabel: 'both one on' })),
+            h('figcaption', h('b', '1'), prose('A [token] becomes numbers. Two of them are an arrow.')),
+            one.node(),
+            oneText,
         ),
         h(
             'figure',
-            h('figcaption', h('b', '3'), prose('A [head] has 32 such [pairs|pair], fast and slow. Their sum falls with distance.')),
-            h('div.four', clocks.map(({ box }) => box)),
+            h(
+                'figcaption',
+                h('b', '2'),
+                prose('A [query] and a [key] turn alike. Their product knows the distance alone.'),
+            ),
+            two.node(),
+            twoText,
+            product.node,
+            h(
+                'div.row.middle',
+                button('◂', () => both(-1), { ariaLabel: 'both one back' }),
+                'move both',
+                button('▸', () => both(1), { ariaLabel: 'both one on' }),
+            ),
+        ),
+        h(
+            'figure',
+            h(
+                'figcaption',
+                h('b', '3'),
+                prose('A [head] has 32 such [pairs|pair], fast and slow. Their sum falls with distance.'),
+            ),
+            h(
+                'div.four',
+                clocks.map(({ box }) => box),
+            ),
             threeText,
             all.node,
         ),
@@ -205,8 +256,13 @@ export function whatRopeIs({ page, shipped }) {
         id: 'arrows',
         title: 'An arrow, turned by its position',
         body: [
-            h('p', prose('A dot product does not know where two tokens stand. *Rotary position embedding*, RoPE, tells it: ' +
-                'it turns every arrow by its [position].')),
+            h(
+                'p',
+                prose(
+                    'A dot product does not know where two tokens stand. *Rotary position embedding*, RoPE, tells it: ' +
+                        'it turns every arrow by its [position].',
+                ),
+            ),
             words,
             h('div.row', control('query at m', 'm'), control('key at n', 'k')),
             pictures,

@@ -22,9 +22,13 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         sum = (list) => list.reduce((a, b) => a + b, 0);
     // At first the row is marked that is most like all that are past the trained length.
     const shares = known[heads[0]].none.map(([, beyond]) => beyond),
-        mean = sum(shares.slice(past)) / (shares.length - past);
-    const off = (row) => (row < past ? 1 : Math.abs(shares[row] - mean));
-    state.add('row', number(0, positions.length - 1), shares.reduce((best, _, row) => (off(row) < off(best) ? row : best), 0));
+        usual = sum(shares.slice(past)) / (shares.length - past);
+    const off = (row) => (row < past ? 1 : Math.abs(shares[row] - usual));
+    state.add(
+        'row',
+        number(0, positions.length - 1),
+        shares.reduce((best, _, row) => (off(row) < off(best) ? row : best), 0),
+    );
     const head = () => state.get('looks');
     const measured = { none: [], yarn: [] }; // by method: a row's heads, as bins
     const status = statusLine(),
@@ -40,7 +44,9 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
 
     const views = NAMES.map((name) => {
         const canvas = h('canvas', { width: bins, height: positions.length, role: 'img' });
-        const over = drawing('over').attr('preserveAspectRatio', 'none').attr('viewBox', `0 0 ${bins} ${positions.length}`);
+        const over = drawing('over')
+            .attr('preserveAspectRatio', 'none')
+            .attr('viewBox', `0 0 ${bins} ${positions.length}`);
         over.append('line').attr('class', 'edge-line').attr('x1', edge).attr('x2', edge).attr('y2', positions.length);
         const mark = over.append('rect').attr('class', 'row-mark').attr('width', bins).attr('height', 1);
         const share = h('b'),
@@ -63,7 +69,15 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             bar,
             figure: h(
                 'figure',
-                h('figcaption', dot, h('b', titleOf(name)), ' ', share, ` of this row looks beyond ${L}; on average `, mean),
+                h(
+                    'figcaption',
+                    dot,
+                    h('b', titleOf(name)),
+                    ' ',
+                    share,
+                    ` of this row looks beyond ${L}; on average `,
+                    mean,
+                ),
                 h('div.shares', bar.near, bar.far),
                 box,
                 h('div.axis-words', h('span', 'near'), h('span', `${L} back`), h('span', `${count(length)} back`)),
@@ -180,8 +194,11 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
                         'the right. The darker, the more [attention].',
                 ),
             ),
-            h('div.two.maps2', views.map(({ figure }) => figure)),
-            
+            h(
+                'div.two.maps2',
+                views.map(({ figure }) => figure),
+            ),
+
             h('label.field.wide', h('span', 'which token looks'), slider),
             says,
             h('div.row.middle', choices, go),

@@ -124,9 +124,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
                   ? 'It lost the thread: at angles it never saw, every next word is a surprise even to itself.'
                   : 'This time it kept some countenance. Try another seed: how it breaks differs, that it breaks ' +
                     'does not.';
-        guess.say(
-            `${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}.`,
-        );
+        guess.say(`${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}.`);
     };
 
     const methodOf = (name) => (name === 'yarn' ? methodFor(name, PAST) : name);

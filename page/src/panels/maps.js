@@ -1,5 +1,7 @@
-// 11: distance maps. Not the speed of the hands is changed, but the distance that they turn by.
+// Distance maps. Not the speed of the hands is changed, but the distance that they turn by.
+import { chart } from '../chart.js';
 import { command, count, counts, h, onceAFrame, short, stateChips } from '../dom.js';
+import { colourOf } from '../methods.js';
 import { choice, number, state } from '../state.js';
 
 const CELLS = 96;
@@ -16,6 +18,14 @@ export function distances({ page, shipped }) {
         tabIndex: 0,
         role: 'img',
         ariaLabel: 'the distance that every query and key turn by',
+    });
+    const plot = chart({
+        label: 'The distance that a query and a key turn by',
+        height: 260,
+        x: { domain: [0, state.get('length-of-map')], label: 'how far apart they stand, i − j', name: 'apart' },
+        y: { label: 'the distance that they turn by, D', domain: [0, state.get('length-of-map')] },
+        level: { at: L, text: 'never seen above' },
+        show: (v) => short(v, 4),
     });
     let at = [CELLS - 1, 0];
     const place = (k) => Math.round(((k + 0.5) * state.get('length-of-map')) / CELLS);
@@ -47,6 +57,19 @@ export function distances({ page, shipped }) {
                     alpha = d < L ? 40 + (215 * d) / L : 120 + 135 * Math.min(1, d / n);
                 image.data.set([...colour, alpha], 4 * (r * CELLS + c));
             }
+        // The same for one query, by the distance of its keys: where it does not see one the line breaks.
+        const query = place(at[0]),
+            byDistance = Array.from({ length: 257 }, (_, k) => Math.round((k * query) / 256)).map((d) => {
+                const turned = plan.distance(query, query - d);
+                return [d, turned < 0 ? NaN : turned];
+            });
+        plot.change({ x: { domain: [0, n] }, y: { domain: [0, name === 'none' ? n : 2 * L] } });
+        const alike = [
+            [0, 0],
+            [query, query],
+        ];
+        plot.set('none', alike, { colour: 'var(--soft)', dash: '2 3', title: 'plain' });
+        plot.set('map', byDistance, { colour: colourOf(name), title: name === 'none' ? '' : name });
         paint.putImageData(image, 0, 0);
         paint.strokeStyle = getComputedStyle(canvas).color;
         paint.strokeRect(at[1] + 0.5, at[0] + 0.5, 1, 1);
@@ -91,22 +114,19 @@ export function distances({ page, shipped }) {
     state.on(['map', 'length-of-map'], redraw);
     redraw();
     return {
-        number: 11,
         id: 'maps',
         title: 'Distances',
         body: [
             h(
                 'p',
-                'Leave the hands alone and lie about the distance instead. A row is a query, a column a key: blue ' +
-                    'distances were seen in training, red ones never. Hover, or use the arrow keys.',
+                'Leave the hands alone, and lie about the distance. A row is a query, a column a key. Blue distances ' +
+                    'were seen in training, red ones never.',
             ),
             chosen,
             lengths,
-            canvas,
-            says,
+            h('div.two', h('div', canvas, says), plot),
             about,
             line,
-            h('p', 'All of them race in 7 and look for keys in 8.'),
         ],
     };
 }

@@ -18,7 +18,7 @@ function whole(tokens, isBefore, isBehind) {
 export function opening({ recorded, shipped }) {
     const { first } = recorded,
         edge = shipped.trainedContext;
-    let shown = { none: 0, yarn: 0 }; // tokens behind the line, which appear one by one
+    const shown = { none: 0, yarn: 0 }; // tokens behind the line, which appear one by one
     const part = (name, [from, to], tokens) => {
         const isBefore = to === edge,
             isBehind = from === edge;

@@ -1,4 +1,4 @@
-// 10: a text grows past 512 under a dynamic scale. Keys that were cached turned keep the scale of their time.
+// A text grows past 512 under a dynamic scale. Keys that were cached turned keep the scale of their time.
 import { chart } from '../chart.js';
 import { chips, command, count, h, onceAFrame, short, stateChips, stateSlider, statusLine, strip } from '../dom.js';
 import { runs } from '../job.js';
@@ -8,10 +8,7 @@ import { choice, number, state } from '../state.js';
 
 const N = 1280,
     NAMES = ['dynamic-ntk', 'dynamic-yarn', 'dynamic-linear'];
-const SETTINGS = [
-    ['fresh', 'turned when they are read', 'var(--blue)', ''],
-    ['stale', 'cached turned', 'var(--vermillion)', '6 3'],
-];
+const LOOK = { colour: 'var(--vermillion)', title: 'stale keys, times' };
 
 export function staleKeys({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
@@ -23,15 +20,16 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         label: 'Perplexity token by token',
         height: 240,
         x: { domain: [64, N], label: 'position', name: 'position' },
-        y: { log: true, label: 'perplexity of the last 128, token by token' },
+        y: { label: 'stale keys: times as perplexed as with fresh ones' },
         rule: { at: L, text: 'the scale begins to grow' },
-        show: (v) => v.toFixed(1),
+        level: { at: 1, text: 'as with fresh keys' },
+        show: (v) => v.toFixed(2),
     });
     const ghosts = () => {
         plot.clear(false);
-        const known = recorded.stale[state.get('growing')];
-        for (const [id, title, colour, dash] of SETTINGS)
-            if (known) plot.set(`~${id}`, known[id], { colour, dash, title, ghost: true });
+        const { fresh, stale: kept } = recorded.stale[state.get('growing')];
+        const ratio = kept.map(([position, value], i) => [position, value / fresh[i][1]]);
+        plot.set('~ratio', ratio, { ...LOOK, ghost: true });
     };
     const keys = h('canvas.strip', { role: 'img' }),
         keyText = h('p.readout', { ariaLive: 'polite' });
@@ -83,13 +81,14 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     async function readTwice(run) {
         ghosts();
         status.say(`${count(N)} tokens, one at a time, twice …`);
-        const read = ([id, title, colour, dash]) =>
-            readText(
-                run,
-                { wish: 'steps', method: run.input.growing, text: book, n: N, stale: id === 'stale' },
-                (nlls) => plot.set(id, movingPerplexity(nlls, 128, 16), { colour, dash, title }),
-            );
-        const [fresh, kept] = await Promise.all(SETTINGS.map(read));
+        const grown = [[], []];
+        const read = (isStale, i) =>
+            readText(run, { wish: 'steps', method: run.input.growing, text: book, n: N, stale: isStale }, (nlls) => {
+                grown[i] = nlls;
+                const both = grown[1].slice(0, grown[0].length).map((nll, at) => nll - grown[0][at]);
+                plot.set('ratio', movingPerplexity(both, 128, 16), LOOK);
+            });
+        const [fresh, kept] = await Promise.all([false, true].map(read));
         status.say(
             `Past ${L}: ${perplexity(fresh, L - 1, N).toFixed(1)} with keys turned when they are read, ` +
                 `${perplexity(kept, L - 1, N).toFixed(1)} with stale ones.`,
@@ -120,7 +119,6 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     state.on(['growing', 'grown'], redraw);
     new ResizeObserver(redraw).observe(keys);
     return {
-        number: 10,
         id: 'stale',
         title: 'Growing texts and stale keys',
         body: [
