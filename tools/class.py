@@ -2,7 +2,7 @@
 """Holds docs/class.md to what it says: its commands print what stands below them, its sums come out, its links lead
 somewhere, and its minutes are ninety. `make class`.
 
-    tools/class.py [--quick] [FILE]    --quick: the commands that cost least, for make test; FILE: another text
+    tools/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
 
 What is compared: ```console blocks, `$ command` and what it prints at a terminal of 100 columns ("..." is left out);
 ```python blocks, whose comments are the values; ```c blocks, a method and its row, which are built into a copy for the
@@ -168,7 +168,7 @@ def check_commands(text, count, quick, folder):
         count.check(status in (0, 1), command, 'exit status %d' % status)
         count.check(work <= 2 * SECONDS, command, '%.0f seconds of the processor' % work)
         if not quick:
-            print('%5.1f s, %5.1f s of the processor: %s' % (wall, work, command[:90]), flush=True)
+            print('%5.1f s, %5.1f s of the processor: %s' % (wall, work, command[:80]), file=sys.stderr)
 
 
 def check_sums(text, count):
