@@ -197,6 +197,10 @@ def check_plan(text, count):
     count.check(re.findall(r'^\*\*(\d+)\.\*\*', text.split('## Solutions')[1], re.M) == tens, 'ten solutions')
     for link in re.findall(r'\]\((?!https?:|#)([^)#]+)', text):
         count.check(os.path.exists(os.path.join(ROOT, 'docs', link)), 'a link leads somewhere', link)
+    figures = {name for name in os.listdir(os.path.join(ROOT, 'docs', 'figures')) if name.endswith('.png')}
+    slides = re.findall(r'^\| \d+ \| \[([\w-]+\.png)\]', text, re.M)
+    odd = ' '.join(figures.symmetric_difference(slides))
+    count.check(sorted(slides) == sorted(figures), 'each figure is a slide', odd)
     headings = {re.sub(r'[^\w -]', '', line).strip().lower().replace(' ', '-')
                 for line in re.findall(r'^#+ (.*)', text, re.M)}
     for link in re.findall(r'\]\(#([^)]+)', text):
