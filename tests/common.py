@@ -242,7 +242,7 @@ def compile_all(folder, source, kind, more_flags):
         return None
     if stale(program, objects + headers + [os.path.join(ROOT, source), os.path.join(ROOT, 'run.c')]):
         own = [os.path.join(ROOT, source)]
-        if kind == 'sanitized' and source == 'tests/test_units.c':  # whose sums in double would take the sanitizers long
+        if kind == 'sanitized' and source == 'tests/test_units.c':  # its sums in double would take long
             own = [program + '.o']
             if not compiler([flags + ['-fno-sanitize=all', '-c', os.path.join(ROOT, source), '-o', *own]], source):
                 return None

@@ -3,8 +3,8 @@
 
     python3 tests/run_tests.py [NAME ...]     only the files whose names hold one of the words
 
-As many files run side by side as there are processors, up to four. A test file prints one line for each failure and ends with such
-a line itself. What needs ../shared is skipped, with a word, where that is absent.
+As many files run side by side as there are processors, up to four. A test file prints one line for each failure and
+ends with such a line itself. What needs ../shared is skipped, with a word, where that is absent.
 """
 
 import concurrent.futures
