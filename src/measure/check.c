@@ -149,7 +149,7 @@ static bool measure_speed(Check *c, Error *err) {
     bool ok = open_spread(c, c->j.m->length, c->halves * c->half, PIECES, err);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
-    for (int at = 0, n = 1; ok && at + n <= c->halves * c->half && (at < 2 || n * c->per_token < look);
+    for (int at = 0, n = 1; ok && at + n <= c->halves * c->half && (at < 4 || n * c->per_token < 2 * look);
          at += n, n = at) {
         const double began = now_seconds();
         ok = session_read(c->session, c->ids + at, n, at + n, 0, err);
