@@ -34,7 +34,10 @@ export function chart(options) {
     svg.attr('aria-label', options.label);
     const clipRect = svg.append('clipPath').attr('id', clip).append('rect');
     const parts = Object.fromEntries(
-        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'levels', 'marks', 'over'].map((name) => [name, svg.append('g')]),
+        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'levels', 'marks', 'over'].map((name) => [
+            name,
+            svg.append('g'),
+        ]),
     );
     parts.xAxis.attr('class', 'axis');
     parts.yAxis.attr('class', 'axis');
@@ -186,10 +189,7 @@ export function chart(options) {
     };
 
     function drawCursor(bottom) {
-        const all =
-            cursor === null
-                ? []
-                : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
+        const all = cursor === null ? [] : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
         const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
         parts.over
             .selectAll('line')
@@ -241,6 +241,7 @@ export function chart(options) {
     return Object.assign(box, {
         // Puts a series in the place of the one of that name. A ghost's name begins with ~.
         set(name, points, look = {}) {
+            if (!points) return; // nothing is recorded
             series.set(name, { ...series.get(name), ...look, name, points });
             redraw();
         },

@@ -48,11 +48,11 @@ function dial(i) {
     return { box, parts, turn, turns };
 }
 
-export function clocks({ page, shipped }) {
+export function clocks({ file, page, shipped }) {
     const L = shipped.trainedContext,
         pairs = shipped.headDim / 2,
         MOST = 4 * L;
-    state.add('query', number(0, MOST), 900);
+    state.add('query', number(0, MOST), Math.round((900 / 512) * L));
     state.add('key', number(0, MOST), 0);
     const dials = Array.from({ length: pairs }, (_, i) => dial(i));
     const method = stateChips('method', 'method', methodChoices(SIX));
@@ -203,7 +203,7 @@ export function clocks({ page, shipped }) {
             fact(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
         );
         line.put(
-            `./run model.bin --explain --rope ${methodFor(name, MOST)} -n ` +
+            `./run ${file} --explain --rope ${methodFor(name, MOST)} -n ` +
                 `${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`,
         );
     }

@@ -8,12 +8,11 @@ import { readText } from '../reading.js';
 import { number, state } from '../state.js';
 
 const SWEEP = [0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5],
-    LENGTHS = 2048,
     PAIR = 'ntk-by-parts';
 
-export function temperature({ engine, page, shipped, recorded, book }) {
+export function temperature({ file, engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
-        n = LENGTHS,
+        n = 4 * L,
         s = n / L,
         advised = 0.1 * Math.log(s) + 1;
     state.add('a', number(0.5, 2, false), 1);
@@ -64,7 +63,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
             fact(entropies.has(a) ? entropies.get(a).toFixed(1) : '…', 'tokens that a head looks at'),
             fact(`× ${(a * a).toFixed(3)}`, 'scores'),
         );
-        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
+        line.put(`./run ${file} --ppl book.txt -n ${n} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
     }
     async function measure(a, run) {
         if (measured.has(a)) return void draw();
