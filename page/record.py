@@ -136,11 +136,46 @@ def stale(method):
 
 
 def temper():
-    """Perplexity past 512 by attention factor, at the frequencies of YaRN."""
-    values = [0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
-    out = per_token("model.bin", BOOK, 2048, ["yarn:attn-factor=%g" % a for a in values])
-    means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
-    return [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
+    """Perplexity past 512 by attention factor, at the frequencies of YaRN, on texts so many times as long."""
+    values = [0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
+    found = {}
+    for times in (4, 16):
+        out = per_token("model.bin", BOOK, 512 * times, ["yarn:attn-factor=%g" % a for a in values])
+        means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
+        found[times] = [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
+    return found
+
+
+def twice(half, cells=28, settled=8):
+    """A page of so many tokens, then the same page again: the means of -ln p in cells of each copy, and its perplexity,
+    as page/src/panels/twice.js reads and draws it."""
+    def mean(part):
+        return sum(part) / len(part)
+
+    def in_cells(nlls, start, end):
+        edges = [math.floor(start + (end - start) * k / cells + 0.5) for k in range(cells + 1)]
+        return [round(mean(nlls[a:b]), 2) for a, b in zip(edges, edges[1:])]
+
+    with open(BOOK, encoding="utf-8") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(book.read()[:20 * half])
+        file.flush()
+        once = "".join(tokens_of(file.name, 16 * half)[1:half + 1]).strip()
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(once + "\n" + once + "\n")
+        file.flush()
+        pieces = tokens_of(file.name, 4 * half)
+        second, read = 1, 0
+        while second < len(pieces) and read <= len(once):
+            read += len(pieces[second])
+            second += 1
+        nlls = per_token("model.bin", file.name, len(pieces), ["none", "yarn", "window"])
+    found = {"half": half}
+    for method, all_nlls in nlls.items():
+        found[method] = {"first": in_cells(all_nlls, 0, second - 1),
+                         "second": in_cells(all_nlls, second - 1, len(pieces) - 1),
+                         "both": [round(math.exp(mean(part)), 2)
+                                  for part in (all_nlls[:second - 1], all_nlls[second - 1 + settled:])]}
+    return found
 
 
 def scores(layer, head, methods):
@@ -180,6 +215,7 @@ PARTS = {
     "tuned": tuned,
     "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},
     "temper": temper,
+    "twice": lambda: twice(700),
     "scores": lambda: scores(3, 1, ["none", "yarn"]),
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
 }

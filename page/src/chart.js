@@ -122,7 +122,10 @@ export function chart(options) {
                 .attr('stroke-dasharray', (s) => s.dash || null)
                 .attr('d', (s) => path(s.points));
         }
-        recordedText.attr('x', right).text([...series.values()].some(isAlone) ? 'recorded' : '');
+        recordedText
+            .attr('x', right)
+            .attr('y', width < 560 ? 22 : 10)
+            .text([...series.values()].some(isAlone) ? 'recorded' : '');
         drawLevel(right);
         drawCursor(bottom);
     }

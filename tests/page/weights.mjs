@@ -21,11 +21,17 @@ export default {
         for (const [file, line] of [
             [junk, /\S/],
             [huge, /has 700 MB; the page has room for 520 MB/],
-            [join(ROOT, 'models/alibi.bin'), /RoPE|position/],
+            [join(ROOT, 'models/alibi.bin'), /by alibi, not by RoPE/],
             [join(ROOT, 'README.md'), /A \.bin file/],
         ]) {
             await pick.setInputFiles(file);
-            await until('#weights .status.bad', line, p).catch(() => {});
+            await p
+                .waitForFunction(
+                    (s) => new RegExp(s).test(document.querySelector('#weights .status.bad')?.innerText),
+                    line.source,
+                    { timeout: 20000 },
+                )
+                .catch(() => {});
             check(line.test(await says()), `refused with a line: ${file.split('/').at(-1)}`, await says());
         }
         const asked = p.asked.length;

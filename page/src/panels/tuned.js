@@ -1,4 +1,4 @@
-// 12: two hundred steps of tuning. The race and the key once more, with the sibling that was trained on at the
+// Two hundred steps of tuning. The race and the key once more, with the sibling that was trained on at the
 // stretched scale.
 import { chart, legend } from '../chart.js';
 import { command, count, fact, h, statusLine } from '../dom.js';
@@ -17,6 +17,12 @@ const RACERS = [
     ['model-8k', TUNED, 'tuned', colourOf('ntk'), ''],
 ];
 
+// How many times as perplexed as another reading of the same text, along it.
+const against = (nlls, others) => {
+    const n = Math.min(nlls.length, others.length);
+    const more = nlls.slice(0, n).map((nll, i) => nll - others[i]);
+    return movingPerplexity(more, SPAN, 16);
+};
 const past = (nlls) => perplexity(nlls, 2047, N).toFixed(1);
 
 export function tuned({ engine, shipped, recorded, book }) {
@@ -33,13 +39,16 @@ export function tuned({ engine, shipped, recorded, book }) {
             name: 'position',
             ticks: [64, 128, 256, 512, 1024, 2048, 4096],
         },
-        y: { log: true, label: `perplexity of the last ${SPAN} tokens` },
+        y: { label: `times as perplexed as the window, over the last ${SPAN} tokens` },
         rule: { at: L, text: 'training ended, before' },
-        show: (v) => v.toFixed(1),
+        level: { at: 1, text: 'the window' },
+        show: (v) => v.toFixed(2),
     });
-    for (const [model, method, title, colour, dash] of RACERS) {
-        const known = recorded.tuned[`${model} ${method.split(':')[0]}`];
-        if (known) plot.set(`~${title}`, known, { colour, dash, title, ghost: true });
+    const known = (model, method) => recorded.tuned[`${model} ${method.split(':')[0]}`];
+    for (const [model, method, title, colour] of RACERS) {
+        if (method === 'window') continue;
+        const ratio = known(model, method).map(([at, value], i) => [at, value / known('model', 'window')[i][1]]);
+        plot.set(`~${title}`, ratio, { colour, title, ghost: true });
     }
     const racing = runs({
         engine,
@@ -51,11 +60,15 @@ export function tuned({ engine, shipped, recorded, book }) {
             await engine.open('model-8k');
             if (!run.isOn) return;
             status.say(`Reading ${count(N)} tokens, three times …`);
-            const read = ([model, method, title, colour, dash]) =>
-                readText(run, { model, method, text: book, n: N }, (nlls) =>
-                    plot.set(title, movingPerplexity(nlls, SPAN, 16), { colour, dash, title }),
-                );
-            const all = await Promise.all(RACERS.map(read)),
+            const read = {};
+            const follow = ([model, method, name]) =>
+                readText(run, { model, method, text: book, n: N }, (nlls) => {
+                    read[name] = nlls;
+                    for (const [, , title, colour] of RACERS)
+                        if (title !== 'window' && read[title] && read.window)
+                            plot.set(title, against(read[title], read.window), { colour, title });
+                });
+            const all = await Promise.all(RACERS.map(follow)),
                 figures = RACERS.map(([, , title], i) => `${title} ${past(all[i])}`).join(', ');
             status.say(`Past 2,048: ${figures}. Now the keys …`);
             const found = await seek(run);
@@ -94,14 +107,13 @@ export function tuned({ engine, shipped, recorded, book }) {
         }
     };
     return {
-        number: 12,
         id: 'tuned',
         title: 'Two hundred steps of tuning',
         body: [
             h(
                 'p',
-                'The same model after 200 steps of training with YaRN on long windows. Perplexity on long text ' +
-                    'comes down to the window’s, and it sees everything.',
+                'The same model after 200 steps of training with YaRN on long texts. It reads them as well as the ' +
+                    'window does, and sees everything.',
             ),
             isOneFile
                 ? h(
@@ -112,7 +124,9 @@ export function tuned({ engine, shipped, recorded, book }) {
                 : null,
             h('div.row.middle', go),
             status,
-            legend(RACERS.map(([, , title, colour, dash]) => ({ title, colour, dash }))),
+            legend(
+                RACERS.filter(([, , title]) => title !== 'window').map(([, , title, colour]) => ({ title, colour })),
+            ),
             plot,
             keys,
             command(

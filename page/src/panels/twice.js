@@ -1,17 +1,5 @@
-// 9: the same page twice. Whoever sees the first copy is not surprised by the second.
-import {
-    afterPause,
-    command,
-    count,
-    counts,
-    h,
-    onceAFrame,
-    predict,
-    short,
-    stateChips,
-    statusLine,
-    strip,
-} from '../dom.js';
+// The same page twice. Whoever sees the first copy is not surprised by the second.
+import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine, strip } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, optionsFor, titleOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
@@ -19,9 +7,10 @@ import { readText } from '../reading.js';
 import { number, state } from '../state.js';
 
 const NAMES = ['none', 'yarn', 'window'],
+    CELLS = 28, // of a copy; each is the mean of its tokens
     SETTLED = 8; // tokens of the second copy until it is clear what comes
 
-export function samePageTwice({ file, engine, shipped, book }) {
+export function samePageTwice({ file, engine, shipped, recorded, book }) {
     const L = shipped.trainedContext;
     state.add('half', number(64, 4 * L), Math.round((700 / 512) * L));
     const status = statusLine(),
@@ -68,25 +57,51 @@ export function samePageTwice({ file, engine, shipped, book }) {
     );
     rows.append(...NAMES.map((name) => strips[name].box));
 
+    // The means of a copy's surprises in cells, and of the cells that are read so far in part.
+    const cells = (nlls, from, to) =>
+        Array.from({ length: CELLS }, (_, cell) => {
+            const at = (k) => Math.round(from + ((to - from) * k) / CELLS),
+                part = nlls.slice(at(cell), at(cell + 1));
+            return part.length ? part.reduce((a, b) => a + b, 0) / part.length : NaN;
+        });
+    // What there is of a method: { first, second: cells, and both: perplexities of the copies }, measured or recorded.
+    function found(name, half) {
+        const nlls = results[name];
+        if (!nlls) return half === recorded.twice.half ? { ...recorded.twice[name], isRecorded: true } : null;
+        const middle = copies.second;
+        const isWhole = nlls.length > middle + 20;
+        return {
+            first: cells(nlls, 0, middle - 1),
+            second: cells(nlls, middle - 1, copies.ids.length - 1),
+            both: isWhole && [perplexity(nlls, 0, middle - 1), perplexity(nlls, middle - 1 + SETTLED)],
+        };
+    }
     function draw() {
-        const n = copies?.ids.length ?? 2 * state.get('half'),
-            middle = copies?.second ?? n / 2;
         for (const name of NAMES) {
             const { canvas, head } = strips[name],
-                nlls = results[name] ?? [];
+                all = found(name, state.get('half'));
             const { paint, scale, hot } = strip(canvas),
-                w = canvas.width / n;
-            nlls.forEach((nll, i) => {
-                paint.fillStyle = hot(Math.min(1, nll / 9));
-                paint.fillRect(i * w, 0, Math.max(1, w), canvas.height);
+                w = canvas.width / (2 * CELLS);
+            [...(all?.first ?? []), ...(all?.second ?? [])].forEach((nll, i) => {
+                if (!Number.isFinite(nll)) return;
+                paint.fillStyle = hot(Math.min(1, Math.max(0, nll - 1) / 5));
+                paint.fillRect(i * w, 0, w - scale, canvas.height);
             });
             paint.fillStyle = getComputedStyle(canvas).color;
-            paint.fillRect((canvas.width * middle) / n - scale, 0, 2 * scale, canvas.height);
-            const first = perplexity(nlls, 0, middle - 1),
-                second = perplexity(nlls, middle - 1 + SETTLED, n);
-            head.lastChild.textContent =
-                nlls.length > middle + 20 ? `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}` : '';
+            paint.fillRect(canvas.width / 2 - scale, 0, 2 * scale, canvas.height);
+            canvas.classList.toggle('ghost', !!all?.isRecorded);
+            head.lastChild.textContent = all?.both ? saysOf(all) : '';
         }
+    }
+    function saysOf({ both: [first, second], isRecorded }) {
+        const times = first / second;
+        const less =
+            times > 1.1
+                ? `${times.toFixed(1)} times less`
+                : times < 0.9
+                  ? `${(1 / times).toFixed(1)} times more`
+                  : 'alike';
+        return `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}: ${less}${isRecorded ? ' (recorded)' : ''}`;
     }
     const redraw = onceAFrame(draw);
 
@@ -153,24 +168,17 @@ export function samePageTwice({ file, engine, shipped, book }) {
     const halves = [200, 400, 700, 1400].map((n) => Math.round((n / 512) * L)),
         choices = counts(halves).map(([n, words]) => [n, `${words} tokens`]);
     const lengths = stateChips('tokens of the page', 'half', choices);
-    const guess = predict(
-        'A page is read, then the same page again. Whom does the second copy surprise?',
-        ['nobody', 'the window', 'everybody'],
-        { onanswer: () => reading.begin(), say: () => '' },
-    );
     new ResizeObserver(redraw).observe(rows);
     prepare();
     return {
-        number: 9,
         id: 'twice',
         title: 'The same page twice',
         body: [
             h(
                 'p',
-                'Every token is a stripe, the darker the more it surprised. The bar in the middle is where the ' +
-                    'page begins anew.',
+                'A page is read, then the same page again. The darker, the more it surprised. Whoever remembers the ' +
+                    'first copy is not surprised by the second.',
             ),
-            guess,
             h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
             rows,

@@ -4,6 +4,8 @@ import { go } from '../links.js';
 
 const MOST_BYTES = 520e6; // twice as many must fit into the 2 GB that a page's program may have, with caches
 
+const SHORTEST = 64; // positions, of a model whose panels show something
+
 const isTokenizer = (file) => /tokenizer[^/]*\.bin$/.test(file.name);
 const mb = (bytes) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 
@@ -27,8 +29,8 @@ export function yourWeights({ engine, shipped, own, build }) {
             status.say(`Reading ${model.name}, ${mb(model.size)} …`);
             const facts = await engine.give('model', model, {
                 tokenizer,
-                refuse: ({ headDim, trainedContext }) =>
-                    headDim && trainedContext >= 64 ? '' : `${model.name} has no RoPE, or a context below 64 positions`,
+                refuse: ({ trainedContext }) =>
+                    trainedContext >= SHORTEST ? '' : `${model.name} was trained on ${trainedContext} positions only`,
             });
             const name = quoted(model.name) + (tokenizer ? ` -z ${quoted(tokenizer.name)}` : '');
             build({ name, facts });
