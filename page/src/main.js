@@ -16,7 +16,7 @@ import { prose } from './terms.js';
 
 // Panels that show what was recorded of the model that ships, or its sibling; and no recordings, for another model.
 const OF_THE_SHIPPED = [whereAHeadLooks, tuned];
-const NOTHING = { first: recorded.first, write: {}, race: {}, tuned: {}, passkey: [], scores: {}, stale: {} };
+const NOTHING = { write: {}, race: {}, tuned: {}, passkey: [], scores: {}, stale: {}, twice: {}, temper: {} };
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
 const main = document.getElementById('panels'),
@@ -103,7 +103,12 @@ async function begin() {
         const facts = own?.facts ?? shipped,
             page = small.describe(facts.headDim, facts.theta, facts.trainedContext);
         globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
-        const what = { shipped: facts, recorded: own ? NOTHING : recorded, file: own?.name ?? 'model.bin', own };
+        const what = {
+            shipped: facts,
+            recorded: own ? { first: recorded.first, ...NOTHING } : recorded,
+            file: own?.name ?? 'model.bin',
+            own,
+        };
         const context = { engine, small, page, book, methods: learnMethods(page, facts), build, ...what };
         for (const chapter of CHAPTERS) fill(chapter, context);
         cardsBelowChips(main);

@@ -35,7 +35,7 @@ export function temperature({ file, engine, page, shipped, recorded, book }) {
         return one ? all.map(([a, value]) => [a, value / one[1]]).sort((x, y) => x[0] - y[0]) : [];
     };
     for (const times of TIMES)
-        plot.set(`~${times}`, shares(recorded.temper?.[times] ?? []), { ...LOOKS[times], dash: '', ghost: true });
+        plot.set(`~${times}`, shares(recorded.temper[times] ?? []), { ...LOOKS[times], dash: '', ghost: true });
 
     const entropy = (scores) => {
         const max = scores.reduce((a, b) => Math.max(a, b));
