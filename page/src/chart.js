@@ -124,7 +124,7 @@ export function chart(options) {
         }
         recordedText
             .attr('x', right)
-            .attr('y', width < 560 ? 22 : 10)
+            .attr('y', width < 560 ? 25 : 10)
             .text([...series.values()].some(isAlone) ? 'recorded' : '');
         drawLevel(right);
         drawCursor(bottom);

@@ -9,7 +9,7 @@ import { learnMethods, methodFor } from './methods.js';
 import { whereAHeadLooks } from './panels/attention.js';
 import { opening } from './panels/opening.js';
 import { tuned } from './panels/tuned.js';
-import { panelOf } from './place.js';
+import { leaveAll, panelOf } from './place.js';
 import { state } from './state.js';
 import { CHAPTERS } from './story.js';
 import { prose } from './terms.js';
@@ -98,6 +98,7 @@ async function begin() {
     const keys = state.keys();
     // All panels, for the model that ships or for one of the reader's: { name, facts }.
     const build = (own) => {
+        leaveAll();
         state.keepOnly(keys);
         all = 1;
         const facts = own?.facts ?? shipped,
