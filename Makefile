@@ -1,5 +1,5 @@
 # make          builds ./run for this machine
-# make debug    with the address and undefined-behaviour sanitizers
+# make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
@@ -9,7 +9,7 @@
 # make test-page  drives it in headless Chromium
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
-# make lint     holds the house style (tools/house.py), then what is there of gcc's analyzer, clang-tidy, cppcheck, and lint-page
+# make lint     holds house style and plain English, then what is there of gcc's analyzer, clang-tidy, cppcheck, and lint-page
 # make lint-page  holds the page to ESLint and TypeScript's checker, where make page has got them
 # make format   writes all C the way clang-format has it (.clang-format)
 # make install  puts run and its man page below PREFIX (/usr/local), or below DESTDIR/PREFIX
@@ -79,8 +79,8 @@ install: run build/run.1
 	install -m 755 run $(DESTDIR)$(PREFIX)/bin/run
 	install -m 644 build/run.1 $(DESTDIR)$(PREFIX)/share/man/man1/run.1
 
-build/run.1: run tools/manpage.sh
-	sh tools/manpage.sh ./run > $@
+build/run.1: run tools/manpage.py docs/manual.md
+	$(PYTHON) tools/manpage.py ./run > $@
 
 WASM_FLAGS = -O3 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1
 
@@ -148,14 +148,15 @@ build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 # that), or miss objects behind addresses that are only asked for in advance. cppcheck's take the address of a result for
 # a use of it. What calls itself here does so no deeper than a text may nest.
 LINT_GCC ?= gcc
-VECTORS = src/kernels/kernels.c src/model/blocks.c src/forward/matmul.c src/forward/rows.c src/forward/panels.c src/kernels/matrix_units.c src/model/matrix.c
+VECTORS = src/kernels/kernels.c src/forward/matmul.c src/forward/rows.c src/forward/panels.c src/kernels/matrix_units.c src/model/matrix.c
 TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
 -cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
 -bugprone-implicit-widening-of-multiplication-result,-bugprone-narrowing-conversions,-misc-no-recursion
 
-lint:
+lint: run
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
 	$(PYTHON) tools/house.py || status=1; \
+	$(PYTHON) tools/words.py || status=1; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
 		$(LINT_GCC) $(FLAGS) -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
 	if found clang-tidy; then clang-tidy --quiet --warnings-as-errors='*' --checks='-*,$(TIDY)' $(SOURCES) -- \

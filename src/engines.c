@@ -28,19 +28,17 @@ static void limit_by_factor(Config *c, int length) {
 
 // transformers 5. rope_parameters holds theta as well; rope_scaling wins where there are both.
 static void hf5(Config *c) {
-    if (!c->rope_type && !c->type && member(c->block, "factor")) note(c, "no rope_type: nothing is scaled");
+    if (!c->rope_type && !c->type && json_member(c->block, "factor")) note(c, "no rope_type: nothing is scaled");
     if (c->is_phi3 || c->partial == 1) return;
     if (c->method == PLAIN) c->partial = 1;
     else note(c, "partial_rotary_factor: the rotation fails");
 }
 
-// transformers 4. yarn's L is the block's, longrope's the top level's. 4.51 rewrote yarn for DeepSeek-V3, and took its
-// factor from the lengths until 4.56.
+// transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's factor is by lengths.
 static void hf4(Config *c) {
     const double release = c->out->release;
-    const char *key, *v = c->block ? json_first(c->block, &key) : NULL;
     int keys = 0;
-    for (; v; v = json_next(v, &key)) keys++;
+    for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
     refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
     refuse(c, c->method == UNKNOWN || (c->is_su && !c->is_phi3), "KeyError: the rope_type is not known");
     refuse(c, c->block && c->is_phi3 && (c->method != LONGROPE || keys != 3 || !c->type),
@@ -78,7 +76,7 @@ static void serve_yarn(Config *c, double own_factor) {
 // vLLM. longrope's list goes by the server's length, since 0.11.1; dynamic has one base, since 0.22 the unscaled one.
 static void vllm(Config *c) {
     const double s = c->rope->factor, release = c->out->release;
-    const char *apply = member(c->block, "apply_yarn_scaling");
+    const char *apply = json_member(c->block, "apply_yarn_scaling");
     const int top = c->top ? c->top : c->is_phi3 ? 4096 : c->trained, wanted = c->out->served ? c->out->served : top;
     refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
     if (c->method <= DYNAMIC || c->method == YARN)
@@ -110,7 +108,7 @@ static void sglang(Config *c) {
 
 // llama.cpp by way of its converter: what is not written to the GGUF file, or not read back from it, is lost.
 static void llama_cpp(Config *c) {
-    const bool is_qwen2 = strcmp(c->family.model_type, "qwen2") == 0;
+    const bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
     if (!c->is_phi3) c->partial = 1;
     switch_off(c, c->method == UNKNOWN, "the rope_type is not known");
     switch_off(c, c->method == DYNAMIC, "dynamic is not converted");
@@ -129,11 +127,11 @@ static void llama_cpp(Config *c) {
 static void mlx_lm(Config *c) {
     const double s = c->rope->factor, grows = yarn_temperature(s) - 1;
     const double m = number_of(c, c->block, "mscale", 1), all = number_of(c, c->block, "mscale_all_dim", 0);
-    const char *parameters = member(c->config, "rope_parameters");
-    if (strcmp(c->family.model_type, "qwen2") == 0) c->rope->theta = number_of(c, c->config, "rope_theta", 1e6);
+    const char *parameters = json_member(c->config, "rope_parameters");
+    if (strcmp(c->family->model_type, "qwen2") == 0) c->rope->theta = number_of(c, c->config, "rope_theta", 1e6);
     if (c->is_phi3 && parameters && *parameters == '{') c->rope->theta = number_of(c, parameters, "rope_theta", 1e4);
     if (!c->is_phi3) c->partial = 1;
-    refuse(c, c->is_phi3 && c->block && !(c->type && member(c->block, "long_factor")),
+    refuse(c, c->is_phi3 && c->block && !(c->type && json_member(c->block, "long_factor")),
            "ValueError: Phi-3 takes type and long_factor");
     switch_off(c, c->is_phi3 && c->method != LONGROPE && c->method != LINEAR, "Phi-3 knows longrope and linear alone");
     refuse(c, c->method == UNKNOWN || (c->is_su && !c->is_phi3), "ValueError: the rope_type is not known");
@@ -263,7 +261,5 @@ Reading *engines_read(const char *list, const char *config, int length, const Ro
     for (int row = 0; ok && !meant && row < 2 && (row == 0 || reference->refused); row++)
         ok = read_name(engines[row].name, 3, reference, err) && read_as(reference, config, length, NULL, err);
     for (int i = 0; ok && i < *n; i++) ok = read_as(&readings[i], config, length, reference, err);
-    if (ok) return readings;
-    free(readings);
-    return NULL;
+    return keep_if(ok, readings);
 }

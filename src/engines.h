@@ -29,13 +29,11 @@ typedef struct {
 // The day on which the facts were gathered.
 extern const char engines_date[];
 
-// Reads a list between commas, NULL: all eight, into readings that have their engines and nothing else. Each is a name,
-// perhaps with a release and the length that its server was started with ("hf4@4.51", "vllm:max_len=131072"). Their
-// number; 0 with the reason where one is not known.
+// Reads a list of engines (NULL: all eight) and returns how many there are; 0 with the reason where one is not known. A
+// name may have a release or the length that its server was started with: "hf4@4.51,vllm:max_len=131072".
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 
-// What the engines of a list make of a config.json for a text of `length` positions: *n readings, and behind them the
-// one that they were measured by, in memory that the caller frees. That is `meant`, or (NULL) Hugging Face 5's, or 4's
-// where 5 refuses. `config` is JSON that json_check has passed: a whole config with a model_type or architectures. NULL
-// with the reason for a list that is none, and for a config without a family or a size of heads.
+// What the engines of a list make of a config.json that json_check has passed, for a text of `length` positions: *n
+// readings, which the caller frees, and behind them the one that measures them: `meant`, or (NULL) Hugging Face 5's, or
+// 4's where 5 refuses. NULL with the reason for a list that is none, and for a config without a family or heads.
 Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant, int *n, Error *err);

@@ -6,13 +6,27 @@
 
 static const char *space(const char *p) { return p + strspn(p, " \t\r\n"); }
 
-// Where a text is no JSON, and what was expected there.
+// Behind dots, which stand for members that a model card leaves out, and the space around them.
+static const char *behind_dots(const char *p) {
+    p = space(p);
+    return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0 ? space(p + 3) : p;
+}
+
+// Where a value or a member begins, or its container ends, behind the bracket or the comma at p. Dots may have a comma
+// of their own, but they are no object by themselves.
+static const char *item_behind(const char *p, bool is_object) {
+    const char *start = space(p + 1), *next = is_object ? behind_dots(start) : start;
+    if (next > start && *next == ',') next = space(next + 1);
+    return *p == '{' && *next == '}' ? start : next;
+}
+
+// Where a text is no JSON, and what was expected there; nobody asks (NULL) of a text that was checked before.
 typedef struct {
     const char *at, *expected;
 } Fault;
 
 static const char *wrong(Fault *fault, const char *at, const char *expected) {
-    *fault = (Fault){at, expected};
+    if (fault) *fault = (Fault){at, expected};
     return NULL;
 }
 
@@ -61,12 +75,15 @@ static const char *behind_value(const char *p, int depth, Fault *fault) {
     } else if (depth == 0) {
         return wrong(fault, p, "no more lists in lists");
     } else {
-        p = space(p + 1);
-        for (bool more = *p != end; more; p = more ? space(p + 1) : p) {
+        p = item_behind(p, is_object);
+        while (*p != end) {
             if (is_object && !(p = behind_key(p, fault))) return NULL;
             if (!(p = behind_value(p, depth - 1, fault))) return NULL;
-            more = *p == ',';
-            if (!more && *p != end) return wrong(fault, p, is_object ? "',' or '}'" : "',' or ']'");
+            if (is_object) p = behind_dots(p);
+            if (*p == end) break;
+            if (*p != ',') return wrong(fault, p, is_object ? "',' or '}'" : "',' or ']'");
+            p = item_behind(p, is_object);
+            if (!is_object && *p == end) return wrong(fault, p, "a value");
         }
         p++;
     }
@@ -82,6 +99,7 @@ int json_line(const char *text, const char *place) {
 bool json_check(const char *text, size_t length, Error *err) {
     Fault fault;
     const char *p = behind_value(space(text), JSON_DEPTH, &fault);
+    if (p && *p == ',') p = item_behind(p, true);
     if (p && p < text + length) p = wrong(&fault, p, "nothing more");
     if (p) return true;
     const int line = json_line(text, fault.at);
@@ -89,22 +107,21 @@ bool json_check(const char *text, size_t length, Error *err) {
     return fail(err, "line %d: found '%.1s' (expected %s)", line, fault.at, fault.expected);
 }
 
-// What begins at p, or the value behind a key that does.
-static const char *value_at(const char *p, const char **key) {
-    Fault none;
+// The value behind the bracket or the comma at p; NULL: there is none.
+static const char *value_behind(const char *p, const char **key) {
+    p = item_behind(p, key);
     if (key) *key = p;
-    return key ? behind_key(p, &none) : p;
+    return *p == ']' || *p == '}' ? NULL : key ? behind_key(p, NULL) : p;
 }
 
 const char *json_first(const char *container, const char **key) {
-    const char *p = space(container + 1);
-    return *p == ']' || *p == '}' ? NULL : value_at(p, key);
+    return container && *container == (key ? '{' : '[') ? value_behind(container, key) : NULL;
 }
 
 const char *json_next(const char *value, const char **key) {
-    Fault none;
-    const char *p = behind_value(value, JSON_DEPTH, &none);
-    return p && *p == ',' ? value_at(space(p + 1), key) : NULL;
+    const char *p = behind_value(value, JSON_DEPTH, NULL);
+    if (key) p = behind_dots(p);
+    return *p == ',' ? value_behind(p, key) : NULL;
 }
 
 bool json_is(const char *string, const char *text) {
@@ -112,14 +129,10 @@ bool json_is(const char *string, const char *text) {
     return string && *string == '"' && strncmp(string + 1, text, n) == 0 && string[n + 1] == '"';
 }
 
-const char *json_member(const char *object, const char *key, int *times) {
+const char *json_member(const char *object, const char *key) {
     const char *name, *found = NULL;
-    *times = 0;
-    for (const char *v = object && *object == '{' ? json_first(object, &name) : NULL; v; v = json_next(v, &name)) {
-        if (!json_is(name, key)) continue;
-        found = v;
-        ++*times;
-    }
+    for (const char *v = json_first(object, &name); v; v = json_next(v, &name))
+        if (json_is(name, key)) found = v;
     return found;
 }
 

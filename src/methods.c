@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "options.h"
@@ -55,16 +54,14 @@ static bool append_method(List *list, const char *name, bool of_all) {
 
 // The method `s`, with the setting key=value.
 static bool append_set(List *list, RopeSettings s, const char *key, const char *value) {
-    Error reason;
-    if (!options_set_rope(&s, key, value, &reason)) return fail(list->err, "--rope: %s", reason.text);
+    if (!options_set_rope(&s, key, value, list->err)) return fail(list->err, "--rope: %s", list->err->text);
     size_t used = strlen(s.name), room = sizeof s.name - used;
     if ((size_t)snprintf(s.name + used, room, ":%s=%s", key, value) >= room)
         return fail(list->err, "--rope: '%.60s...' is too long", s.name);
     return append(list, &s);
 }
 
-// Reads ":key=value,value..." and replaces the methods of the list from `first` on by one for each value. A comma ends
-// the values when a method's name follows.
+// Reads ":key=value,value..." and makes each method from `first` on one for each value. A method's name ends them.
 static bool read_setting(List *list, int first) {
     char key[32], value[64];
     const char *start = ++list->at;
@@ -119,7 +116,5 @@ RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, 
         while (ok && *list.at++ == ',');
     }
     *n = list.n;
-    if (ok) return list.items;
-    free(list.items);
-    return NULL;
+    return keep_if(ok, list.items);
 }

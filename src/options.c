@@ -25,92 +25,93 @@ static const Option table[] = {
     {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]", NUMBER, IN(min_p), 0, 1},
     {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED, IN(seed)},
     {"-n", "N",
-     "positions, prompt included; 0: the model's context; k is 1,024 and m 1,024k, as in any whole number here (8k) "
-     "[256; measurements 4 times the trained context]",
+     "positions, prompt included; 0: the model's context; 8k: 8 x 1,024 [256; measuring: 4 times the trained context]",
      WHOLE, IN(steps), 0, MOST},
     {"-i", "TEXT", "prompt", TEXT, IN(prompt)},
-    {"-f", "FILE", "prompt from a file, - for standard input", TEXT, IN(prompt_file)},
+    {"-f", "FILE", "file with the prompt; - is standard input", TEXT, IN(prompt_file)},
     {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]", TEXT, IN(tokenizer_path)},
-    {"-m", "MODE", "generate or chat, with the turns of the model's family, told by its special tokens [generate]",
+    {"-m", "MODE", "generate, or chat in the turns of the model's family, which its special tokens tell [generate]",
      WORD, IN(mode), 0, 1, modes, "known (expected generate, chat)"},
     {"-y", "TEXT", "system prompt of a chat", TEXT, IN(system_prompt)},
     {"--ignore-eos", NULL, "keep generating past an end token", FLAG, IN(ignore_eos)},
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names, "known (expected f16, f32, q8)"},
-    {"--activations", "TYPE", "what quantized weights multiply: activations rounded to int8, or f32 [int8]", WORD,
-     IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
-    {"--spread", "N",
-     "the -n tokens of a text stand spread over N positions, in pieces with jumps between them: long distances, few "
-     "tokens",
-     WHOLE, IN(spread), 1, MOST},
-    {"--piece", "P", "tokens of a piece of --spread, which stand side by side [128]", WHOLE, IN(piece), 1, MANY},
+    {"--activations", "TYPE", "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
+     WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
+    {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them", WHOLE,
+     IN(spread), 1, MOST},
+    {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps, side by side", WHOLE, IN(piece), 1,
+     MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
-    {"--plain", NULL, "the forward pass as its definition (src/forward/plain.c): slow, one thread, nothing rounded",
-     FLAG, IN(plain)},
-    {.help = "Rope settings; what is not said comes from the model"},
+    {"--plain", NULL, "compute by the definition (src/forward/plain.c): slow, on one thread, nothing rounded", FLAG,
+     IN(plain)},
+    {.help = "RoPE; a setting that is not given comes from the model"},
     {"--rope", "NAME",
-     "method, see below; measurements take a comma list, settings after colons (yarn:factor=4,8:ramp=turns), or all",
-     TEXT, IN(methods), .about_rope = true},
-    {"--rope-config", "FILE", "a rope_scaling block of Hugging Face's, or a config.json, in the model's place", TEXT,
+     "method, see below; measurements take all, or a list with settings (none,yarn:factor=4,8:ramp=turns)", TEXT,
+     IN(methods), .about_rope = true},
+    {"--rope-config", "FILE", "a config.json, or its rope_scaling block alone, in place of the model's settings", TEXT,
      IN(rope_config), .about_rope = true},
     {"--reading", "ENGINES",
-     "as these engines read that file or the model's own settings (hf4@4.51, vllm), see --engines", TEXT, IN(reading),
-     .about_rope = true},
+     "read that file, or the model's own settings, as these engines do (vllm, hf4@4.51); see --engines", TEXT,
+     IN(reading), .about_rope = true},
     {.type = ROPE_FIELDS},
     {.help = "Instead of generating"},
-    {"--ppl", "FILE", "perplexity by position over a text, - for standard input", TEXT, IN(text_path), .job = JOB_PPL},
-    {"--ids", NULL, "the FILE of --ppl holds token ids as decimal numbers", FLAG, IN(ids), .with = JOB_PPL},
+    {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT, IN(text_path), .job = JOB_PPL},
+    {"--ids", NULL, "FILE of --ppl holds token ids, as decimal numbers", FLAG, IN(ids), .with = JOB_PPL},
     {"--per-token", NULL, "--ppl prints every position", FLAG, IN(per_token), .with = JOB_PPL},
     {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE, IN(samples), 1, MANY,
      .with = JOB_PPL},
     {"--stepwise", NULL, "--ppl reads token by token, as generation does (slow)", FLAG, IN(stepwise), .with = JOB_PPL},
-    {"--stale-keys", NULL,
-     "keys stay as the step that cached them turned them: a known flaw, with --stepwise or --check", FLAG,
-     IN(stale_keys), .about_rope = true},
+    {"--stale-keys", NULL, "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check",
+     FLAG, IN(stale_keys), .about_rope = true},
     {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or on one that is made up", TEXT,
      IN(check_path), .job = JOB_CHECK},
-    {"--budget", "SECONDS", "--check takes about so long at most, and says what it left out [60]", NUMBER, IN(budget),
-     1, 1e6, .with = JOB_CHECK},
-    {"--passkey", NULL, "needle retrieval by length and depth", .job = JOB_TASKS},
+    {"--budget", "SECONDS", "--check takes so long at most, and says what it left out; 0: what all would cost [60]",
+     NUMBER, IN(budget), 0, 1e6, .with = JOB_CHECK},
+    {"--whole", NULL, "--check passes only when texts of N positions were read whole, not by jumps alone", FLAG,
+     IN(whole), .with = JOB_CHECK},
+    {"--passkey", NULL, "retrieval of a hidden key by length and depth", .job = JOB_TASKS},
     {"--tasks", "LIST",
      "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text", TEXT,
      IN(tasks), .job = JOB_TASKS},
-    {"--trials", "K", "asks K times at each length and depth [10]", WHOLE, IN(trials), 1, MANY, .with = JOB_TASKS},
-    {"--min-accuracy", "A", "exit status 1 when a method's accuracy is below A [0]", NUMBER, IN(min_accuracy), 0, 1,
-     .with = JOB_TASKS},
-    {"--attn", "LAYER.HEAD", "what the prompt's last query thinks of each key: scores and weights by distance", PAIR,
+    {"--trials", "K", "ask K times at each length and depth [10]", WHOLE, IN(trials), 1, MANY, .with = JOB_TASKS},
+    {"--min-accuracy", "A", "exit with status 1 when a method's accuracy is below A [0]", NUMBER, IN(min_accuracy), 0,
+     1, .with = JOB_TASKS},
+    {"--attn", "LAYER.HEAD", "scores and weights that the prompt's last query gives each key, by distance", PAIR,
      IN(attn), .job = JOB_ATTN},
     {"--explain", NULL, "what the method does to every pair at length N", .job = JOB_EXPLAIN},
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
      .with = JOB_EXPLAIN},
-    {"--head-dim", "D", "--explain, --rope-json and --engines without a model: give --theta and --train-ctx too", WHOLE,
+    {"--head-dim", "D",
+     "head size for --explain, --rope-json and --engines without a model; give --theta and --train-ctx too", WHOLE,
      IN(head_dim), 2, ROPE_MAX_HEAD_DIM},
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM",
      .job = JOB_ROPE_JSON, .about_rope = true},
     {"--engines", "[LIST]",
-     "how eight engines read the model's settings, or --rope-config's; vllm:max_len=128k, hf4@4.51", TEXT, IN(engines),
-     .job = JOB_ENGINES, .about_rope = true},
-    {"--search", "FILE", "divisors of each pair for windows of N positions of a text (LongRoPE's search)", TEXT,
-     IN(text_path), .job = JOB_SEARCH, .about_rope = true},
+     "how eight engines read the model's settings, or --rope-config's (vllm:max_len=128k,hf4@4.51) [all]", TEXT,
+     IN(engines), .job = JOB_ENGINES, .about_rope = true},
+    {"--search", "FILE", "LongRoPE's search: find the divisors of each pair for windows of N positions of this text",
+     TEXT, IN(text_path), .job = JOB_SEARCH, .about_rope = true},
     {"--reads", "K", "--search reads at most K windows [400]", WHOLE, IN(reads), 1, MOST, .with = JOB_SEARCH},
-    {"--seconds", "T", "--search ends after T seconds", NUMBER, IN(seconds), 0.001, 1e9, .with = JOB_SEARCH},
-    {"--search-windows", "K", "windows of the text that search, and as many others that judge [8]", WHOLE,
-     IN(search_windows), 1, MANY, .with = JOB_SEARCH},
-    {"--population", "P", "--search begins with P: linear, ntk, yarn, --rope's own and mutants [8]", WHOLE,
+    {"--seconds", "T", "--search ends after T seconds [never]", NUMBER, IN(seconds), 0.001, 1e9, .with = JOB_SEARCH},
+    {"--search-windows", "K", "K windows of the text search, and as many others judge [8]", WHOLE, IN(search_windows),
+     1, MANY, .with = JOB_SEARCH},
+    {"--population", "P", "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]", WHOLE,
      IN(population), 4, MANY, .with = JOB_SEARCH},
-    {"--minimize", "PART", "--search minimizes nll past the trained context, of the last half or all [past]", WORD,
-     IN(minimize), 0, MINIMIZE_ALL, minimized, "a part of a window (expected past, half, all)", .with = JOB_SEARCH},
-    {"--search-attention", NULL, "the attention factor is searched, too", FLAG, IN(search_attention),
+    {"--minimize", "PART", "--search minimizes the nll past the trained context, of the last half, or of all [past]",
+     WORD, IN(minimize), 0, MINIMIZE_ALL, minimized, "a part of a window (expected past, half, all)",
      .with = JOB_SEARCH},
-    {"--search-unscaled", NULL, "how many first positions stay unscaled is searched, too", FLAG, IN(search_unscaled),
+    {"--search-attention", NULL, "--search also looks for the attention factor", FLAG, IN(search_attention),
      .with = JOB_SEARCH},
+    {"--search-unscaled", NULL, "--search also looks for the number of first positions that stay unscaled", FLAG,
+     IN(search_unscaled), .with = JOB_SEARCH},
     {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]", .job = JOB_BENCH},
-    {"--quantize", "TYPE OUT", "write a copy of the model with q8, q4, f16 or f32 weights, and print what rounding did",
-     WORD, IN(quantize_type), 0, 3, quantized_types, "a type that can be written (expected q8, q4, f16 or f32)",
+    {"--quantize", "TYPE OUT", "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
+     IN(quantize_type), 0, 3, quantized_types, "a type that can be written (expected q8, q4, f16 or f32)",
      .job = JOB_QUANTIZE},
-    {"--tsv", NULL, "tables between tabs at a terminal, too, as in a pipe", FLAG, IN(tsv)},
-    {"--help", NULL, "this text, as does -h", FLAG, IN(help)},
-    {"--version", NULL, "the version", FLAG, IN(version)},
+    {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG, IN(tsv)},
+    {"--help", NULL, "print this text, as -h does", FLAG, IN(help)},
+    {"--version", NULL, "print the version", FLAG, IN(version)},
 };
 enum { N_ROWS = sizeof table / sizeof table[0] };
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
@@ -148,7 +149,7 @@ void options_help(void) {
     for (int i = 0; i < rope_n_methods; i++)
         printf("  %-22s %s (%s)\n", rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
     print_line("dynamic-NAME", "", "the method with a scale that follows the length; dynamic is dynamic-ntk");
-    print_line("window", "", "none, with a --window of the trained context");
+    print_line("window", "", "none with a --window of the trained context: the baseline");
     printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
     for (int i = 0; i < rope_n_maps; i++)
         printf("  %-22s %s (%s)\n", rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
@@ -289,10 +290,9 @@ bool options_say_block(const Options *o) {
 // Engines are known, as many as the job takes, and read a file as it stands.
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
-    Error reason;
-    if (o->engines && !engines_list(o->engines, readings, &reason)) return fail(err, "--engines: %s", reason.text);
-    const int n = o->reading ? engines_list(o->reading, readings, &reason) : 1;
-    if (n == 0) return fail(err, "--reading: %s", reason.text);
+    if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
+    const int n = o->reading ? engines_list(o->reading, readings, err) : 1;
+    if (n == 0) return fail(err, "--reading: %s", err->text);
     if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
     if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)
         return fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
@@ -319,8 +319,8 @@ bool options_check(const Options *o, Error *err) {
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)
-        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn");
-    if (o->piece && !o->spread) return fail(err, "--piece goes with --spread");
+        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn (--check jumps to -n)");
+    if (o->piece && !o->spread && o->job != JOB_CHECK) return fail(err, "--piece goes with --spread, or with --check");
     return true;
 }
 

@@ -9,7 +9,27 @@
 #include "json.h"
 #include "settings.h"
 
-static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+static const RopeFamily families[] = {
+    {"llama", "LlamaForCausalLM", 2048, 0, 1e4},  {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
+    {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4}, {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
+    {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4},    {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
+
+const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+
+const RopeFamily *rope_family(const char *config) {
+    const char *type = json_member(config, "model_type");
+    const char *first = json_first(json_member(config, "architectures"), NULL);
+    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
+        if (type ? json_is(type, f->model_type) : json_is(first, f->architecture)) return f;
+    return NULL;
+}
+
+bool rope_list(const char *block, const char *key, int n, double *out) {
+    int i = 0;
+    const char *v = json_first(json_member(block, key), NULL);
+    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++) v = json_next(v, NULL);
+    return !v && i == n;
+}
 
 // ---- what engines do to a config ------------------------------------------------------------------------------------
 
@@ -28,13 +48,8 @@ void refuse(Config *c, bool stops, const char *reason) {
     c->out->refused = c->out->refused || stops;
 }
 
-const char *member(const char *object, const char *key) {
-    int times;
-    return json_member(object, key, &times);
-}
-
 double number_of(Config *c, const char *object, const char *key, double missing) {
-    const char *v = member(object, key);
+    const char *v = json_member(object, key);
     double x;
     if (!v || *v == 'n') return missing;
     if (json_number(v, &x, NULL) && fabs(x) <= 1e12) return x;
@@ -69,11 +84,11 @@ static int length_at(Config *c, const char *object, const char *key) {
     return is_length ? (int)x : 0;
 }
 
-static bool has_members(const char *v) { return v && *v == '{' && json_first(v, &v); }
+static bool has_members(const char *v) { return json_first(v, &v); }
 
 static const char *find_block(const char *config, unsigned where) {
-    const char *scaling = member(config, "rope_scaling"), *parameters = member(config, "rope_parameters");
-    const char *text = member(config, "text_config");
+    const char *scaling = json_member(config, "rope_scaling"), *parameters = json_member(config, "rope_parameters");
+    const char *text = json_member(config, "text_config");
     if (where & SCALING_ONLY) parameters = NULL;
     if (where & PARAMETERS_FIRST && has_members(parameters)) return parameters;
     if (has_members(scaling)) return scaling;
@@ -82,11 +97,11 @@ static const char *find_block(const char *config, unsigned where) {
 }
 
 static void find_type(Config *c) {
-    c->rope_type = member(c->block, "rope_type");
-    c->type = member(c->block, "type");
+    c->rope_type = json_member(c->block, "rope_type");
+    c->type = json_member(c->block, "type");
     const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->is_su = json_is(v, "su");
-    while (v && c->method < UNKNOWN && !json_is(v, types[c->method])) c->method++;
+    while (v && c->method < UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
     c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
     c->out->is_asked = c->method != PLAIN;
@@ -96,14 +111,14 @@ static void find_theta(Config *c) {
     double top = number_of(c, c->config, "rope_theta", 0);
     double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
     c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
-    if (c->rope->theta == 0) c->rope->theta = c->family.theta;
+    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
 }
 
 // The row of rope_methods.
 static int method_of(const Config *c) {
     const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
     RopeSettings method;
-    settings_read_method(&method, is_plain ? "none" : types[c->method]);
+    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
     return method.rope.method;
 }
 
@@ -117,10 +132,10 @@ static int original_length(const Config *c) {
 
 static void read_block(Config *c) {
     RopeConfig *r = c->rope;
-    const char *truncate = member(c->block, "truncate");
+    const char *truncate = json_member(c->block, "truncate");
     r->train_ctx = original_length(c);
     r->factor = number_of(c, c->block, "factor", 0);
-    json_number(member(c->block, "factor"), &r->factor, &c->factor_is_whole);
+    json_number(json_member(c->block, "factor"), &r->factor, &c->factor_is_whole);
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
@@ -132,7 +147,8 @@ static void read_block(Config *c) {
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
 static void refuse_by_flags(Config *c) {
-    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES, has_factor = member(c->block, "factor");
+    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES,
+               has_factor = json_member(c->block, "factor");
     const bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
     const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
@@ -140,32 +156,32 @@ static void refuse_by_flags(Config *c) {
     refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
     refuse(c, by_hf5 && is_scaled && !has_factor, "KeyError: factor");
     refuse(c, by_hf5 && c->method == LLAMA3 && !has_bounds, "KeyError: low_freq_factor or high_freq_factor");
-    refuse(c, serves && member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
+    refuse(c, serves && json_member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
     refuse(c, serves && c->method == LINEAR && c->factor_is_whole, "TypeError: factor is written without a point");
     refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
 
 bool reading_begin(Config *c, const char *config, Error *err) {
-    if (!rope_family(config, &c->family))
-        return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
+    c->family = rope_family(config);
+    if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
     c->config = config;
     c->rope = &c->out->rope;
-    c->is_phi3 = strcmp(c->family.model_type, "phi3") == 0;
+    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
     c->block = find_block(config, c->flags);
     c->trained = length_at(c, config, "max_position_embeddings");
-    if (!c->trained) c->trained = c->family.max_positions;
+    if (!c->trained) c->trained = c->family->max_positions;
     c->top = length_at(c, config, "original_max_position_embeddings");
     c->served = c->out->served ? c->out->served : c->trained;
     c->inside = length_at(c, c->block, "original_max_position_embeddings");
     c->partial = number_of(c, config, "partial_rotary_factor", 1);
     if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
-    double dim = number_of(c, config, "head_dim", c->family.head_dim);
+    double dim = number_of(c, config, "head_dim", c->family->head_dim);
     if (dim == 0) dim = number_of(c, config, "hidden_size", 0) / number_of(c, config, "num_attention_heads", 1);
     if (!(dim >= 2 && dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)dim;
-    if (c->flags & SCALING_ONLY && !c->block && member(config, "rope_parameters"))
+    if (c->flags & SCALING_ONLY && !c->block && json_member(config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
     find_type(c);
     find_theta(c);
@@ -182,19 +198,12 @@ bool reading_begin(Config *c, const char *config, Error *err) {
 
 // ---- what came out --------------------------------------------------------------------------------------------------
 
-static void read_list(Config *c, const char *key, double *out) {
-    const char *list = member(c->block, key), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
-    int i = 0, n = c->rope->rotary_dim / 2;
-    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++) v = json_next(v, NULL);
-    refuse(c, v || i != n, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
-}
-
 // Notes each fact that is otherwise, of the two that plain RoPE has or of all.
 static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
     const double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
-    const char *by_factor = member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
+    const char *by_factor = json_member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
         const char *name;
@@ -223,8 +232,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
              c->why_list ? c->why_list : "by that L");
 }
 
-// True when two give the same to 1e-5. The pair whose frequency is furthest off goes to *pair (-1: none), and how many
-// times as fast as the other's it turns to *ratio.
+// True when two give the same to 1e-5. *pair is the one that is furthest off (-1: none), *ratio here over there.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, int *pair, double *ratio) {
     double worst = 1e-5;
     *pair = -1;
@@ -270,8 +278,10 @@ void reading_end(Config *c, const Reading *reference) {
     if (r->method == ROPE_NONE)
         *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
     if (c->method == LONGROPE) {
-        read_list(c, "short_factor", out->short_factors);
-        read_list(c, "long_factor", out->long_factors);
+        const int n = r->rotary_dim / 2;
+        const bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
+                          rope_list(c->block, "long_factor", n, out->long_factors);
+        refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
         r->short_factors = c->one_list && c->is_long ? out->long_factors : out->short_factors;
         r->long_factors = c->one_list && !c->is_long ? out->short_factors : out->long_factors;
     }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "engines.h"
-#include "rope_config.h"
 
 // What an engine does otherwise than Hugging Face 5, where a word is enough for it.
 enum {
@@ -22,13 +21,26 @@ enum {
     OWN_YARN = 8192,       // nothing of yarn's block is read but the factor and L
 };
 
+// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
+typedef struct {
+    const char *model_type, *architecture;
+    int max_positions, head_dim;
+    double theta;
+} RopeFamily;
+// The family of a config that json_check has passed, by its model_type or else its architecture; NULL: none of ours.
+const RopeFamily *rope_family(const char *config);
+
 // The rope_types, by the names of our methods but for the first and the last.
 typedef enum { PLAIN, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, UNKNOWN } RopeType;
+extern const char *const rope_types[UNKNOWN];
+
+// Reads one of longrope's lists, n numbers above 0. False when the block has no such list.
+bool rope_list(const char *block, const char *key, int n, double *out);
 
 typedef struct {
     const char *config, *block;     // JSON objects; block NULL: none
     const char *type, *rope_type;   // the block's members of these names, at their quotes; NULL: none
-    RopeFamily family;              // what the config's class fills in
+    const RopeFamily *family;       // what the config's class fills in
     bool is_phi3, is_su, was_yarn;  // Phi-3's class; the rope_type is su; it was yarn, and is longrope
     bool factor_is_whole;           // written without a point
     int length, served;             // of the text; that the engine was started with, or else `trained`
@@ -43,8 +55,7 @@ typedef struct {
     Reading *out;
 } Config;
 
-// What Hugging Face 5 finds in a config when it looks where the flags say. False with the reason where there is nothing
-// to be read: no family, no head.
+// What Hugging Face 5 finds where the flags say. False with the reason when the config has no family or no head.
 bool reading_begin(Config *c, const char *config, Error *err);
 // Completes the reading when its engine has had its say: the verdict beside a reference, and what is otherwise.
 void reading_end(Config *c, const Reading *reference);
@@ -53,8 +64,7 @@ void reading_end(Config *c, const Reading *reference);
 void note(const Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The engine stops here, if so. The first reason counts.
 void refuse(Config *c, bool stops, const char *reason);
-// A member of an object, NULL: none; its number, or `missing` where there is none or null.
-const char *member(const char *object, const char *key);
+// The number of an object's member, or `missing` where there is none or null.
 double number_of(Config *c, const char *object, const char *key, double missing);
 // Plain RoPE takes the method's place, if so.
 void switch_off(Config *c, bool is_off, const char *why);

@@ -8,25 +8,12 @@
 #include <string.h>
 
 #include "json.h"
+#include "reading.h"
 #include "settings.h"
 
-enum { MOST_BYTES = 1 << 20, MOST = 1 << 30, NO_FAMILY = -1, PHI3 = 4, N_FAMILIES = 6 };
+enum { MOST_BYTES = 1 << 20, MOST = 1 << 30 };
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
-
-static const RopeFamily families[N_FAMILIES] = {
-    {"llama", "LlamaForCausalLM", 2048, 0, 1e4},        {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
-    {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4},       {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
-    [PHI3] = {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4}, {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
-
-// The rope_types, all but the first by the names of our methods, and the keys that a block can have besides those of
-// rope_fields, with a space behind each. The last four are in releases, and the library looks at none of them.
-enum { DEFAULT, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, N_TYPES };
-static const char *const types[N_TYPES] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
-static const char known_keys[] =
-    "rope_type type partial_rotary_factor short_factor long_factor short_mscale long_mscale "
-    "finetuned attn_factor ";
-enum { ALL_KEYS = 512 };  // bytes that all keys of a block take, those of rope_fields with them
 
 // What a number may also be: a zero, or a null or missing, for which another number stands.
 enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
@@ -35,17 +22,17 @@ enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL
 typedef struct {
     const char *text, *config, *block;  // objects where they stand in the text
     const char *inside;                 // stands before a key of the block in errors: "rope_scaling.", or nothing
-    char asked[ALL_KEYS];               // the keys of the block that were looked for, a space behind each
-    int family, type;
+    uint64_t asked;                     // of the first 64 members of the block: a bit for each that was looked for
+    const RopeFamily *family;           // NULL: a part of a config has none
+    RopeType type;
     RopeFile *file;
     bool good;   // nothing is wrong so far
     Error *err;  // the first thing that is wrong
 } Reader;
 
-__attribute__((format(printf, 4, 5))) static void refuse(Reader *r, const char *object, const char *key,
+__attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *object, const char *key,
                                                          const char *format, ...) {
-    int times;
-    const char *v = json_member(object, key, &times), *where = v ? v : object ? object : r->text;
+    const char *v = json_member(object, key), *where = v ? v : object ? object : r->text;
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
     char expected[160];
@@ -58,24 +45,20 @@ __attribute__((format(printf, 4, 5))) static void refuse(Reader *r, const char *
                    object == r->block ? r->inside : "", key, length < 40 ? (int)length : 40, found, expected);
 }
 
-// True when a list of keys, each with a space behind it, has this one.
-static bool has_key(const char *list, const char *key) {
-    size_t n = strlen(key);
-    while ((strncmp(list, key, n) != 0 || list[n] != ' ') && *list) list += strcspn(list, " ") + 1;
-    return *list;
-}
-
 // A key's value, or NULL. One that is there twice is refused.
 static const char *get(Reader *r, const char *object, const char *key) {
-    int times;
-    const char *v = json_member(object, key, &times);
-    if (times > 1) refuse(r, object, key, "it once, and it appears twice");
-    if (object == r->block && !has_key(r->asked, key)) strcat(strcat(r->asked, key), " ");
+    const char *v = json_member(object, key);
+    int times = 0, i = 0;
+    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
+        if (!json_is(name, key)) continue;
+        times++;
+        if (object == r->block && i < 64) r->asked |= 1ull << i;
+    }
+    if (times > 1) reject(r, object, key, "it once, and it appears twice");
     return v;
 }
 
-// A key's number: above `low`, or with a `high` a whole number from `low` to `high`. It is `missing` where the key is
-// allowed to be absent or null.
+// A key's number: above `low`, or whole and from `low` to `high` (if not 0). `missing` where it may be absent and is.
 static double number(Reader *r, const char *object, const char *key, double missing, int low, int high,
                      unsigned may_be) {
     const char *v = get(r, object, key);
@@ -86,50 +69,36 @@ static double number(Reader *r, const char *object, const char *key, double miss
     if (good && high) good = is_whole && x >= low && x <= high;
     else if (good) good = (x > low && x <= NUMBER_LIMIT) || (x == 0 && may_be & ZERO);
     if (good) return x;
-    if (high) refuse(r, object, key, "a whole number from %d to %d", low, high);
-    else refuse(r, object, key, "a number above %d, at most %g", low, NUMBER_LIMIT);
+    if (high) reject(r, object, key, "a whole number from %d to %d", low, high);
+    else reject(r, object, key, "a number above %d, at most %g", low, NUMBER_LIMIT);
     return missing;
 }
 
-bool rope_family(const char *config, RopeFamily *family) {
-    int times;
-    const char *type = json_member(config, "model_type", &times), *list = json_member(config, "architectures", &times);
-    const char *first = list && *list == '[' ? json_first(list, NULL) : NULL;
-    for (int i = 0; i < N_FAMILIES; i++) {
-        if (!(type ? json_is(type, families[i].model_type) : json_is(first, families[i].architecture))) continue;
-        *family = families[i];
-        return true;
-    }
-    return false;
+static void read_family(Reader *r) {
+    const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
+    const char *first = json_first(list, NULL);
+    const bool has_list = list && *list != 'n';
+    const RopeFamily *f = r->family = rope_family(r->config);
+    if (!f && (type || has_list))
+        reject(r, r->config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
+    else if (has_list && (!json_is(first, f->architecture) || json_next(first, NULL)))
+        reject(r, r->config, "architectures", "[\"%s\"]", f->architecture);
 }
 
-static int read_family(Reader *r) {
-    const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
-    const char *only = list && *list == '[' ? json_first(list, NULL) : NULL;
-    bool no_list = !list || *list == 'n';
-    if (only && json_next(only, NULL)) only = NULL;
-    for (int i = 0; i < N_FAMILIES; i++) {
-        bool same = json_is(only, families[i].architecture);
-        if (!(type ? json_is(type, families[i].model_type) : same)) continue;
-        if (!no_list && !same) refuse(r, r->config, "architectures", "[\"%s\"]", families[i].architecture);
-        return i;
-    }
-    if (type || !no_list) refuse(r, r->config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
-    return NO_FAMILY;
-}
+static bool is_phi3(const Reader *r) { return r->family && strcmp(r->family->model_type, "phi3") == 0; }
 
 static int read_head_dim(Reader *r, int of_model) {
     const char *said = get(r, r->config, "head_dim");
-    int own = families[r->family].head_dim, dim = own, heads = 1;
+    int own = r->family->head_dim, dim = own, heads = 1;
     if (of_model && !get(r, r->config, "hidden_size") && !said) return of_model;
     if (!own) dim = (int)number(r, r->config, "hidden_size", 2, 1, 1 << 20, 0);
     if (!own) heads = (int)number(r, r->config, "num_attention_heads", 1, 1, 1 << 14, 0);
     if ((!said || *said == 'n') && dim % (2 * heads))
-        refuse(r, r->config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
+        reject(r, r->config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
     unsigned may_be = own ? OPTIONAL : OPTIONAL | NULL_TOO;
     int head_dim = (int)number(r, r->config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, may_be);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
-        refuse(r, r->config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
+        reject(r, r->config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
     if (of_model && head_dim != of_model && r->good)
         r->good = fail(r->err,
                        "line %d: another model's config: head_dim is %d, and the model's is %d (give it with its own "
@@ -143,42 +112,39 @@ static void read_dims(Reader *r) {
     static const char key[] = "partial_rotary_factor";
     RopeFile *file = r->file;
     const char *where = get(r, r->block, key) ? r->block : r->config;
-    const bool no_family = r->family == NO_FAMILY;
     const int of_model = file->head_dim ? file->rope.rotary_dim : 0;
     double part = number(r, r->config, key, 1, 0, 0, OPTIONAL | NULL_TOO);
     part = number(r, r->block, key, part, 0, 0, OPTIONAL | NULL_TOO);
-    if (part > 1 || (!no_family && r->family != PHI3 && part != 1)) refuse(r, where, key, "1");
-    if (!no_family) file->head_dim = read_head_dim(r, file->head_dim);
-    if (file->head_dim == 0) refuse(r, r->config, "head_dim", "--head-dim, or a whole config.json");
-    int turning = of_model && no_family && !get(r, where, key) ? of_model : (int)(file->head_dim * fmin(part, 1));
-    if (turning < 2 || turning % 2) refuse(r, where, key, "what makes an even part of head_dim, %d", file->head_dim);
+    if (part > 1 || (r->family && !is_phi3(r) && part != 1)) reject(r, where, key, "1");
+    if (r->family) file->head_dim = read_head_dim(r, file->head_dim);
+    if (file->head_dim == 0) reject(r, r->config, "head_dim", "--head-dim, or a whole config.json");
+    int turning = of_model && !r->family && !get(r, where, key) ? of_model : (int)(file->head_dim * fmin(part, 1));
+    if (turning < 2 || turning % 2) reject(r, where, key, "what makes an even part of head_dim, %d", file->head_dim);
     if (of_model && turning != of_model)
-        refuse(r, where, key, "what makes %d of head_dim %d, as in the model", of_model, file->head_dim);
+        reject(r, where, key, "what makes %d of head_dim %d, as in the model", of_model, file->head_dim);
     file->rope.rotary_dim = turning;
 }
 
 // rope_type, or `type` where there is no rope_type. Phi3's class takes every older name of longrope for it.
-static int read_type(Reader *r) {
+static RopeType read_type(Reader *r) {
     const char *key = get(r, r->block, "type") && !get(r, r->block, "rope_type") ? "type" : "rope_type";
     const char *v = get(r, r->block, key);
-    bool phi = r->family == PHI3, is_su = json_is(v, "su") && (phi || r->family == NO_FAMILY);
+    const bool phi = is_phi3(r);
+    RopeType type = PLAIN;
     r->file->has_type = v;
-    for (int i = DEFAULT; i < N_TYPES; i++) {
-        if (v ? !json_is(v, types[i]) : i != DEFAULT) continue;
-        if (!phi || i == DEFAULT) return i;
-        is_su = is_su || i >= YARN;
-    }
+    while (v && type < UNKNOWN && !json_is(v, rope_types[type])) type++;
+    if (json_is(v, "su") && (phi || !r->family)) return LONGROPE;
+    if (phi ? type == PLAIN || type == YARN || type == LONGROPE : type < UNKNOWN) return phi && type ? LONGROPE : type;
     const char *others = phi ? "" : "linear, dynamic, llama3, ";
-    if (!is_su) refuse(r, r->block, key, "one of default, %syarn, longrope%s", others, phi ? ", su" : "");
-    return LONGROPE;
+    reject(r, r->block, key, "one of default, %syarn, longrope%s", others, phi ? ", su" : "");
+    return UNKNOWN;
 }
 
 static const double *read_list(Reader *r, const char *key, double *out) {
-    const char *list = get(r, r->block, key), *v = list && *list == '[' ? json_first(list, NULL) : NULL;
-    int i = 0, n = r->file->rope.rotary_dim / 2;
-    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= NUMBER_LIMIT; i++)
-        v = json_next(v, NULL);
-    if (v || i != n) refuse(r, r->block, key, "a list of %d numbers above 0, half of what turns of a head", n);
+    const int n = r->file->rope.rotary_dim / 2;
+    get(r, r->block, key);
+    if (!rope_list(r->block, key, n, out))
+        reject(r, r->block, key, "a list of %d numbers above 0, half of what turns of a head", n);
     return out;
 }
 
@@ -190,71 +156,77 @@ static void read_fields(Reader *r, RopeConfig *c) {
         const char *v = get(r, r->block, f->key);
         unsigned may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? 0 : UNSAID;
         bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // null is false, to the library
-        if (is_flag && v && !strchr("tfn", *v)) refuse(r, r->block, f->key, "true or false");
+        if (is_flag && v && !strchr("tfn", *v)) reject(r, r->block, f->key, "true or false");
         field_set(c, f, is_flag ? is_on : number(r, r->block, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
     if (c->mscale == 0 || c->mscale_all_dim == 0) c->mscale = c->mscale_all_dim = 0;  // one alone has no effect
     RopeConfig filled = *c;
     settings_fill_defaults(&filled, c->train_ctx);
-    if (filled.beta_fast < filled.beta_slow) refuse(r, r->block, "beta_fast", "no less than beta_slow");
+    if (filled.beta_fast < filled.beta_slow) reject(r, r->block, "beta_fast", "no less than beta_slow");
     if (filled.high_freq_factor <= filled.low_freq_factor)
-        refuse(r, r->block, "high_freq_factor", "a number above low_freq_factor");
+        reject(r, r->block, "high_freq_factor", "a number above low_freq_factor");
 }
 
 static void read_lists(Reader *r, RopeFile *file) {
     file->rope.short_factors = read_list(r, "short_factor", file->short_factors);
     file->rope.long_factors = read_list(r, "long_factor", file->long_factors);
     if (r->good && file->rope.unscaled_positions && !settings_has_one_list(&file->rope))
-        refuse(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
+        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
 // The trained context. It is max_position_embeddings, or what it was before; some types look at the original one.
 static int read_trained(Reader *r) {
     static const char key[] = "original_max_position_embeddings";
     const int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
-    const bool is_said = r->family != NO_FAMILY || get(r, r->config, "max_position_embeddings"),
-               is_phi = r->family == PHI3;
+    const bool is_said = r->family || get(r, r->config, "max_position_embeddings"), is_phi = is_phi3(r);
     double trained = is_said ? r->file->max_positions : r->file->rope.train_ctx;
     if (r->type >= LLAMA3 && !is_phi) trained = number(r, r->block, key, trained, low, MOST, OPTIONAL);
     if (r->type >= LLAMA3) trained = number(r, r->config, key, is_phi ? 4096 : trained, low, MOST, OPTIONAL);
-    if (trained < low) refuse(r, r->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
+    if (trained < low) reject(r, r->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
     return (int)trained;
 }
 
 static void read_rope(Reader *r) {
     RopeConfig *c = &r->file->rope;
     RopeSettings method;
-    double theta = r->family != NO_FAMILY ? families[r->family].theta : c->theta;
+    double theta = r->family ? r->family->theta : c->theta;
     unsigned may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
     int trained = read_trained(r);
-    settings_read_method(&method, r->type == DEFAULT ? "none" : types[r->type]);
+    settings_read_method(&method, r->type == PLAIN ? "none" : rope_types[r->type]);
     *c = (RopeConfig){method.rope.method, method.rope.dynamic, c->rotary_dim, .train_ctx = trained, .truncate = true};
     theta = number(r, r->config, "rope_theta", theta, 1, 0, may_be);
     c->theta = number(r, r->block, "rope_theta", theta, 1, 0, OPTIONAL);
     double ratio = (double)r->file->max_positions / fmax(trained, 1);
     may_be = r->type >= YARN ? OPTIONAL | NULL_TOO : 0;
-    if (r->type != DEFAULT) c->factor = number(r, r->block, "factor", ratio, 0, 0, may_be);
+    if (r->type != PLAIN) c->factor = number(r, r->block, "factor", ratio, 0, 0, may_be);
     if (c->factor > 0 && c->factor < 1 && c->factor != ratio)
-        refuse(r, r->block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
+        reject(r, r->block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
     if (r->type >= YARN) c->attention_factor = number(r, r->block, "attention_factor", 0, 0, 0, may_be);
     read_fields(r, c);
     if (r->type == LONGROPE) read_lists(r, r->file);
 }
 
-static bool is_known(const char *key) {
+// Whether a block can have this key (at its quote). The library looks at none of the last four, which releases have.
+static bool is_known(const char *quoted) {
+    static const char *const others[] = {"rope_type",    "type",        "partial_rotary_factor",
+                                         "short_factor", "long_factor", "short_mscale",
+                                         "long_mscale",  "finetuned",   "attn_factor"};
+    bool known = false;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
-        if (f->key && strcmp(f->key, key) == 0) return true;
-    return has_key(known_keys, key);
+        known = known || (f->key && json_is(quoted, f->key));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) known = known || json_is(quoted, others[i]);
+    return known;
 }
 
 // Notes the keys that the block's type does not look at. A key that no type has is refused.
 static void check_keys(Reader *r) {
-    const char *quoted, *v = r->block && *r->block == '{' ? json_first(r->block, &quoted) : NULL;
-    for (; v; v = json_next(v, &quoted)) {
+    const char *quoted;
+    int i = 0;
+    for (const char *v = json_first(r->block, &quoted); v; v = json_next(v, &quoted), i++) {
         char key[64];
+        if (i < 64 && r->asked >> i & 1) continue;
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        if (has_key(r->asked, key)) continue;
-        if (!is_known(key)) refuse(r, r->block, key, "a key that some rope_type has");
+        if (!is_known(quoted)) reject(r, r->block, key, "a key that some rope_type has");
         add_name(r->file->unused, sizeof r->file->unused, ", ", key);
     }
 }
@@ -263,45 +235,7 @@ static void check_keys(Reader *r) {
 static bool is_something(const char *v) {
     double x;
     if (json_number(v, &x, NULL)) return x != 0;
-    return v && (*v == 't' || (*v == '"' && v[1] != '"') || ((*v == '[' || *v == '{') && json_first(v, NULL)));
-}
-
-// Behind dots at p that stand for members of an object, and behind their comma where there is one before them already;
-// NULL: there are none. `before` is what stands in front.
-static char *behind_dots(const char *before, char *p) {
-    if (strncmp(p, "...", 3) != 0 && strncmp(p, "\xE2\x80\xA6", 3) != 0) return NULL;
-    char *behind = p + 3, *next = behind + strspn(behind, SPACE);
-    if (*next == ',' && strchr(" {,", *before)) behind = next + 1;
-    next += *next == ',';
-    next += strspn(next, SPACE);
-    return !strchr(":[", *before) && (*next == '"' || !*next || (*next == '}' && *before != '{')) ? behind : NULL;
-}
-
-// Makes JSON of what model cards show and --rope-json prints. Blank become lines in front that begin with #, dots for
-// what is left out, and a comma behind the last member. Members that stand alone get braces: for the first one there is
-// a space at `text`, for the last one at `end`. All else stays, and no line moves.
-static void complete(char *text, const char *end) {
-    char *p = text + 1, *first = NULL, *before = text, *comma = NULL;
-    for (; *p == '#'; p += *p == '\n')
-        for (; *p && *p != '\n'; p++) *p = ' ';
-    for (char *behind; p < end; p++) {
-        if (strchr(SPACE, *p)) continue;
-        if ((behind = behind_dots(before, p))) {
-            for (; p < behind; p++) *p = *p == '\n' ? '\n' : ' ';
-            p--;
-            continue;
-        }
-        if (*p == '}' && comma) *comma = ' ';
-        comma = *p == ',' && !strchr(" {[,:", *before) ? p : NULL;
-        if (!first) first = p;
-        if (*p == '"')
-            for (p++; p < end && *p != '"'; p++) p += *p == '\\' && p + 1 < end;
-        before = p;  // `end` where a string has none
-    }
-    if (comma) *comma = ' ';
-    if (!first || *first != '"') return;
-    *text = '{';
-    if (before < end) *(comma ? comma : before + 1) = '}';
+    return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
 }
 
 // Finds the block in a config: rope_scaling if it says something, else rope_parameters.
@@ -310,20 +244,24 @@ static void find_block(Reader *r) {
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
     const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
     bool is_object = v && *v == '{', is_one = is_object || !is_something(v);
-    for (const char *in = is_object ? json_first(v, &key) : NULL; in; in = json_next(in, &key))
-        is_one = is_one && *in != '{';
-    if (!is_one) refuse(r, r->config, name, "one object of settings for all layers");
+    for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
+    if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
     r->block = is_one ? v : NULL;
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
 }
 
-// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason.
+// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason. Lines in front that
+// begin with # become blank, and members that stand alone get braces. All else stays, and no line moves.
 static char *completed(const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err);
+    char *copy = alloc_array(length + 3, 1, "a config", err), *p = copy + 1;
     if (!copy) return NULL;
-    memcpy(copy + 1, text, length);
+    memcpy(p, text, length);
     copy[0] = copy[length + 1] = ' ';
-    complete(copy, copy + 1 + length);
+    for (; *p == '#'; p += *p == '\n')
+        for (; *p && *p != '\n'; p++) *p = ' ';
+    p += strspn(p, SPACE);
+    if (*p && strchr("\".\xE2", *p)) copy[0] = '{';
+    if (copy[0] == '{') copy[length + 1] = '}';
     if (json_check(copy, length + 2, err)) {
         if (copy[strspn(copy, SPACE)] == '{') return copy;
         fail(err, "line 1: not a JSON object");
@@ -336,9 +274,8 @@ static char *completed(const char *text, size_t length, Error *err) {
 static bool is_config_of(const char *object) {
     static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
                                        "architectures", "max_position_embeddings", "hidden_size"};
-    int times;
     size_t i = 0, n = sizeof keys / sizeof *keys;
-    while (i < n && !json_member(object, keys[i], &times)) i++;
+    while (i < n && !json_member(object, keys[i])) i++;
     return i < n;
 }
 
@@ -347,9 +284,9 @@ static bool parse(RopeFile *file, const char *text, Error *err) {
     Reader r = {.text = text, .block = root, .inside = "", .file = file, .good = true, .err = err};
     if (is_config_of(root)) r.config = root;
     if (r.config) find_block(&r);
-    r.family = read_family(&r);
-    int missing = r.family == NO_FAMILY ? file->max_positions : families[r.family].max_positions;
-    file->model_type = r.family == NO_FAMILY ? NULL : families[r.family].model_type;
+    read_family(&r);
+    int missing = r.family ? r.family->max_positions : file->max_positions;
+    file->model_type = r.family ? r.family->model_type : NULL;
     file->max_positions = (int)number(&r, r.config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
     read_dims(&r);
     r.type = read_type(&r);
@@ -362,19 +299,16 @@ static bool parse(RopeFile *file, const char *text, Error *err) {
 // Llama. It stands in front, so that what the file says wins.
 static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 240 };
-    int times, n = 0;
-    const bool has_original = json_member(object, "original_max_position_embeddings", &times);
+    const bool has_original = json_member(object, "original_max_position_embeddings");
     const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    const bool is_config = is_config_of(object);
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
-    if (json_member(object, "model_type", &times) || json_member(object, "architectures", &times))
-        return strcpy(whole, object);
-    n = sprintf(whole, "{\"model_type\": \"llama\"");
-    if (model->head_dim) n += sprintf(whole + n, ", \"head_dim\": %d", model->head_dim);
-    if (model->rope.theta > 0) n += sprintf(whole + n, ", \"rope_theta\": %.17g", model->rope.theta);
-    if (most) n += sprintf(whole + n, ", \"max_position_embeddings\": %d", most);
-    if (is_config_of(object)) sprintf(whole + n, ", %s", object + 1);
-    else sprintf(whole + n, ", \"rope_scaling\": %s}", object);
+    if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);
+    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, \"rope_theta\": %.17g, ", model->head_dim,
+                    model->rope.theta);
+    sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
+            is_config ? object + 1 : "\"rope_scaling\": ", is_config ? "" : object, is_config ? "" : "}");
     return whole;
 }
 
@@ -387,10 +321,9 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
 }
 
 bool rope_config_open(RopeFile *file, const char *path, Error *err) {
-    Error reason;
     size_t length;
     char *text = read_file(path, MOST_BYTES, &length, err);
-    bool good = text && (rope_config_parse(file, text, length, &reason) || fail(err, "%s: %s", path, reason.text));
+    bool good = text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", path, err->text));
     free(text);
     return good;
 }

@@ -16,20 +16,10 @@ typedef struct {
     char *whole;             // the text as a whole config.json, for engines to read, which the caller frees; NULL: none
 } RopeFile;
 
-// What a family's class fills in where its config says nothing; a head_dim of 0 is hidden_size / num_attention_heads.
-typedef struct {
-    const char *model_type, *architecture;
-    int max_positions, head_dim;
-    double theta;
-} RopeFamily;
-// The family of a config that json_check has passed, by its model_type or else its architecture. False: none of ours.
-bool rope_family(const char *config, RopeFamily *family);
-
 // Puts what a text of JSON says in the place of what `file` holds, by the exporter's rules (export/config.py). A config
 // with a model_type or architectures says everything, with its family's defaults; a block alone, or beside a few other
-// keys, leaves theta and lengths that it does not mention as they were. The text may be a part of a config, as model
-// cards show it: members without braces around them, dots ("...") for others, a comma behind the last. Lines in front
-// that begin with # are no part of it. False with the reason, which names line and key, for what the exporter would
+// keys, leaves what it does not mention. The text may be what model cards show (json.h), without braces, too; lines in
+// front that begin with # do not count. False with the reason, which names line and key, for what the exporter would
 // refuse, a factor below 1, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 // rope_config_parse with a file's text.

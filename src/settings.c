@@ -20,32 +20,33 @@ const Option rope_fields[] = {
     {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER, IN(factor), 1,
      1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
     {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
-    {"--ramp", "FORM", "dims (as released checkpoints and libraries) or turns (as in the paper) [dims]", WORD, IN(ramp),
-     0, 1, rope_ramps, "a ramp (expected dims or turns)", .methods = ROPE_USES_BETAS},
-    {"--beta-fast", "R", "turns within L from which a pair is kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
+    {"--ramp", "FORM", "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
+     IN(ramp), 0, 1, rope_ramps, "a ramp (expected dims or turns)", .methods = ROPE_USES_BETAS},
+    {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
      .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
-    {"--beta-slow", "R", "turns within L up to which a pair is interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
+    {"--beta-slow", "R", "pairs of R turns or fewer within L are interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
      .key = "beta_slow", .missing = 1, .methods = ROPE_USES_BETAS},
     {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
-    {"--attn-factor", "A", "factor of cos and sin, instead of the method's own", NUMBER, IN(attention_factor), 1e-6,
+    {"--attn-factor", "A", "factor of cos and sin, in place of the method's own", NUMBER, IN(attention_factor), 1e-6,
      1e6, .key = "attention_factor"},
     {.key = "mscale", .type = NUMBER, IN(mscale), .methods = ROPE_USES_BETAS},
     {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .methods = ROPE_USES_BETAS},
-    {"--low-freq-factor", "F", "llama3 [1]", NUMBER, IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor",
-     .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
-    {"--high-freq-factor", "F", "llama3 [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor",
-     .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
+    {"--low-freq-factor", "F", "llama3: wavelengths above L / F are divided by s [1]", NUMBER, IN(low_freq_factor),
+     1e-6, 1e9, .key = "low_freq_factor", .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
+    {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9,
+     .key = "high_freq_factor", .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
     {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .methods = ROPE_USES_LISTS},
     {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
-    {"--sinks", "K", "and to the first K positions always [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0, MOST},
+    {"--sinks", "K", "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0,
+     MOST},
     {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", WHOLE, IN(near), 1, MOST,
      .maps = ROPE_MAP_NEAR},
-    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 comes to L - 1]", NUMBER, IN(k), 1, 1e9,
+    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 becomes L - 1]", NUMBER, IN(k), 1, 1e9,
      .maps = ROPE_MAP_K},
     {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE, IN(group), 1, MOST,
      .maps = ROPE_MAP_GROUP},
     {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST, .maps = ROPE_MAP_CHUNK},
-    {"--logn", NULL, "scores of a query at p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
+    {"--logn", NULL, "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
 };
 const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
 
@@ -184,8 +185,7 @@ static bool check_map(const RopePlan *plan, Error *err) {
     return true;
 }
 
-// Window and sinks, which streaming and lm-infinite choose themselves when they are not said; but a model that was
-// trained with a window never sees more.
+// streaming and lm-infinite choose what is not said; but a model that was trained with a window never sees more.
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     const unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;

@@ -7,8 +7,7 @@
 enum { MAX_METHOD_NAME = 160 };
 
 // What a value is, and so the type of its place: none, bool, int, double, one of the words by its number (int or an
-// enum), const char *, uint64_t, two whole numbers with a point between (int[2]). In the place of ROPE_FIELDS stand the
-// rows of rope_fields.
+// enum), const char *, uint64_t, two whole numbers as 3.5 (int[2]). ROPE_FIELDS stands for the rows of rope_fields.
 typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR, ROPE_FIELDS } ValueType;
 
 // One option of the command line. A setting of RoPE is also said in a list of methods, and in a block of JSON.
@@ -60,8 +59,7 @@ typedef struct {
     char name[MAX_METHOD_NAME];  // the method's name in tables
 } RopePlan;
 
-// Reads a method's name ("yarn", "dynamic-ntk", "window", "yarn+dca", "dca") into `settings`. False when there is none
-// of that name.
+// Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when there is none of that name.
 bool settings_read_method(RopeSettings *settings, const char *name);
 // Writes the full name ("dynamic-ntk") to `out`.
 void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
@@ -69,8 +67,8 @@ void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
 // that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
 void settings_fill_defaults(RopeConfig *config, int context);
-// Whether longrope's two lists are the same. Only then can first positions stay unscaled: keys that are cached before
-// they are turned get their angles block by block, and all by one speed.
+// Whether longrope's two lists are the same. Only then can first positions stay unscaled, since keys get their
+// angles after they are cached, a block at a time.
 bool settings_has_one_list(const RopeConfig *config);
 // NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
 const char *settings_check(const RopeConfig *config, int context);

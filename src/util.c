@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 bool fail(Error *err, const char *format, ...) {
+    Error made;
     va_list args;
     va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(made.text, sizeof made.text, format, args);
     va_end(args);
-    for (char *c = err->text; *c; c++)
+    for (char *c = made.text; *c; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+    *err = made;
     return false;
 }
 
@@ -55,15 +57,23 @@ void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err) {
     return arena_open(&arena, what, err) ? memset(arena.memory, 0, (size_t)bytes) : NULL;
 }
 
-void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err) {
+bool grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err) {
     uint64_t bytes;
     size_t room = wanted + *capacity;
-    if (wanted <= *capacity) return array;
+    void *memory;
+    if (wanted <= *capacity) return true;
+    memcpy(&memory, array, sizeof memory);
     bool fits = !__builtin_mul_overflow(room, size, &bytes) && bytes <= PTRDIFF_MAX;
-    void *grown = fits ? realloc(array, (size_t)bytes) : NULL;
-    if (grown) *capacity = room;
-    else fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
-    return grown;
+    memory = fits ? realloc(memory, (size_t)bytes) : NULL;
+    if (!memory) return fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
+    memcpy(array, &memory, sizeof memory);
+    *capacity = room;
+    return true;
+}
+
+void *keep_if(bool good, void *memory) {
+    if (!good) free(memory);
+    return good ? memory : NULL;
 }
 
 void add_name(char *list, size_t capacity, const char *between, const char *name) {
@@ -136,22 +146,20 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     const char *name = is_stdin ? "standard input" : path;
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
     size_t capacity = 0, used = 0;
-    char *text = NULL, *grown = NULL;
+    char *text = NULL;
+    bool fits = false;
     do {
-        grown = in ? grow(text, &capacity, used + (1 << 16), 1, name, err) : NULL;
-        if (!grown) break;
-        text = grown;
-        used += fread(text + used, 1, capacity - 1 - used, in);
-    } while (used == capacity - 1 && used <= most);
+        fits = in && grow(&text, &capacity, used + (1 << 16), 1, name, err);
+        if (fits) used += fread(text + used, 1, capacity - 1 - used, in);
+    } while (fits && used == capacity - 1 && used <= most);
     bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
-                (grown || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
+                (fits || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
                 (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno))) &&
                 (used <= most || fail(err, "%s: more than %zu bytes", name, most));
     if (in && !is_stdin) fclose(in);
     *length = used;
     if (good) text[used] = '\0';
-    else free(text);
-    return good ? text : NULL;
+    return keep_if(good, text);
 }
 
 uint64_t next_random(uint64_t *state) {

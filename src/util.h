@@ -14,7 +14,8 @@ typedef struct {
     char text[512];
 } Error;
 // Writes the reason (printf style, cut when too long) and returns false, so that `return fail(err, ...)` reads well.
-// Control characters in it (a hostile file's names) become '?', so that an error stays one line.
+// Control characters in it (a hostile file's names) become '?', so that an error stays one line. What *err has said
+// before may be part of it.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What is longer, or more than the
@@ -22,9 +23,12 @@ bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 
 // count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
 void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 
-// The array, from malloc or NULL at first, with room for `wanted` elements of `size` bytes, and more than asked, so
-// that growing bit by bit is cheap. NULL with the reason; the array is then as it was.
-void *grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
+// Gives an array room for `wanted` elements of `size` bytes, and more than asked, so that growing bit by bit is cheap.
+// `array` is the address of its pointer, NULL at first. False with the reason; the array is then as it was.
+bool grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
+
+// Memory for its new owner if `good`; else it is freed, and NULL.
+void *keep_if(bool good, void *memory);
 
 // One stretch of memory that arrays are laid out on, each aligned to 64 bytes. A function that takes its arrays from an
 // arena is called twice: on an arena that starts as {0} and only counts, then, after arena_open, to get them for good.

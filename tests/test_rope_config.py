@@ -158,10 +158,10 @@ def test_cards_as_copied():
     for text, line, words in (
             ('{"rope_scaling": {...}}', 1, "'.' (expected a key"), ('{"type": "linear",\n"factor": ...}', 2, "'.'"),
             ('{"short_factor": [1, ..., 2]}', 1, "'.'"), ('{"long_factor": [1, 2,]}', 1, "']'"), ('{,}', 1, "','"),
-            ('{\n"factor": 2,,\n}', 2, "','"), (',"factor": 2', 1, "','"), ('...', 1, 'the text ends'),
+            ('{\n"factor": 2,,\n}', 2, "','"), (',"factor": 2', 1, "','"), ('...', 1, "'.'"),
             ('{\n...,\n"type": "linear"\n"factor": 2}', 4, "'\"'"), ('"factor": 2}', 1, "'}'"),
             ('"type": "linear",\n"factor', 2, 'the text ends'), ('"rope_scaling": {"factor": 2', 1, 'the text ends'),
-            ('{"factor": 2\n... "type": "linear"}', 2, "'\"'"), ('"x', 1, 'the text ends'), ('"a": 1\n\0', 1, '')):
+            ('{"factor": 2\n... "type": "linear"}', 2, "'\"'"), ('"x', 1, 'the text ends'), ('"a": 1\n\0', 2, '')):
         one_line(run('--explain', *base, '--rope-config', saved(text)), 1, 'no JSON for all that: %r' % text,
                  'config.json: line %d: ' % line, words)
 

@@ -9,7 +9,6 @@
 
 #include "../kernels/kernels.h"
 #include "../kernels/matrix_units.h"
-#include "../model/blocks.h"
 #include "product.h"
 
 const char *const activations_names[N_ACTIVATIONS] = {"int8", "f32"};

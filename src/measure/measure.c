@@ -59,7 +59,7 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
     }
     settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
-        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
+        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n", tuned, others);
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
@@ -120,13 +120,23 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     return true;
 }
 
-Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
-                      Error *err) {
+static SessionConfig session_config(const Options *o, const RopePlan *plan, int context) {
     SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.activations = o->activations;
     config.stale_keys = plan->stale_keys;
     config.plain = o->plain;
     config.spread = (Spread){.length = plan->spread, .piece = plan->piece};
+    return config;
+}
+
+uint64_t session_size(const Options *o, const Model *model, const RopePlan *plan, int context) {
+    const SessionConfig config = session_config(o, plan, context);
+    return session_needs(model, &config);
+}
+
+Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
+                      Error *err) {
+    const SessionConfig config = session_config(o, plan, context);
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (!s || !say_memory) return s;
@@ -135,7 +145,7 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
     fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over, (double)bytes / 1e6,
             kv_type_names[o->kv], (double)cache / 1e6);
     if (plan->spread && context <= plan->piece)
-        fprintf(stderr, "run: warning: %d tokens are one piece of --piece %d, and stand as without --spread\n", context,
+        fprintf(stderr, "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n", context,
                 plan->piece);
     return s;
 }

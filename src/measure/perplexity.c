@@ -22,7 +22,7 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
 }
 
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err) {
-    int vocab_size = session_vocab_size(s), step = length ? PREFILL_CHUNK : 1;
+    int vocab_size = session_vocab_size(s), step = length ? session_chunk(s) : 1;
     for (int start = 0; start < n - 1; start += step) {
         int count = n - 1 - start < step ? n - 1 - start : step;
         if (!session_read(s, ids + start, count, length ? length : session_position(s) + 1, count, err)) return false;
@@ -122,9 +122,7 @@ bool measure_perplexity(const Measurement *m, Error *err) {
         return fail(err, "%zu samples: the text has only %zu different windows of %zu positions", samples,
                     m->n_ids - given + 1, n);
     if (samples > 1 && given * samples > m->n_ids)
-        fprintf(stderr,
-                "run: warning: %zu windows of %zu tokens overlap in a text of %zu: se takes them for independent, and "
-                "is too small\n",
+        fprintf(stderr, "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is too small\n",
                 samples, given, m->n_ids);
     double *nll = alloc_array(n, 3 * sizeof *nll + sizeof(int32_t), "a window and its scores", err);
     if (!nll) return false;

@@ -268,12 +268,13 @@ static void free_tasks(Tasks *t) {
     free(t->last);
 }
 
-bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err) {
+bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
+                      Error *err) {
     Tasks t = {.m = m, .session = s, .task = &tasks[0], .length = length, .pieces = -1};
     int correct = 0;
     bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err), right = false;
     for (int i = trials - 1; ok && t.pieces >= 0 && i >= 0; i--) {  // from the end: all before the key is read by then
-        t.depth = trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
+        t.depth = deep && trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
         ok = hide_and_ask(&t, i, &right, err);
         correct += right;
     }
@@ -420,8 +421,7 @@ static bool prepare(Tasks *t, Error *err) {
         if (!t->asked[k]) continue;
         t->n_asked++;
         if ((t->task->n_hidden == 0 && !find_pages(t, err)) || !find_pieces(t, err)) return false;
-        if (t->pieces < 0)
-            return fail(err, "%d positions are too few: the own text of %s does not fit", m->length, t->task->name);
+        if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
     return true;
 }

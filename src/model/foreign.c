@@ -42,8 +42,7 @@ static bool refuse_folder(const char *path, DIR *folder, Error *err) {
                 path);
 }
 
-// What a file is by its first bytes; NULL: nothing foreign. None of these can be a file of llama2.c's version 0, which
-// has no magic and begins with two numbers from 1 to 2^20.
+// What a file is by its first bytes; NULL: not foreign. llama2.c's version 0 begins with two numbers from 1 to 2^20.
 static const char *kind_of(const uint8_t start[16]) {
     static const uint8_t zeros[4];
     if (memcmp(start, "GGUF", 4) == 0) return "a GGUF file";

@@ -3,6 +3,5 @@
 
 #include "../util.h"
 
-// False when the path is a folder or a model file of another program's. The reason says what it is and what to type.
-// True for all else, and for a path that leads nowhere.
+// False when the path is a folder or another program's file: the reason says what it is and what to type. Else true.
 bool check_native(const char *path, Error *err);

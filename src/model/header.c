@@ -43,8 +43,7 @@ typedef struct {
 
 enum { DIM = 4, VOCAB_SIZE = 10, SEQ_LEN = 11 };  // rows that version 0 has, too
 
-// Versions 3 and 4, which has what begins at byte V4_BYTES: zeros there mean what version 3 means. tests/test_format.py
-// holds the table against docs/format.md.
+// Versions 3 and 4, to which zeros from byte V4_BYTES on are version 3. tests/test_format.py compares docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, PLACE(magic)},
     {"version", 4, U32, 1, 4, PLACE(config.version)},
@@ -205,8 +204,7 @@ static bool read_tables(const uint8_t *p, Header *h, Error *err) {
     return true;
 }
 
-// Versions 0 to 2, llama2.c's: seven int32, of which the last are vocab_size and seq_len, then what is new in version 1
-// and in version 2. What they do not say is as in Llama 2.
+// llama2.c's versions: seven int32, then what is new in version 1 and in version 2. All else is as in Llama 2.
 static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
     static const Field group_size = {"group_size", 29, U32, 1, MAX_WIDTH, PLACE(group_size)};
     ModelConfig *c = &h->config;
@@ -234,18 +232,17 @@ static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
 }
 
 bool header_read(const uint8_t *file, size_t size, Header *h, Error *err) {
-    Error reason;
     *h = (Header){.bytes = V0_BYTES};
     if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
-    bool magic = read_fields(fields, 1, file, h, &reason);  // version 0 has none
+    bool magic = read_fields(fields, 1, file, h, err);  // version 0 has none
     if (magic) h->bytes = HEADER_BYTES;
     if (size < h->bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
-    bool good = !magic || read_fields(fields, 2, file, h, &reason);  // the version
-    if (good && h->config.version >= 3) good = read_v3(file, h, &reason);
-    else if (good) good = read_legacy(magic ? file + 8 : file, h, &reason);
-    good = good && check_heads(&h->config, &reason);
+    bool good = !magic || read_fields(fields, 2, file, h, err);  // the version
+    if (good && h->config.version >= 3) good = read_v3(file, h, err);
+    else if (good) good = read_legacy(magic ? file + 8 : file, h, err);
+    good = good && check_heads(&h->config, err);
     const char *before = magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
-    if (!good) return fail(err, "%simpossible header: %s", before, reason.text);
+    if (!good) return fail(err, "%simpossible header: %s", before, err->text);
     if (size < h->bytes) return fail(err, "truncated (%zu bytes found, the header has %zu)", size, h->bytes);
-    return read_tables(file + HEADER_BYTES, h, &reason) || fail(err, "impossible header: %s", reason.text);
+    return read_tables(file + HEADER_BYTES, h, err) || fail(err, "impossible header: %s", err->text);
 }

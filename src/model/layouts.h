@@ -1,11 +1,10 @@
-// How quantized weights lie in a file: 256 columns of a row at a time, a super-block, as whole numbers and scales. A
-// super-block is one of ggml's blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4; a part
-// is 32 columns. Every type is what brings the columns of a register into bytes, and what brings the scales into
-// registers; both are inlined where the type is a constant.
+// How quantized weights lie in a file, a super-block of 256 columns at a time: one of ggml's blocks of 256, eight of
+// its blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns. A type is what brings its numbers,
+// and what brings its scales, into registers; both are inlined where the type is a constant.
 //
-// The layouts of blocks are those of ggml's ggml-common.h (github.com/ggml-org/ggml), their ideas those of llama.cpp's
-// pull requests: k-quants 1684, IQ4_NL 5590, IQ4_XS 5747. MXFP4 is of the OCP Microscaling Formats Specification 1.0,
-// laid out by pull request 15091. A field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
+// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas of llama.cpp's pull requests
+// 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the OCP Microscaling Formats Specification 1.0). A
+// field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
 #pragma once
 
 #include "../kernels/simd_int8.h"
@@ -54,8 +53,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
 
 // The table of IQ4_NL and IQ4_XS, each number 128 more.
 static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-// MXFP4 has floats of a sign, two bits of exponent and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6. Here is twice that,
-// and 16 more.
+// MXFP4 has floats of four bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. Here is twice that, and 16 more.
 static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
@@ -69,10 +67,11 @@ typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
 
-// Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4).
-ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half) {
+// Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4). They
+// are brought to bit `to`.
+ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half, int to) {
     bytes += p / 4 * PART;
-    return take_bits((Bits){bytes, p % 4 * 2}, (Bits){bytes, p % 4 * 2 + 2}, half, 3);
+    return take_bits((Bits){bytes, p % 4 * 2 - to}, (Bits){bytes, p % 4 * 2 + 2 - to}, half, 3 << to);
 }
 
 // Numbers of 4 bits: those of part p lie in bytes 32 * (p / 2) and on, at bit 4 * (p % 2).
@@ -81,9 +80,9 @@ ALWAYS_INLINE vb fours(const uint8_t *bytes, int p, int half) {
     return take_bits((Bits){bytes, p % 2 * 4}, (Bits){bytes, 4}, half, 15);
 }
 
-// Bit p of 32 bytes, each for a column of part p.
-ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half) {
-    return take_bits((Bits){bytes, p}, (Bits){bytes, p + 1}, half, 1);
+// Bit p of 32 bytes, each for a column of part p, brought to bit `to`.
+ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half, int to) {
+    return take_bits((Bits){bytes, p - to}, (Bits){bytes, p + 1 - to}, half, 1 << to);
 }
 
 // The numbers q of register i of a super-block.
@@ -96,19 +95,19 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     case WEIGHT_Q8_0: return take_bits((Bits){block + 2, 0}, (Bits){next + 2, 0}, half, 255) ^ INT8_OFFSET;
     case WEIGHT_Q4: return fours(values, p, half);
     // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
-    case WEIGHT_Q2_K: return twos(values + 16, p, half);
+    case WEIGHT_Q2_K: return twos(values + 16, p, half, 0);
     // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte c of h is the third of column c of part p.
-    case WEIGHT_Q3_K: return twos(values + 32, p, half) | ones(values, p, half) << 2;
+    case WEIGHT_Q3_K: return twos(values + 32, p, half, 0) | ones(values, p, half, 2);
     // Q4_K: d float16 [2], dm float16 [2], s [12], fours [128].
     case WEIGHT_Q4_K: return fours(values + 16, p, half);
     // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
-    case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half) << 4;
+    case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half, 4);
     case WEIGHT_Q6_K: {
         // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie
         // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         const int shift = p % 4 / 2 * 4;
-        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half) << 4;
+        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half, 4);
     }
     // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
     case WEIGHT_IQ4_XS: block = values + 8 + p * 16; break;
@@ -128,7 +127,7 @@ typedef struct {
 } Scales;
 
 ALWAYS_INLINE Floats16 times(Floats16 x, float factor, float more) {
-    for (int i = 0; i < 16 / LANES; i++) x.of[i] = (x.of[i] + more) * factor;
+    for (int i = 0; i < 16 / LANES; i++) x.of[i] = (more != 0 ? x.of[i] + more : x.of[i]) * factor;
     return x;
 }
 
@@ -153,16 +152,15 @@ ALWAYS_INLINE Scales sixes(const uint8_t *block) {
                     times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
 
-// Q2_K: a byte of s is for 16 columns: its low half is their scale, its high half their minimum. w = d * scale * q - dm
-// * minimum.
+// Q2_K: a byte of s has the scale of 16 columns in its low half, their minimum in its high half. w as for Q4_K.
 ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
     const uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
     return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),
                     times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
 }
 
-// Q3_K: the scale of every 16 columns has 6 bits: number k its low four in half k / 8 of byte k % 8 of s, its high two
-// at bit 2 * (k / 4) of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
+// Q3_K: scale k, of 16 columns, has its low four bits in half k / 8 of byte k % 8 of s, its high two at bit 2 * (k / 4)
+// of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
 ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
     const uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
     const uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);

@@ -1,11 +1,11 @@
-// Rows of weights widened to float32: a function for each type, and one place where they are chosen.
+// Rows of weights widened to float32. Those of q4 and of ggml's blocks come out of registers, a super-block at a time;
+// inlining makes a loop for each type.
 #include "matrix.h"
 
 #include <string.h>
 
 #include "../kernels/kernels.h"
-#include "../kernels/simd.h"
-#include "blocks.h"
+#include "layouts.h"
 
 const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",
                                                        "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",
@@ -21,8 +21,7 @@ static void bf16_to_f32(float *out, const uint8_t *x, int64_t n) {
     }
 }
 
-// q8: int8 values, each group with a float32 scale. Groups begin anew with every row, a row's last one may be shorter;
-// or they run on from row to row.
+// q8: int8 values, each group with a float32 scale. Groups begin anew with every row, or run on from row to row.
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     int64_t size = m->group_size, stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
     int64_t first = row * stride + col;  // where the values would lie if every group were full
@@ -35,16 +34,7 @@ static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, floa
     }
 }
 
-// q4: a pack of 64 columns is 32 bytes and two float16 scales. Byte j holds column j in its low half and column j + 32
-// in its high half, each as value + 8. When byte 5 is 0x3c and the scales are 0.5 and 2, column 5 is (12 - 8) * 0.5 = 2
-// and column 37 is (3 - 8) * 2 = -10.
-static void q4_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t pack = (col + i) / Q4_PACK, group = (col + i) / Q4_GROUP % 2;
-        int byte = group_values(m, row, pack)[(col + i) % Q4_GROUP], value = (group ? byte >> 4 : byte & 15) - 8;
-        out[i] = (float)value * half_at(group_scales(m, row, pack) + 2 * group);
-    }
-}
+BlockSize block_size(WeightType type) { return (BlockSize){layouts[type].values, layouts[type].bytes}; }
 
 int64_t matrix_row_bytes(const Matrix *m) {
     const BlockSize block = block_size(m->type);
@@ -60,6 +50,93 @@ int64_t matrix_scale_bytes(const Matrix *m) {
     return 4 * (m->groups_cross_rows ? m->rows * m->cols / size : m->rows * ((m->cols + size - 1) / size));
 }
 
+// Registers [first, end) of the numbers; columns before and after those are left alone.
+ALWAYS_INLINE void unpack(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
+    const Scales s = scales_of(type, at);
+    UNROLLED (i, REGISTERS) {
+        if (i >= first && i < end) store(out->q + i * REGISTER, (vf)weights_of(type, at.values, i));
+    }
+    memcpy(out->scales, &s.scales, sizeof out->scales);
+    if (layouts[type].has_offset) memcpy(out->offsets, &s.offsets, sizeof out->offsets);
+}
+
+static void unpack_registers(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
+    switch (type) {
+    case WEIGHT_Q8: unpack(WEIGHT_Q8, at, first, end, out); break;
+    case WEIGHT_Q4: unpack(WEIGHT_Q4, at, first, end, out); break;
+    case WEIGHT_Q4_0: unpack(WEIGHT_Q4_0, at, first, end, out); break;
+    case WEIGHT_Q4_1: unpack(WEIGHT_Q4_1, at, first, end, out); break;
+    case WEIGHT_Q5_0: unpack(WEIGHT_Q5_0, at, first, end, out); break;
+    case WEIGHT_Q5_1: unpack(WEIGHT_Q5_1, at, first, end, out); break;
+    case WEIGHT_Q8_0: unpack(WEIGHT_Q8_0, at, first, end, out); break;
+    case WEIGHT_Q2_K: unpack(WEIGHT_Q2_K, at, first, end, out); break;
+    case WEIGHT_Q3_K: unpack(WEIGHT_Q3_K, at, first, end, out); break;
+    case WEIGHT_Q4_K: unpack(WEIGHT_Q4_K, at, first, end, out); break;
+    case WEIGHT_Q5_K: unpack(WEIGHT_Q5_K, at, first, end, out); break;
+    case WEIGHT_Q6_K: unpack(WEIGHT_Q6_K, at, first, end, out); break;
+    case WEIGHT_IQ4_NL: unpack(WEIGHT_IQ4_NL, at, first, end, out); break;
+    case WEIGHT_IQ4_XS: unpack(WEIGHT_IQ4_XS, at, first, end, out); break;
+    default: unpack(WEIGHT_MXFP4, at, first, end, out);
+    }
+}
+
+void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out) {
+    unpack_registers(type, at, 0, (n_columns + REGISTER - 1) / REGISTER, out);
+    if (n_columns < SUPER_BLOCK) memset(out->q + n_columns, 0, SUPER_BLOCK - n_columns);
+}
+
+SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_columns) {
+    const Layout *layout = &layouts[m->type];
+    const int64_t first = index * SUPER_BLOCK, left = m->cols - first;
+    SuperBlock at = {.values = (const uint8_t *)m->data};
+    if (m->type == WEIGHT_Q4) at.values += row * matrix_row_bytes(m) + first / 2;
+    else if (m->type == WEIGHT_Q8) at.values += row * m->cols + first;
+    else at.values += (row * m->cols + first) / layout->values * layout->bytes;
+    if (layout->values == 0) at.scales = group_scales(m, row, 4 * index);
+    *n_columns = SUPER_BLOCK;
+    if (left >= SUPER_BLOCK || layout->values == SUPER_BLOCK) return at;
+    *n_columns = (int)left;
+    memset(copy, 0, sizeof *copy);
+    if (layout->values == 0) at.scales = memcpy(copy->scales, at.scales, 4 * groups_of(left));
+    else at.values = memcpy(copy->values, at.values, (left + PART - 1) / PART * layout->bytes);
+    return at;
+}
+
+// Column i is scale * (q - zero) + offset; those of [first, end), at multiples of LANES.
+static void widen(WeightType type, const Unpacked *u, int first, int end, float *out) {
+    const Layout *layout = &layouts[type];
+    const int zero = zero_bits_of(type) ? 1 << zero_bits_of(type) : 0;
+    for (int i = first; i < end; i += LANES, out += LANES) {
+        const int s = i / layout->columns;
+        const vf scale = splat(u->scales[s]), offset = splat(layout->has_offset ? u->offsets[s] : 0);
+        int8_t values[LANES];
+        for (int j = 0; j < LANES; j++) values[j] = (int8_t)(u->q[i + j] - zero);
+        store(out, load_i8(values) * scale + offset);
+    }
+}
+
+// Columns [col, col + n) of a row of q4 or blocks. A scale that is no number makes its values NaN or infinite.
+static void blocks_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
+    while (n > 0) {
+        const int first = (int)(col % SUPER_BLOCK), end = first + n < SUPER_BLOCK ? first + (int)n : SUPER_BLOCK;
+        const int from = first / REGISTER, to = (end + REGISTER - 1) / REGISTER;  // registers
+        const bool in_place = first % LANES == 0 && end % LANES == 0;
+        float whole[SUPER_BLOCK];
+        int n_columns;
+        SuperBlockCopy copy;
+        Unpacked u;
+        unpack_registers(m->type, super_block_at(m, row, col / SUPER_BLOCK, &copy, &n_columns), from, to, &u);
+        if (in_place) widen(m->type, &u, first, end, out);
+        else {
+            widen(m->type, &u, from * REGISTER, to * REGISTER, whole);
+            memcpy(out, whole + first - from * REGISTER, (end - first) * sizeof *out);
+        }
+        out += end - first;
+        col += end - first;
+        n -= end - first;
+    }
+}
+
 void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     const uint8_t *data = m->data;
     int64_t first = row * m->cols + col;
@@ -67,8 +144,7 @@ void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out
     case WEIGHT_F32: memcpy(out, data + 4 * first, 4 * n); break;
     case WEIGHT_F16: f16_to_f32(out, (const uint16_t *)(const void *)(data + 2 * first), n); break;
     case WEIGHT_BF16: bf16_to_f32(out, data + 2 * first, n); break;
-    case WEIGHT_Q4: q4_to_f32(m, row, col, n, out); break;
     case WEIGHT_Q8: q8_to_f32(m, row, col, n, out); break;
-    default: blocks_to_f32(m->type, data + row * matrix_row_bytes(m), col, n, out);
+    default: blocks_to_f32(m, row, col, n, out);
     }
 }

@@ -3,7 +3,7 @@
 
 #include "../util.h"
 
-// F32 to Q4 are ours; the others are ggml's blocks (blocks.c).
+// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
 typedef enum {
     WEIGHT_F32,
     WEIGHT_F16,
@@ -44,6 +44,12 @@ typedef struct {
     bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
 } Matrix;
 
+// Values that a block of this type holds, and its bytes; 0 values: the type has no blocks.
+typedef struct {
+    int values, bytes;
+} BlockSize;
+BlockSize block_size(WeightType type);
+
 // Bytes of a row's values, q4's and q8's scales not counted.
 int64_t matrix_row_bytes(const Matrix *matrix);
 // Bytes of the scales of all rows, which q8 and q4 have; else 0.
@@ -55,12 +61,7 @@ void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float
 // Stretches of 64 columns in a row: packs of q4, groups of q8 as we write it.
 static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }
 
-// Where such a stretch's values lie, 64 bytes of q8 or 32 of q4, and its scales: one float32 or two float16.
-static inline const uint8_t *group_values(const Matrix *m, int64_t row, int64_t group) {
-    int64_t packs = row * groups_of(m->cols) + group, columns = row * m->cols + group * Q8_GROUP;
-    return (const uint8_t *)m->data + (m->type == WEIGHT_Q4 ? packs * (Q4_PACK / 2) : columns);
-}
-
+// Where such a stretch's scales lie: one float32 or two float16.
 static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t group) {
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }

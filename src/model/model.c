@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks.h"
 #include "header.h"
 
 // ---- what a Llama consists of ---------------------------------------------------------------------------------------
@@ -158,10 +157,9 @@ static bool read_model(Model *m, Error *err) {
 bool model_open(const char *path, Model *m, Error *err) {
     *m = (Model){0};
     if (!map_file(path, &m->file, err)) return false;
-    Error reason;
-    if (read_model(m, &reason)) return true;
+    if (read_model(m, err)) return true;
     model_close(m);
-    return fail(err, "%s: %s", path, reason.text);
+    return fail(err, "%s: %s", path, err->text);
 }
 
 void model_close(Model *m) {

@@ -81,8 +81,7 @@ typedef struct {
 typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version; the weights are used where they lie until model_close. False with the
-// reason, and nothing to close, when the file is not exactly what its header says. Whether its settings of RoPE make
-// sense is left to the caller.
+// Maps and checks a model file of any version; the weights are used where they lie until model_close. The caller checks
+// its settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says.
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);

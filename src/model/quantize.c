@@ -44,8 +44,7 @@ static void put(Writer *w, const void *data, size_t n, size_t alignment) {
 // The nearest of q4's 16 values: -8 to 7.
 static float q4_value(float x, float scale) { return rintf(fminf(fmaxf(x / scale, -8), 7)); }
 
-// Of some scales around the one that puts the largest value at -8, the one with the least squared error: a float16.
-// 0 when all values are 0.
+// Of some float16 scales around the one that puts the largest value at -8, that with the least squared error; 0 for 0s.
 static float best_q4_scale(const float x[Q4_GROUP]) {
     float extreme = 0, least = INFINITY, best = 0;
     for (int i = 0; i < Q4_GROUP; i++)
@@ -65,7 +64,7 @@ static float best_q4_scale(const float x[Q4_GROUP]) {
     return best;
 }
 
-// A row into packs (matrix.c has their layout). x has room for its last pack to be filled up with zeros.
+// A row into packs (docs/format.md has their layout). x has room for its last pack to be filled up with zeros.
 static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) {
     int64_t n_groups = 2 * groups_of(cols);
     for (int64_t i = cols; i < n_groups * Q4_GROUP; i++) x[i] = 0;
@@ -106,8 +105,7 @@ static void put_row(const Matrix *to, int64_t i, float *x) {
     else row_to_q8(x, to->cols, values, scales);
 }
 
-// Brings `from` from `row` on into the rows of `to`, reads them back and compares, on all threads. `floats` has room
-// for each row twice, in whole groups of 64.
+// Brings rows into `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
 static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, float *floats, QuantizeError *errors) {
     int64_t cols = from->cols, stride = groups_of(cols) * Q8_GROUP;
 #pragma omp parallel for
@@ -120,16 +118,14 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
     }
 }
 
-// All values, some rows at a time, then all scales. Rows are written, and their errors added up, in order, so that
-// neither depends on the number of threads.
+// All values, some rows at a time, then all scales. The order of sums does not depend on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, TensorKind kind) {
     Matrix to = {.type = w->type, .rows = m->rows, .cols = m->cols, .group_size = w->group_size};
     uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
     QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[kind];
-    float *floats = w->failed
-                        ? NULL
-                        : alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
+    if (w->failed) return;
+    float *floats = alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
     w->failed = !floats;
     if (!floats) return;
     uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;

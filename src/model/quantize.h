@@ -10,8 +10,7 @@ typedef struct {
 } QuantizeError;
 
 // Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads, to a temporary name that is
-// renamed when all is written; the bytes do not depend on the number of threads. Norms stay float32. errors[] is
-// filled, with 0 for a kind that the model does not have (a shared classifier). False with the reason, and nothing left
-// behind, on failure and once `interrupted` is true.
+// renamed when all is written. Norms stay float32. errors[] is 0 for a kind that the model does not have (a shared
+// classifier). False with the reason, and nothing left behind, on failure and once `interrupted` is true.
 bool model_quantize(const Model *model, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
                     Error *err);

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A family of models and how it writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's
-// message, all else text. Special tokens are put in as ids and their spelling in a message is text, so no prompt can
-// forge a turn.
+// How a family of models writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's message. In
+// a message the spelling of a special token is text, so no prompt can forge a turn.
 typedef struct {
     const char *told_by;               // a special token that this family's tokenizers have, and those below it not
     const char *end_of_turn;           // a special token, NULL: the text's end
@@ -47,10 +46,8 @@ typedef struct {
 } Turn;
 
 static bool add(Turn *t, const int32_t *ids, size_t n) {
-    int32_t *grown = grow(t->ids, &t->capacity, t->n + n + 1, sizeof *grown, "a turn", t->err);
-    if (!grown) return false;
-    memcpy(grown + t->n, ids, n * sizeof *grown);
-    t->ids = grown;
+    if (!grow(&t->ids, &t->capacity, t->n + n + 1, sizeof *ids, "a turn", t->err)) return false;
+    memcpy(t->ids + t->n, ids, n * sizeof *ids);
     t->n += n;
     return true;
 }
@@ -117,7 +114,5 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
          (t.n <= INT_MAX || fail(err, "the turn has %zu tokens, more than can be counted", t.n));
     free(t.text);
     *n = (int)t.n;
-    if (ok) return t.ids;
-    free(t.ids);
-    return NULL;
+    return keep_if(ok, t.ids);
 }

@@ -9,9 +9,8 @@ int chat_end_of_turn(const Tokenizer *tokenizer);
 // Whether the tokenizer has tokens that only a model which was taught to chat needs.
 bool chat_is_taught(const Tokenizer *tokenizer);
 
-// The ids of one turn of the user, up to where the model answers, in memory that the caller frees. system_prompt is for
-// the first turn and may be empty; `before` is the token that ended the last answer and has not been read yet, or -1.
-// Families: ChatML (Qwen, SmolLM), Llama 3, Phi-3 and Mistral when the tokenizer has their special tokens, else
-// Llama 2. NULL with the reason.
+// The ids of one turn of the user, up to where the model answers, which the caller frees; NULL with the reason.
+// The first turn may have a system_prompt; `before` is the token that ended the last answer and is not read yet, or -1.
+// Families: ChatML (Qwen, SmolLM), Llama 3, Phi-3 and Mistral by the tokenizer's special tokens, else Llama 2.
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
                    int *n, Error *err);

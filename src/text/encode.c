@@ -1,11 +1,10 @@
-// Text to token ids, as the sentencepiece library does it for a BPE model, Hugging Face's tokenizers and tiktoken for a
-// byte-level one.
+// Text to token ids, as sentencepiece does it for a BPE model, Hugging Face's tokenizers and tiktoken for bytes.
 //
-// The text is put in order (normalize), cut at user-defined tokens and then into words. A word starts as a row of
-// characters, or of bytes. Of all neighbours that may be joined, the two with the highest score are, the leftmost of
-// equals first, until no two may be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may
-// be joined when a token is spelled like both together; with byte-level BPE when a list of merges has the two, the
-// first of the list first. Characters that then have no token are spelled in byte tokens.
+// The text is put in order (normalize), cut at user-defined tokens and then into words of characters, or of bytes. Of
+// all neighbours that may be joined, the two with the highest score are, the leftmost of equals first, until none may
+// be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may be joined when a token is
+// spelled like both; with byte-level BPE when a list of merges has them, the first of the list first. Characters
+// without a token are spelled in byte tokens.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,16 +12,14 @@
 
 enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
-// A part of a word that is one token so far. The symbols of a word are a ring in an array, where a symbol's index is
-// the byte of the word that it begins at; the word's end closes the ring.
+// A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
-    uint32_t prev, next;  // indices
-    uint32_t length;      // in bytes; 0: joined to its left neighbour
-    int32_t id;           // the token, -1: none
+    uint32_t length;  // in bytes; 0: joined to its left neighbour, or the word's end
+    uint32_t before;  // bytes of the left neighbour; 0: there is none
+    int32_t id;       // the token, -1: none
 } Symbol;
 
-// Two neighbours that may be joined. A symbol only ever grows, by all of its right neighbour, so the pair still stands
-// as long as the lengths of the two add up to `length`.
+// Two neighbours that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbours.
 typedef struct {
     float score;
     uint32_t left, length;
@@ -32,7 +29,6 @@ typedef struct {
 typedef struct {
     const Tokenizer *tokenizer;
     const char *word;  // the one at hand
-    uint32_t end;      // its length
     Symbol *symbols;   // its parts: capacity, which grows as words need it
     Pair *pairs;       // 2 * capacity: a heap of the neighbours that may be joined next
     size_t capacity, n_pairs;
@@ -77,8 +73,8 @@ static int32_t find_id(const Tokenizer *t, const char *spelling, size_t length) 
 // Puts the symbol and its right neighbour on the heap if they may be joined, which depends on nothing but the two.
 static void consider_pair(Encoder *e, uint32_t at) {
     const Tokenizer *t = e->tokenizer;
-    const Symbol *left = &e->symbols[at], *right = &e->symbols[left->next];
-    if (at == e->end || left->next == e->end) return;
+    const Symbol *left = &e->symbols[at], *right = left + left->length;
+    if (right->length == 0) return;
     uint32_t length = left->length + right->length;
     const Piece *both = t->head.kind == SENTENCEPIECE ? find_piece(t, e->word + at, length)
                                                       : index_find_pair(&t->merges, left->id, right->id);
@@ -87,45 +83,24 @@ static void consider_pair(Encoder *e, uint32_t at) {
     push_pair(e, (Pair){both->score, at, length, both->id});
 }
 
-// Joins neighbours until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece.
+// Joins neighbours until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece. A
+// join takes one pair from the heap and brings two or fewer, so the heap has room for two for each symbol.
 static void merge_symbols(Encoder *e) {
-    Symbol *symbols = e->symbols;
-    for (uint32_t i = symbols[e->end].next; i != e->end; i = symbols[i].next) consider_pair(e, i);
+    for (uint32_t i = 0; e->symbols[i].length > 0; i += e->symbols[i].length) consider_pair(e, i);
     while (e->n_pairs > 0) {
         Pair pair = pop_pair(e);
-        Symbol *left = &symbols[pair.left], *right = &symbols[left->next];
-        if (left->length == 0 || left->next == e->end || left->length + right->length != pair.length) continue;
-        *left = (Symbol){left->prev, right->next, pair.length, pair.id};
+        Symbol *left = &e->symbols[pair.left], *right = left + left->length;
+        if (right->length == 0 || left->length + right->length != pair.length) continue;
         right->length = 0;
-        symbols[left->next].prev = pair.left;
-        consider_pair(e, left->prev);
+        left->length = pair.length;
+        left->id = pair.id;
+        left[pair.length].before = pair.length;
+        if (left->before > 0) consider_pair(e, pair.left - left->before);
         consider_pair(e, pair.left);
     }
 }
 
 // ---- Words ----
-
-// Begins a word, without symbols. A merge takes one pair and brings two or fewer, so two for each symbol are enough.
-static bool begin_word(Encoder *e, const char *word, size_t length, Error *err) {
-    static const size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
-    if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
-    Symbol *symbols = grow(e->symbols, &e->capacity, length + 1, size, "text to encode", err);
-    if (!symbols) return false;
-    e->symbols = symbols;
-    e->pairs = (Pair *)(symbols + e->capacity);
-    e->word = word;
-    e->end = (uint32_t)length;
-    e->symbols[length] = (Symbol){e->end, e->end, 0, -1};
-    return true;
-}
-
-// Adds the symbol of the `length` bytes from byte `at` on, to the right of all others.
-static void append_symbol(Encoder *e, size_t at, size_t length, int32_t id) {
-    Symbol *end = &e->symbols[e->end];
-    e->symbols[at] = (Symbol){end->prev, e->end, (uint32_t)length, id};
-    e->symbols[end->prev].next = (uint32_t)at;
-    end->prev = (uint32_t)at;
-}
 
 // A symbol without a token: its bytes, or else the unknown token, one for a run of such symbols.
 static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
@@ -149,36 +124,46 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
 // its two halves. (Which halves is the same everywhere: nothing outside a piece changes the order of merges inside.)
 static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
-    for (uint32_t i = e->symbols[e->end].next; i != e->end;) {
+    for (uint32_t i = 0; e->symbols[i].length > 0;) {
         Symbol *left = &e->symbols[i];
         bool unused = left->id >= 0 && t->vocabulary.pieces[left->id].type == UNUSED;
         uint32_t n = unused ? e->left_lengths[left->id] : 0, rest = left->length - n;
         if (n > 0) {
-            left[n] = (Symbol){.next = left->next, .length = rest, .id = find_id(t, e->word + i + n, rest)};
-            *left = (Symbol){.next = i + n, .length = n, .id = find_id(t, e->word + i, n)};
+            left[n] = (Symbol){.length = rest, .id = find_id(t, e->word + i + n, rest)};
+            *left = (Symbol){.length = n, .id = find_id(t, e->word + i, n)};
             continue;
         }
         if (left->id < 0) emit_unknown(e, e->word + i, left->length);
         else e->ids[e->n_ids++] = left->id;
-        i = left->next;
+        i += left->length;
     }
 }
 
 // Adds the ids of a word of `length` bytes, which user-defined tokens neither touch nor stand in.
 static bool encode_word(Encoder *e, const char *word, size_t length, Error *err) {
     const Tokenizer *t = e->tokenizer;
+    const bool bytelevel = t->head.kind == BYTELEVEL;
     const Piece *whole = t->head.flags & IGNORE_MERGES ? find_piece(t, word, length) : NULL;
     if (whole && whole->type == NORMAL) {
         e->ids[e->n_ids++] = whole->id;
         return true;
     }
-    if (!begin_word(e, word, length, err)) return false;
-    bool bytelevel = t->head.kind == BYTELEVEL;
+    if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
+    const size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
+    if (!grow(&e->symbols, &e->capacity, length + 1, size, "text to encode", err)) return false;
+    e->pairs = (Pair *)(e->symbols + e->capacity);
+    e->word = word;
+    size_t end = 0;
+    uint32_t before = 0;
     for (size_t i = 0, n = 1; i < length; i += n) {
         if (!bytelevel) utf8_decode(word + i, length - i, &n);
         int32_t id = bytelevel ? t->byte_ids[(unsigned char)word[i]] : find_id(t, word + i, n);
-        if (id >= 0 || !bytelevel) append_symbol(e, i, n, id);  // the library leaves out a byte without a token
+        if (bytelevel && id < 0) continue;  // the library leaves out a byte without a token
+        e->symbols[end] = (Symbol){(uint32_t)n, before, id};
+        before = (uint32_t)n;
+        end += n;
     }
+    e->symbols[end].length = 0;
     merge_symbols(e);
     emit_symbols(e);
     return true;
@@ -236,8 +221,7 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
 }
 
 // The length of the first word of n >= 1 bytes of text, which can be encoded without what comes behind. With
-// sentencepiece nothing joins across the start of a word when no piece goes on with a space after anything else; then
-// many short words are much cheaper than a long one.
+// sentencepiece short words are cheaper, and stand alone when no piece goes on with a space after anything else.
 static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     if (t->head.kind == BYTELEVEL) return split_word(t, text, n);
     for (size_t i = 1; t->by_words && i < n; i++)
@@ -246,9 +230,7 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
 }
 
 static bool make_room(Encoder *e, size_t more, Error *err) {
-    int32_t *ids = grow(e->ids, &e->ids_capacity, e->n_ids + more, sizeof *ids, "token ids", err);
-    if (ids) e->ids = ids;
-    return ids;
+    return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
 }
 
 // Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.
@@ -293,9 +275,7 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, s
     free(e.left_lengths);
     free(e.symbols);
     *n_ids = e.n_ids;
-    if (ok) return e.ids;
-    free(e.ids);
-    return NULL;
+    return keep_if(ok, e.ids);
 }
 
 int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t length, int *n, Error *err) {
@@ -305,7 +285,5 @@ int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t le
     if (ok) memmove(ids + with_bos, ids, n_text * sizeof *ids);
     if (ok && with_bos) ids[0] = t->head.bos_id;
     *n = ok ? (int)(n_text + with_bos) : 0;
-    if (ok) return ids;
-    free(ids);
-    return NULL;
+    return keep_if(ok, ids);
 }

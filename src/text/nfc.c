@@ -1,6 +1,5 @@
-// Unicode's Normalization Form C, in which Qwen's tokenizers put a text before they cut it: characters are taken apart,
-// marks brought into the order of their classes, and what has a character of its own put together again (Unicode
-// Standard Annex 15). The rules are the tokenizer file's (docs/format.md); Korean syllables follow from arithmetic.
+// Unicode's Normalization Form C (Standard Annex 15), in which Qwen's tokenizers put a text before they cut it. The
+// rules are the tokenizer file's (docs/format.md); Korean syllables follow from arithmetic.
 #include <stdlib.h>
 
 #include "tokenizer_private.h"
@@ -71,27 +70,21 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
 
 char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
     size_t n_out = 0, capacity = 0, item_capacity = 0, n_bytes;
-    char *out = NULL, *grown = NULL;
-    Item *items = NULL, *more = NULL;
-    for (size_t at = 0; at < *length;) {  // a character, and all behind it that may belong to it
-        size_t n = 0;
-        for (uint32_t code; at < *length; at += n_bytes) {
+    char *out = NULL;
+    Item *items = NULL;
+    bool good = true;
+    for (size_t at = 0, n = 0; good && at < *length; n = 0) {  // a character, and all behind it that may belong to it
+        for (uint32_t code; good && at < *length; at += n_bytes) {
             code = utf8_decode(text + at, *length - at, &n_bytes);
             if (n > 0 && code < FIRST_MARK) break;
-            more = grow(items, &item_capacity, n + 4, sizeof *items, "text to encode", err);
-            if (!more) break;
-            items = more;
-            n = take_apart(t, code, items, n);
+            good = grow(&items, &item_capacity, n + 4, sizeof *items, "text to encode", err);
+            if (good) n = take_apart(t, code, items, n);
         }
-        n = more ? put_together(t, items, n) : 0;
-        grown = more ? grow(out, &capacity, n_out + 4 * n, 1, "text to encode", err) : NULL;
-        if (!grown) break;
-        out = grown;
-        for (size_t i = 0; i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
+        n = good ? put_together(t, items, n) : 0;
+        good = good && grow(&out, &capacity, n_out + 4 * n, 1, "text to encode", err);
+        for (size_t i = 0; good && i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
     }
     free(items);
     *length = n_out;
-    if (grown) return out;
-    free(out);
-    return NULL;
+    return keep_if(good, out);
 }

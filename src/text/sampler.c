@@ -52,8 +52,7 @@ static int sort_likeliest(const Sampler *s, const float *x, int most, float cuto
 }
 
 // Draws from the top_k likeliest, of these from the fewest whose share exceeds top_p, of these from those that are
-// min_p times as likely as the first. All tokens below (1 - top_p) / (n - 1) together have less than 1 - top_p, so they
-// are left out from the beginning (llama2.c).
+// min_p times as likely as the first. Tokens below (1 - top_p) / (n - 1), in all below 1 - top_p, are out (llama2.c).
 static int draw_from_few(const Sampler *s, const float *x, float share) {
     const Candidate *c = s->candidates;
     const bool by_number = s->top_k > 0 && s->top_k < s->vocab_size;

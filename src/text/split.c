@@ -1,7 +1,5 @@
-// The split patterns: where the first word of a text ends.
-//
-// A pattern is a regex, which docs/format.md has as the libraries write it. Its alternatives are tried in their order
-// at the place where the last word ended. All patterns are made of the alternatives in the table below.
+// The split patterns: where the first word of a text ends. docs/format.md has the libraries' regexes. The table below
+// has their alternatives, of which the first that matches counts.
 #include <string.h>
 
 #include "tokenizer_private.h"
@@ -25,8 +23,7 @@ enum {
     MANY = 1 << 30,
 };
 
-// From `least` to `most` characters of a set, as many as there are. With a `most` of 0, one must follow but is no part
-// of the word: a lookahead.
+// From `least` to `most` characters of a set, as many as there are. With a `most` of 0 it is a lookahead.
 typedef struct {
     uint32_t set, least, most;
 } Part;
@@ -84,8 +81,7 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
 }
 
 // Where the ending at `at` ends, 's or its like; `at` when there is none. Tekken has none, and only GPT-2's must be in
-// small letters. In any case, an s may also be U+017F, the long s: that is how the regex libraries fold case, and the
-// only such letter here.
+// small letters. Regex libraries fold case so that an s in any case may be U+017F, the long s, too.
 static size_t skip_ending(const Text *text, size_t at) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     const char *s = text->bytes + at;
@@ -102,8 +98,8 @@ static size_t skip_ending(const Text *text, size_t at) {
 }
 
 // Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can
-// and goes back until the rest matches, too. Here a part stops at the last place where the next one can begin. Nothing
-// has to go back further: what follows a part that must be there may be missing.
+// and goes back until the rest matches. Here a part stops at the last place where the next one can begin, which is far
+// enough: what follows a part that must be there may be missing.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {

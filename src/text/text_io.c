@@ -8,24 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_separator(char c) { return isspace((unsigned char)c) || c == ','; }
-
 int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n, Error *err) {
+    static const char between[] = " \t\n\v\f\r,";
     int32_t *ids = alloc_array(length / 2 + 1, sizeof *ids, "token ids", err);
+    bool good = ids;
+    char *end;
     *n = 0;
-    for (size_t at = 0; ids && at < length; at++) {
-        if (is_separator(text[at])) continue;
-        int64_t id = 0;
-        size_t start = at;
-        for (; at < length && isdigit((unsigned char)text[at]) && id < 1 << 30; at++) id = id * 10 + (text[at] - '0');
-        if (at == start || (at < length && !is_separator(text[at])) || id >= 1 << 30) {
-            fail(err, "%s: byte %zu: '%.20s' is not a token id", path, start, text + start);
-            free(ids);
-            return NULL;
-        }
+    for (const char *at = text + strspn(text, between); good && at < text + length; at = end + strspn(end, between)) {
+        const long id = strtol(at, &end, 10);
+        good = isdigit((unsigned char)*at) && id < 1 << 30 && (end == text + length || (*end && strchr(between, *end)));
+        if (!good) fail(err, "%s: byte %zu: '%.20s' is not a token id", path, (size_t)(at - text), at);
         ids[(*n)++] = (int32_t)id;
     }
-    return ids;
+    return keep_if(good, ids);
 }
 
 int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err) {
@@ -36,10 +31,8 @@ int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *pa
     int32_t *ids = tokenizer_encode_prompt(tokenizer, file ? file : text ? text : "", length, &n_ids, err);
     free(file);
     *n = (size_t)n_ids;
-    if (!ids || n_ids > 0) return ids;
-    free(ids);
-    fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    return NULL;
+    bool good = !ids || n_ids > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    return keep_if(good, ids);
 }
 
 char *read_line(const char *label) {
@@ -50,10 +43,8 @@ char *read_line(const char *label) {
     catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
     if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
-    if (n >= 0) return line;
-    if (for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
-    free(line);
-    return NULL;
+    if (n < 0 && for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
+    return keep_if(n >= 0, line);
 }
 
 TextOut text_out(const Tokenizer *tokenizer) { return (TextOut){.tokenizer = tokenizer, .previous = -1}; }

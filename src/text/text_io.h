@@ -4,20 +4,18 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-// Reads token ids, decimal numbers below 2^30 between spaces, commas or newlines, from `length` bytes of text, in
-// memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
+// Reads token ids, numbers below 2^30 between spaces, commas or newlines, from `length` bytes of text and a NUL behind,
+// in memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
 int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n, Error *err);
 
 // The ids of a prompt, BOS before it: `text`, or what the file at `path` holds (either may be NULL). They are the
 // caller's to free. NULL with the reason, one of which is that there is neither text nor BOS.
 int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err);
 
-// The next line of standard input without its newline, which the caller frees, or NULL at the end or on Ctrl-C. The
-// label is for people at a terminal.
+// The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. People see the label.
 char *read_line(const char *label);
 
-// Writes decoded tokens to standard output, whole characters at a time. As in llama2.c, bytes that are no character and
-// single bytes that cannot be shown are left out.
+// Writes decoded tokens to standard output, in whole characters. As in llama2.c, what cannot be shown is left out.
 typedef struct {
     const Tokenizer *tokenizer;
     Utf8Stream stream;

@@ -13,16 +13,14 @@ typedef struct Tokenizer Tokenizer;
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err);
 void tokenizer_free(Tokenizer *tokenizer);
 
-// The same for the tokenizer that belongs to a model: `path`, else (NULL) NAME.tokenizer.bin beside the model NAME.bin,
-// else tokenizer.bin beside it.
+// The same for a model's tokenizer: `path`, else (NULL) NAME.tokenizer.bin beside NAME.bin, else tokenizer.bin there.
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err);
 
 int tokenizer_vocab_size(const Tokenizer *tokenizer);
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 
-// Whether a text ends at this token: one of the tokenizer's or of the model's (eos_ids) end tokens, or BOS, which is
-// how llama2.c's models end theirs.
+// Whether a text ends here: at an end token of the tokenizer's or the model's (eos_ids), or as llama2.c's at BOS.
 bool tokenizer_ends_text(const Tokenizer *tokenizer, int id, const int *eos_ids, int n_eos);
 
 // How many of the `length` bytes of text behind token `id` (-1: none) are spaces that belong to the token.
@@ -31,20 +29,17 @@ size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *tex
 // The id of the control token with this spelling ("<|eot_id|>"), which no text is ever encoded to; -1: none.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 
-// The ids of `length` bytes of text, in memory that the caller frees; *n_ids says how many. They are those of the
-// sentencepiece library for any bytes: NUL is a character like others, a byte that is not UTF-8 counts as U+FFFD,
-// U+2581 as a space; user-defined tokens are found, but the spelling of a control token ("</s>") is ordinary text. A
-// byte-level tokenizer gives those of Hugging Face's tokenizers library told to take special tokens for text
-// (encode_special_tokens), and of tiktoken told to allow none; U+2581 is a character like others to it. Never adds BOS
-// or EOS. NULL with the reason when memory runs out. Time is O(length log length) at worst, linear on ordinary text.
+// The ids of `length` bytes of text, which the caller frees; NULL with the reason. They are the sentencepiece library's
+// (NUL is a character, a byte that is not UTF-8 is U+FFFD, U+2581 a space), or with a byte-level tokenizer those of
+// Hugging Face's library told to take special tokens for text, and of tiktoken told to allow none. User-defined tokens
+// are found, the spelling of a control token ("</s>") is ordinary text. Never adds BOS or EOS. Time is O(length log
+// length) at worst, linear on ordinary text.
 int32_t *tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t length, size_t *n_ids, Error *err);
 
-// BOS, if the tokenizer has one, and the ids of the text, in memory that the caller frees; *n says how many in all.
-// NULL with the reason when there are more than 2^30 of the text or memory runs out.
+// BOS, if there is one, and the ids of the text, at most 2^30, which the caller frees; NULL with the reason.
 int32_t *tokenizer_encode_prompt(const Tokenizer *tokenizer, const char *text, size_t length, int *n, Error *err);
 
-// The bytes that token `id` stands for when it follows `previous` (-1: nothing): a byte token gives its raw byte, a
-// control token and an id out of range nothing, the unknown token U+2047 between spaces, and the dummy prefix's space
-// is dropped from the first token (after BOS or nothing). A byte-level tokenizer gives the token's bytes, whatever is
-// before it. The bytes, *length <= MAX_PIECE, belong to the tokenizer and are not NUL-terminated.
+// The bytes of token `id` when it follows `previous` (-1: nothing): a byte token's own, none for a control token or an
+// id out of range, U+2047 between spaces for the unknown token. The first token lacks the dummy prefix's space. The
+// *length <= MAX_PIECE bytes belong to the tokenizer; no NUL ends them.
 const char *tokenizer_decode(const Tokenizer *tokenizer, int previous, int id, size_t *length);

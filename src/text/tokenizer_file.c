@@ -1,7 +1,7 @@
 // Reads tokenizer.bin (docs/format.md): the tokens and a trailer that says what they are.
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tokenizer_private.h"
@@ -24,13 +24,13 @@ static bool in_range(const char *field, long found, long low, long high, Error *
 // Reads token `id` and moves *at behind it.
 static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece *piece, Error *err) {
     const size_t left = (size_t)(end - *at);
-    if (left < 8) return fail(err, "ends inside token %zu (found %zu bytes, expected 8 or more)", id, left);
-    memcpy(&piece->score, *at, sizeof piece->score);
-    const int32_t n = read_i32(*at + 4);
-    if (!isfinite(piece->score)) return fail(err, "the score of token %zu is not a finite number", id);
+    const int32_t n = left < 8 ? 0 : read_i32(*at + 4);
     if (n < 0 || n > MAX_PIECE)
         return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n, MAX_PIECE);
-    if (left - 8 < (size_t)n) return fail(err, "ends inside token %zu (found %zu bytes, expected %d)", id, left - 8, n);
+    if (left < 8 + (size_t)n)
+        return fail(err, "ends inside token %zu (found %zu bytes, expected %d or more)", id, left, 8 + n);
+    memcpy(&piece->score, *at, sizeof piece->score);
+    if (!isfinite(piece->score)) return fail(err, "the score of token %zu is not a finite number", id);
     piece->bytes = (const char *)*at + 8;
     piece->length = (uint16_t)n;
     piece->id = (int32_t)id;
@@ -42,11 +42,9 @@ static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece 
 static bool make_byte(Piece *piece) {
     static const char digits[] = "0123456789ABCDEF";
     const char *s = piece->bytes;
-    if (piece->length != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>') return false;
-    const char *high = memchr(digits, s[3], 16), *low = memchr(digits, s[4], 16);
-    if (!high || !low) return false;
+    if (piece->length != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>' || strspn(s + 3, digits) != 2) return false;
     piece->type = BYTE;
-    piece->byte = (char)(16 * (high - digits) + (low - digits));
+    piece->byte = (char)strtol(s + 3, NULL, 16);
     return true;
 }
 
@@ -198,9 +196,8 @@ static bool read_vocabulary(Tokenizer *t, Error *err) {
 
 // ---- What is found ----
 
-// Makes a token findable, and notes what the encoder wants to know of all tokens together. What no text is encoded to
-// is not found by its spelling. There are two exceptions: a byte-level tokenizer's control tokens, which user-defined
-// ones may not be sought in, and unused tokens, which merges pass through.
+// Makes a token findable, and notes what the encoder asks of all tokens. What no text is encoded to is not found, but
+// for control tokens of a byte-level tokenizer, which hide user-defined ones, and unused ones, passed by merges.
 static bool index_piece(Tokenizer *t, const Piece *piece, Error *err) {
     const bool bytelevel = t->head.kind == BYTELEVEL, control = piece->type == CONTROL;
     const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
@@ -232,8 +229,7 @@ static bool index_pieces(Tokenizer *t, Error *err) {
 }
 
 bool tokenizer_read(Tokenizer *t, const char *path, Error *err) {
-    Error reason;
     if (!map_file(path, &t->file, err)) return false;
     unicode_classes(t->classes);
-    return (read_vocabulary(t, &reason) && index_pieces(t, &reason)) || fail(err, "%s: %s", path, reason.text);
+    return (read_vocabulary(t, err) && index_pieces(t, err)) || fail(err, "%s: %s", path, err->text);
 }

@@ -9,8 +9,7 @@
 // that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
 int utf8_scan(const char *text, size_t n);
 
-// The code point that the n >= 1 bytes at `text` begin with, and its length; U+FFFD of length 1 where none begins. Most
-// of most texts is ASCII, which needs no call.
+// The code point that n >= 1 bytes begin with, and its length; U+FFFD of length 1 where there is none.
 uint32_t utf8_decode_any(const char *text, size_t n, size_t *length);
 static inline uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
     *length = 1;

@@ -15,7 +15,7 @@
 #include <math.h>
 
 #include "src/forward/matmul.h"
-#include "src/model/blocks.h"
+#include "src/model/matrix.h"
 
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;

@@ -160,7 +160,7 @@ export default {
         // By mouse: the handles move, other panels' wishes are heard meanwhile, Stop keeps the best so far.
         const handles = () => page.evaluate(() => rope.methodFor('yours').divisors);
         const button = page.locator('#fix button', { hasText: 'Search' });
-        await page.evaluate(() => rope.state.set('fix-n', 600));
+        await page.evaluate(() => rope.state.set('fix-n', 1024));
         await chip('fix', 'plain').click();
         await page.waitForTimeout(200);
         await button.click();
