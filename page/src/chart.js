@@ -77,9 +77,9 @@ export function chart(options) {
         y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, MARGIN.top]);
         clipRect
             .attr('x', MARGIN.left)
-            .attr('y', 0)
+            .attr('y', MARGIN.top - 2)
             .attr('width', right - MARGIN.left)
-            .attr('height', bottom);
+            .attr('height', bottom - MARGIN.top + 2);
         const few = Math.max(2, Math.floor(width / 90));
         const xAxis = axisBottom(x)
             .tickSizeOuter(0)
