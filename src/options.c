@@ -43,7 +43,8 @@ static const Option table[] = {
      "the -n tokens of a text stand spread over N positions, in pieces with jumps between them: long distances, few "
      "tokens",
      WHOLE, IN(spread), 1, MOST},
-    {"--piece", "P", "tokens of a piece of --spread, which stand side by side [128]", WHOLE, IN(piece), 1, MANY},
+    {"--piece", "P", "tokens of a piece of --spread [128], or of --check's jumps, which stand side by side", WHOLE,
+     IN(piece), 1, MANY},
     {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
     {"--plain", NULL, "the forward pass as its definition (src/forward/plain.c): slow, one thread, nothing rounded",
      FLAG, IN(plain)},
@@ -69,8 +70,10 @@ static const Option table[] = {
      IN(stale_keys), .about_rope = true},
     {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or on one that is made up", TEXT,
      IN(check_path), .job = JOB_CHECK},
-    {"--budget", "SECONDS", "--check takes about so long at most, and says what it left out [60]", NUMBER, IN(budget),
-     1, 1e6, .with = JOB_CHECK},
+    {"--budget", "SECONDS", "--check takes so long at most, and says what it left out; 0: what all would cost [60]",
+     NUMBER, IN(budget), 0, 1e6, .with = JOB_CHECK},
+    {"--whole", NULL, "--check passes only when texts of N positions were read whole, not by jumps alone", FLAG,
+     IN(whole), .with = JOB_CHECK},
     {"--passkey", NULL, "needle retrieval by length and depth", .job = JOB_TASKS},
     {"--tasks", "LIST",
      "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text", TEXT,
@@ -318,8 +321,8 @@ bool options_check(const Options *o, Error *err) {
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)
-        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn");
-    if (o->piece && !o->spread) return fail(err, "--piece goes with --spread");
+        return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn (--check jumps to -n)");
+    if (o->piece && !o->spread && o->job != JOB_CHECK) return fail(err, "--piece goes with --spread, or with --check");
     return true;
 }
 

@@ -53,7 +53,7 @@ typedef struct {
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
-    bool ids, per_token, plot, stepwise, stale_keys, tsv;
+    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv;
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;

@@ -3,11 +3,11 @@
 same were tried by hand (docs/check.md)."""
 
 import os
+import re
 import struct
 
-from common import (FIELDS, ROOT, check, config, good, in_work, main, one_line, random_weights, read, run, skip, table,
-                    write,
-                    write_model, write_tokenizer)
+from common import (FIELDS, ROOT, check, compiled, config, good, in_work, main, one_line, random_weights, read, run,
+                    skip, table, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
@@ -19,9 +19,10 @@ def judge(model, *options):
     result = run(model, '--check', '-z', TOKENIZER, '--budget', 600, *options, timeout=600)
     _, header, rows = table(result.out)
     check(header == COLUMNS, 'the columns of --check', header)
-    last = result.out.splitlines()[-1]
-    check(last.startswith('# holds to '), 'the last line of --check', last)
-    return result.status, last[len('# holds to '):], {(r['check'], int(r['length'])): r['verdict'] for r in rows}
+    *_, holds, whole = result.out.splitlines()
+    check(re.fullmatch(r'# holds to \d+( by jumps)?', holds) and whole.startswith('# read whole to '),
+          'the last lines of --check', (holds, whole))
+    return result.status, holds.split()[3], {(r['check'], int(r['length'])): r['verdict'] for r in rows}
 
 
 def changed(source, name, **fields):
@@ -55,7 +56,8 @@ def test_a_text_of_the_users():
     text = write(in_work('text.txt'), good(MODEL, '-n', 500, '-t', 0.9, '-s', 3, '--ignore-eos').raw * 3)
     result = run(MODEL, '--check', text, '-n', 512, timeout=300)
     check(result.status == 0 and text in result.out, '--check FILE', result)
-    check(run(MODEL, '--check=' + text, '-n', 512, timeout=300).out == result.out, '--check=FILE')
+    same = run(MODEL, '--check=' + text, '-n', 512, timeout=300).out
+    check(re.sub('# whole.*', '', same) == re.sub('# whole.*', '', result.out), '--check=FILE', same)
     one_line(run(MODEL, '--check', '/nonexistent'), 1, 'a text that is not there', '/nonexistent')
     short = run(MODEL, '--check', write(in_work('short.txt'), 'Too short.'), '-n', 512)
     check(short.status == 1 and 'fewer' in short.err and not short.raw, 'a text that is too short', short)
@@ -188,11 +190,72 @@ def test_a_model_that_knows_nothing():
 
 
 def test_budget():
-    result = run(SIBLING, '--check', '-n', 8192, '--budget', 1, timeout=300)
-    rows = table(result.out)[2]
-    tried = [r for r in rows if r['check'] == 'perplexity' and r['verdict'] != 'untried']
-    check(result.status == 1 and rows[-1] and any(r['verdict'] == 'untried' for r in rows) and len(tried) < 5,
-          'a budget that is too small is said', result.out)
+    """What no longer fits is said, with the budget that it takes; --whole wants whole texts."""
+    for options in ((), ('--whole',)):
+        result = run(SIBLING, '--check', '-n', 131072, '--budget', 3, *options, timeout=300)
+        rows, last = table(result.out)[2], result.out.splitlines()[-1]
+        left = [r for r in rows if r['verdict'] == 'untried']
+        check(left and all(re.fullmatch(r'--budget \d[\d.]*', r['limit']) and r['value'] == '-' for r in left),
+              'what was left out', result.out)
+        check(re.fullmatch(r'# read whole to \d+; all of 131072 takes --budget \d[\d.]*', last), 'what all takes', last)
+        check(result.status == 1, 'it does not hold to 131,072', result)
+    whole = ('--check', '-n', 1024, '--rope', 'yarn', '--budget')
+    check(run(MODEL, *whole, 300, '--whole', timeout=400).status == 0, '--whole when all was read')
+
+
+def test_costs():
+    """--budget 0 says what each length takes, and judges nothing."""
+    result = run(SIBLING, '--check', '-n', 131072, '--budget', 0)
+    _, header, rows = table(result.out)
+    check(result.status == 0 and header == ['length', 'jumps_seconds', 'whole_seconds', 'megabytes']
+          and [int(r['length']) for r in rows] == [512 << i for i in range(9)], 'the table of costs', result.out)
+    for column in header[1:]:
+        values = [float(r[column]) for r in rows]
+        check(0 < values[0] and values == sorted(values), column + ' rises with the length', values)
+    ids = write(in_work('ids.txt'), '5 ' * 2048)
+    said = 'run: 2048 positions, %s MB of memory' % rows[2]['megabytes']
+    check(said in good(SIBLING, '--ppl', ids, '--ids', '-n', 2048).err, 'the memory of a session', said)
+
+
+def test_what_is_said_meanwhile():
+    """A line for each row that took time, on standard error; at a terminal a bar, which test_tables.py wipes."""
+    result = run(MODEL, '--check', '-n', 1024, '--rope', 'yarn')
+    timed = [line.split(':') for line in result.err.splitlines() if re.fullmatch(r'run: .*: [\d.]+ of 60 s', line)]
+    rows = ['%s %s' % (r['check'], r['length']) for r in table(result.out)[2] if r['check'] != 'reach']
+    check([name.strip() for _, name, _ in timed] == rows and len(rows) > 7, 'a line a step', (timed, rows))
+    seconds = [float(time.split()[0]) for _, _, time in timed]
+    check(seconds == sorted(seconds), 'the time that has gone by', seconds)
+
+
+def test_piece():
+    """--piece is that of the jumps: shorter ones leave less text unbroken."""
+    rows = [{(r['check'], r['length']): r['value'] for r in table(run(MODEL, '--check', '-n', 2048, *piece).out)[2]}
+            for piece in ((), ('--piece', 128), ('--piece', 16))]
+    at = 'jumps', '2048'
+    check(rows[0][at] == rows[1][at] != rows[2][at], '--piece', [row[at] for row in rows])
+    check(run(MODEL, '--check', '--spread', 9000).status == 2, '--spread is refused')
+
+
+def test_slow_clocks():
+    """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
+    ones and ones that become slower: the budget is kept to a tenth."""
+    program = compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+    seen = set()
+    for per_token, n, budget in ((5e-5, 1024, 1), (0.003, 4096, 60), (0.01, 8192, 60), (0.03, 131072, 60),
+                                 (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60), (0.1, 131072, 5)):
+        for slower_from, times in (1e9, 1), (budget / 3, 3), (0.9 * budget, 4), (budget / 10, 0.3):
+            what = '%g s a token, %g times from %g s on, budget %g' % (per_token, times, slower_from, budget)
+            result = run(per_token, slower_from, times, MODEL, '--check', '-n', n, '--rope', 'yarn', '--budget', budget,
+                         program=program, timeout=600)
+            took = float(result.err.splitlines()[-1].split()[1])
+            last = result.out.splitlines()[-1]
+            check(took <= 1.1 * budget and last.startswith(('# read whole to', '# holds to unknown')), what,
+                  (took, last, result.err[-200:]))
+            seen |= {(r['check'], r['verdict']) for r in table(result.out)[2]}
+            if per_token == 0.01:
+                check('# holds to 8192 by jumps' in result.out.splitlines(), what + ': a verdict', result.out)
+    check({(name, verdict) for name in ('short-perplexity', 'jumps', 'jump-retrieval', 'perplexity', 'retrieval')
+           for verdict in ('ok', 'untried')} <= seen, 'all kinds of rows fit or are left out', seen)
 
 
 if not os.path.exists(SIBLING):

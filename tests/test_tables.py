@@ -123,11 +123,21 @@ def test_the_verdict_stands_out():
     """Bold and inverse, where all else about a check is plain or dim; its words are as in a pipe."""
     model = tiny_model('random.bin', vocab_size=write_tokenizer(in_work('random.tokenizer.bin')))
     for what in ((os.path.join(ROOT, 'model.bin'), '-n', 128), (model, '-n', 64)):
-        last = run(*what, '--check').out.splitlines()[-1]
+        verdict = [line[2:] for line in run(*what, '--check').out.splitlines()
+                   if line.startswith(('# holds to ', '# read whole to '))]
+        n = len(verdict)
         lines = [line for line in at_terminal((*what, '--check')).replace('\r\n', '\n').split('\n') if line]
-        check(last.startswith('# holds to ') and lines[-1] == '\x1b[1;7m%s\x1b[0m' % last[2:]
-              and not any('\x1b[1;7m' in line for line in lines[:-1]), 'the verdict at a terminal', (last, lines))
-        check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-2:] == [last[2:], ''], 'and without colour')
+        check(n == (1 if what[0] == model else 2) and lines[-n:] == ['\x1b[1;7m%s\x1b[0m' % line for line in verdict]
+              and not any('\x1b[1;7m' in line for line in lines[:-n]), 'the verdict at a terminal', (verdict, lines))
+        check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-n - 1:] == verdict + [''], 'and without colour')
+
+
+def test_progress_of_a_check():
+    """A bar is drawn while a row is worked out, and is gone when the row stands there."""
+    raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 2048, '--rope', 'yarn'))
+    lines = screen(raw)
+    check(re.search(r'\r(jumps|perplexity|retrieval|short-perplexity) ?\d* +\[[#.]+\]', raw), 'a bar is shown', raw[-400:])
+    check(not any('[#' in line or '[.' in line for line in lines), 'no bar among the rows', lines)
 
 
 def test_status_lines():

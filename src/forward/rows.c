@@ -4,6 +4,24 @@
 
 #include "product.h"
 
+#ifdef SIMD_FOURS
+// sum += n registers of a super-block times a vector's, for numbers of up to 5 bits. The scales are already the vector's,
+// too.
+ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x, const Scales *s, vf sum[4]) {
+    const int zero_bits = zero_bits_of(type);
+    UNROLLED (h, 2) {
+        vb weights[4] = {{0}};
+        UNROLLED (k, 4)
+            if (4 * h + k < n) weights[k] = weights_of(type, at.values, 4 * h + k);
+        vi dots = dot_fours(weights, x->values + h * 4 * REGISTER);
+        if (zero_bits) dots += (vi)halves_of_fours(load(x->half_starts + 8 * h)) << zero_bits;
+        const bool by_halves = layouts[type].columns == 16;
+        sum[2 + h] +=
+            to_float(dots) * (by_halves ? halves_of_fours(s->scales.of[h]) : four_of_eight(s->scales.of[0], h));
+    }
+}
+#endif
+
 // sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one another.
 ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, vf sum[4]) {
     const Layout *layout = &layouts[type];
@@ -16,6 +34,12 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
         s.scales.of[i] *= load(x_scales + i * LANES) * (IN_PAIRS ? 1.0f / PAIRS_UNIT : 1);
         if (layout->has_offset) sum[i] += s.offsets.of[i] * load(x_sums + i * LANES);
     }
+#ifdef SIMD_FOURS
+    if (layout->bits <= 5) {
+        add_by_fours(type, at, n, x, &s, sum);
+        return;
+    }
+#endif
     enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };  // clang unrolls no more of a loop that can end early
     UNROLLED (h, REGISTERS / TOGETHER)
         UNROLLED (k, TOGETHER) {

@@ -20,6 +20,8 @@ struct Session {
     Plain plain;  // what stands in for it when the configuration says plain
     uint64_t cache_bytes;
     Arena arena;  // where all these arrays lie
+    GoOn *go_on;  // see session_ask
+    void *whose;
 };
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -68,6 +70,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
     for (int done = 0, count; done < n; done += count) {
         count = n - done < c->chunk ? n - done : c->chunk;
+        if (s->go_on && !s->go_on(s->whose)) return fail(err, "the reading was given up at position %d", s->position);
         int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
@@ -118,7 +121,8 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
                 model->config.encoding_rows, positions);
 }
 
-Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
+// A session whose memory is counted, but not there yet. NULL with the reason.
+static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
     Session *s = check_places(model, config, err) ? alloc_array(1, sizeof *s, "a session", err) : NULL;
     if (!s) return NULL;
     s->model = model;
@@ -138,6 +142,20 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     s->plain = (Plain){.model = model, .rope = &c->rope, .spread = &c->spread, .context = c->context};
     s->plain.stale_keys = c->stale_keys;
     lay_out(s, &s->arena);
+    return s;
+}
+
+uint64_t session_needs(const Model *model, const SessionConfig *config) {
+    Error err;
+    Session *s = describe(model, config, &err);
+    const uint64_t bytes = s ? s->arena.used : 0;
+    free(s);
+    return bytes;
+}
+
+Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
+    Session *s = describe(model, config, err);
+    if (!s) return NULL;
     Error reason;
     size_t available = available_memory("");
     double needed = (double)s->arena.used / 1e6;
@@ -181,3 +199,11 @@ int session_place(const Session *s, int i) { return spread_position(&s->config.s
 int session_position(const Session *s) { return s->position; }
 
 int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }
+
+void session_ask(Session *s, int chunk, GoOn *go_on, void *whose) {
+    if (chunk > 0 && chunk < s->config.chunk) s->config.chunk = chunk;
+    s->go_on = go_on;
+    s->whose = whose;
+}
+
+int session_chunk(const Session *s) { return s->config.chunk; }

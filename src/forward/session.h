@@ -33,12 +33,20 @@ typedef struct Session Session;
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
 size_t session_bytes(const Session *session, size_t *cache_bytes);  // of memory, and those of the key-value cache
+// The bytes that session_new would ask for; 0 when it would refuse the configuration.
+uint64_t session_needs(const Model *model, const SessionConfig *config);
 
 // Forgets what was read from `position` on; 0: all. For a method that follows the length, what is kept must have been
 // read at the length that the rest will be read at, or it is not what a fresh session would hold.
 void session_rewind(Session *session, int position);
 int session_position(const Session *session);    // tokens read so far
 int session_vocab_size(const Session *session);  // of its model
+
+// From now on `chunk` tokens at most go through a layer together, and before them `go_on(whose)` is asked. When it says
+// no, the reading ends: false, with a reason. The chunk is no more than the session was made with; 0: as it is.
+typedef bool GoOn(void *whose);
+void session_ask(Session *session, int chunk, GoOn *go_on, void *whose);
+int session_chunk(const Session *session);
 
 // Forgets all, for a text of n tokens, at most as many as the session can hold. Of one that is spread no more are read.
 void session_begin(Session *session, int n);

@@ -120,13 +120,23 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     return true;
 }
 
-Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
-                      Error *err) {
+static SessionConfig session_config(const Options *o, const RopePlan *plan, int context) {
     SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
     config.activations = o->activations;
     config.stale_keys = plan->stale_keys;
     config.plain = o->plain;
     config.spread = (Spread){.length = plan->spread, .piece = plan->piece};
+    return config;
+}
+
+uint64_t session_size(const Options *o, const Model *model, const RopePlan *plan, int context) {
+    const SessionConfig config = session_config(o, plan, context);
+    return session_needs(model, &config);
+}
+
+Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
+                      Error *err) {
+    const SessionConfig config = session_config(o, plan, context);
     Session *s = session_new(model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (!s || !say_memory) return s;

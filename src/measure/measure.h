@@ -63,7 +63,8 @@ bool measure_perplexity(const Measurement *m, Error *err);
 // stands first. *passed: no method's accuracy in a task is below --min-accuracy.
 bool measure_tasks(const Measurement *m, bool *passed, Error *err);
 
-// One verdict for the first method as it stands. *passed: it holds to m->length.
+// One verdict for the first method as it stands, within --budget. *passed: it holds to m->length, and with --whole a
+// text of that length was read.
 bool check_model(const Measurement *m, bool *passed, Error *err);
 // Its rows about settings alone, which need neither weights nor a tokenizer; without options as bare rows.
 bool check_settings(const Measurement *m, Error *err);
@@ -111,6 +112,8 @@ char *config_for_engines(const Measurement *m, Error *err);
 // memory it takes is said on standard error, once it has been got.
 Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
                       Error *err);
+// The bytes that it would take; 0 when it would be refused.
+uint64_t session_size(const Options *options, const Model *model, const RopePlan *plan, int context);
 
 // The plan of the model's own settings, or of plain RoPE with its theta so many times larger, for m->length positions.
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err);
@@ -131,10 +134,11 @@ bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, 
 // nll[p - from] = -ln p(ids[p]) for p in [from, to), 0 < from. The session reads those of the ids before that it lacks.
 bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
-// The passkey task for a check: of `trials` prompts that fill `length` tokens, answer included, with the key at as many
-// depths, the share in which it is found; -1 when not even the bare task fits. The session forgets what it has read.
-// One that is spread spreads these prompts (session_begin).
-bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err);
+// The passkey task for a check: of `trials` prompts that fill `length` tokens, answer included, the share in which the
+// key is found; -1 when not even the bare task fits. It stands at as many depths, or (not `deep`) first of all. The
+// session forgets what it has read. One that is spread spreads these prompts (session_begin).
+bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
+                      Error *err);
 
 // The lines that every table begins with.
 void print_heading(const Measurement *m, Table *table, const char *what);

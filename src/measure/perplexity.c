@@ -22,7 +22,7 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
 }
 
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err) {
-    int vocab_size = session_vocab_size(s), step = length ? PREFILL_CHUNK : 1;
+    int vocab_size = session_vocab_size(s), step = length ? session_chunk(s) : 1;
     for (int start = 0; start < n - 1; start += step) {
         int count = n - 1 - start < step ? n - 1 - start : step;
         if (!session_read(s, ids + start, count, length ? length : session_position(s) + 1, count, err)) return false;

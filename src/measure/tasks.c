@@ -268,12 +268,13 @@ static void free_tasks(Tasks *t) {
     free(t->last);
 }
 
-bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, double *accuracy, Error *err) {
+bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
+                      Error *err) {
     Tasks t = {.m = m, .session = s, .task = &tasks[0], .length = length, .pieces = -1};
     int correct = 0;
     bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err), right = false;
     for (int i = trials - 1; ok && t.pieces >= 0 && i >= 0; i--) {  // from the end: all before the key is read by then
-        t.depth = trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
+        t.depth = deep && trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
         ok = hide_and_ask(&t, i, &right, err);
         correct += right;
     }

@@ -67,10 +67,11 @@ typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
 
-// Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4).
-ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half) {
+// Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4). They
+// are brought to bit `to`.
+ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half, int to) {
     bytes += p / 4 * PART;
-    return take_bits((Bits){bytes, p % 4 * 2}, (Bits){bytes, p % 4 * 2 + 2}, half, 3);
+    return take_bits((Bits){bytes, p % 4 * 2 - to}, (Bits){bytes, p % 4 * 2 + 2 - to}, half, 3 << to);
 }
 
 // Numbers of 4 bits: those of part p lie in bytes 32 * (p / 2) and on, at bit 4 * (p % 2).
@@ -79,9 +80,9 @@ ALWAYS_INLINE vb fours(const uint8_t *bytes, int p, int half) {
     return take_bits((Bits){bytes, p % 2 * 4}, (Bits){bytes, 4}, half, 15);
 }
 
-// Bit p of 32 bytes, each for a column of part p.
-ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half) {
-    return take_bits((Bits){bytes, p}, (Bits){bytes, p + 1}, half, 1);
+// Bit p of 32 bytes, each for a column of part p, brought to bit `to`.
+ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half, int to) {
+    return take_bits((Bits){bytes, p - to}, (Bits){bytes, p + 1 - to}, half, 1 << to);
 }
 
 // The numbers q of register i of a super-block.
@@ -94,19 +95,19 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     case WEIGHT_Q8_0: return take_bits((Bits){block + 2, 0}, (Bits){next + 2, 0}, half, 255) ^ INT8_OFFSET;
     case WEIGHT_Q4: return fours(values, p, half);
     // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
-    case WEIGHT_Q2_K: return twos(values + 16, p, half);
+    case WEIGHT_Q2_K: return twos(values + 16, p, half, 0);
     // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte c of h is the third of column c of part p.
-    case WEIGHT_Q3_K: return twos(values + 32, p, half) | ones(values, p, half) << 2;
+    case WEIGHT_Q3_K: return twos(values + 32, p, half, 0) | ones(values, p, half, 2);
     // Q4_K: d float16 [2], dm float16 [2], s [12], fours [128].
     case WEIGHT_Q4_K: return fours(values + 16, p, half);
     // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
-    case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half) << 4;
+    case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half, 4);
     case WEIGHT_Q6_K: {
         // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie
         // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         const int shift = p % 4 / 2 * 4;
-        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half) << 4;
+        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half, 4);
     }
     // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
     case WEIGHT_IQ4_XS: block = values + 8 + p * 16; break;
@@ -126,7 +127,7 @@ typedef struct {
 } Scales;
 
 ALWAYS_INLINE Floats16 times(Floats16 x, float factor, float more) {
-    for (int i = 0; i < 16 / LANES; i++) x.of[i] = (x.of[i] + more) * factor;
+    for (int i = 0; i < 16 / LANES; i++) x.of[i] = (more != 0 ? x.of[i] + more : x.of[i]) * factor;
     return x;
 }
 
@@ -213,7 +214,7 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     return out;
 }
 
-// Calls work for a type of the above. It is inlined with the type as a constant, so that each type has a loop of its own.
+// Calls work for a type of these. It is inlined with the type as a constant, so that each type has its own loop.
 ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given), const void *given) {
     switch (type) {
     case WEIGHT_Q8: work(WEIGHT_Q8, given); break;

@@ -1,0 +1,36 @@
+// ./run on a machine made up here, whose clock goes by the tokens that are read and stands still otherwise. Driven by
+// test_check.py: test_check SECONDS_PER_TOKEN SLOWER_FROM TIMES_SLOWER ARGUMENTS... The last line on standard error is
+// how long that machine took.
+#define main run_main
+#include "run.c"
+#undef main
+
+#include "src/forward/transformer.h"
+
+static double clock_now, per_token, slower_from, times_slower;
+
+double __wrap_now_seconds(void);
+double __wrap_now_seconds(void) { return clock_now; }
+
+// A pass takes what so many tokens do, and reads all weights whatever their number, which is worth some tokens more.
+int __real_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits,
+                               int *layer);
+int __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits,
+                               int *layer);
+int __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits,
+                               int *layer) {
+    enum { WEIGHTS = 5 };
+    clock_now += per_token * (n + WEIGHTS) * (clock_now < slower_from ? 1 : times_slower);
+    return __real_transformer_forward(t, tokens, n, first, length, n_logits, layer);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 5) return EXIT_USAGE;
+    per_token = strtod(argv[1], NULL);
+    slower_from = strtod(argv[2], NULL);
+    times_slower = strtod(argv[3], NULL);
+    argv[3] = argv[0];
+    const int status = run_main(argc - 3, argv + 3);
+    fprintf(stderr, "simulated %.3f\n", clock_now);
+    return status;
+}
