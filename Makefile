@@ -1,14 +1,16 @@
 # make          builds ./run for this machine
-# make debug    with the address and undefined-behaviour sanitizers
+# make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
 # make test-page  drives it in headless Chromium
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
-# make lint     holds the house style (tools/house.py), then what is there of gcc's analyzer, clang-tidy and cppcheck
+# make lint     holds house style and plain English, then what is there of gcc's analyzer, clang-tidy, cppcheck, and lint-page
+# make lint-page  holds the page to ESLint and TypeScript's checker, where make page has got them
 # make format   writes all C the way clang-format has it (.clang-format)
 # make install  puts run and its man page below PREFIX (/usr/local), or below DESTDIR/PREFIX
 # make clean    removes what was built
@@ -67,6 +69,9 @@ test: run
 figures: run
 	$(PYTHON) tools/figures.py
 
+class: run
+	$(PYTHON) tools/class.py
+
 PREFIX ?= /usr/local
 
 install: run build/run.1
@@ -74,8 +79,8 @@ install: run build/run.1
 	install -m 755 run $(DESTDIR)$(PREFIX)/bin/run
 	install -m 644 build/run.1 $(DESTDIR)$(PREFIX)/share/man/man1/run.1
 
-build/run.1: run tools/manpage.sh
-	sh tools/manpage.sh ./run > $@
+build/run.1: run tools/manpage.py docs/manual.md
+	$(PYTHON) tools/manpage.py ./run > $@
 
 WASM_FLAGS = -O3 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1
 
@@ -148,16 +153,25 @@ TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swa
 -cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
 -bugprone-implicit-widening-of-multiplication-result,-bugprone-narrowing-conversions,-misc-no-recursion
 
-lint:
+lint: run
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
 	$(PYTHON) tools/house.py || status=1; \
+	$(PYTHON) tools/words.py || status=1; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
 		$(LINT_GCC) $(FLAGS) -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
 	if found clang-tidy; then clang-tidy --quiet --warnings-as-errors='*' --checks='-*,$(TIDY)' $(SOURCES) -- \
 		-std=c11 -march=native 2> /dev/null || status=1; fi; \
 	if found cppcheck; then cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
 		--suppress=uninitvar --suppress=ctuuninitvar --suppress=toomanyconfigs $(SOURCES) || status=1; fi; \
+	$(MAKE) -s lint-page || status=1; \
 	exit $$status
+
+# The page's modules and its tests: ESLint, then TypeScript's checker over what JSDoc says of types.
+lint-page:
+	@if [ -x page/node_modules/.bin/eslint ] && [ -x page/node_modules/.bin/tsc ]; then \
+		page/node_modules/.bin/eslint --config page/eslint.config.js page/src page/*.mjs tests/page && \
+		page/node_modules/.bin/tsc -p page/jsconfig.json; \
+	else echo 'eslint and tsc are not here (make page gets them)'; fi
 
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h tests/*.c tests/*.h tests/*/*.c tools/*.c
 
@@ -167,7 +181,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures fuzz lint format clean help FORCE
+.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures class fuzz lint lint-page format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

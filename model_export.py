@@ -6,7 +6,7 @@
     python3 model_export.py model.bin OUT.gguf          model.bin, any version, and its tokenizer -> for llama.cpp
     python3 model_export.py model.bin OUT_FOLDER/       the same -> for Hugging Face
 
-SOURCE is one of these, in float32, float16 or bfloat16 where nothing else is said:
+SOURCE is one of these, in float32, float16 or bfloat16 unless noted:
 
     a folder with config.json       Hugging Face's: model.safetensors or pytorch_model.bin, whole or in shards
     a folder with params.json       Meta's: consolidated.00.pth and on
@@ -17,17 +17,17 @@ The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF fil
 tokenizer.bin when OUT is called model.bin, else as NAME.tokenizer.bin for NAME.bin.
 
 On the way out a tokenizer is the one beside model.bin. Floats stay what they are, in GGUF ggml's blocks, too; all else
-becomes float16, by ./run. What the others cannot express (a dynamic method but ntk, say) is refused by name.
+becomes float16, by ./run. What the others cannot express is refused by name: a dynamic method but ntk, for example.
 
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
-    --context N            the context of a model of Meta's, whose params.json does not say it
+    --context N            the context of a model of Meta's, whose params.json has none
     -h, --help             this text
 
-Weights are moved as bytes, never computed with here: what is in the checkpoint is what runs. The settings mean what
-they mean to the newest Transformers release; what the files cannot represent exactly is refused by name, in one line on
-standard error. Exit status 0; 1 when it could not be done, and then nothing is left behind; 2 for wrong usage.
-docs/format.md describes the files. Needs Python 3.8 and nothing else.
+Weights are moved as bytes and never computed with here: what is in the checkpoint is what runs. The settings mean what
+they mean to the newest Transformers release. What the files cannot represent exactly is refused by name, in one line on
+standard error. The exit status is 0; 1 when it could not be done, and then nothing is left behind; 2 for wrong usage.
+docs/format.md describes the files. The exporter needs Python 3.8 and nothing else.
 """
 
 import os

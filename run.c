@@ -297,8 +297,8 @@ static bool chat(Program *p, Error *err) {
     bool full = false, ok = open_text(p, err);
     if (!ok) return false;
     if (!chat_is_taught(p->tokenizer))
-        fprintf(stderr, "run: nothing in the tokenizer says that this model was ever taught to chat: it gets Llama 2's "
-                        "turns, and may go on with them instead of answering\n");
+        fprintf(stderr, "run: warning: the tokenizer has no sign that the model was taught to chat: it gets Llama 2's "
+                        "turns, and may continue them instead of answering\n");
     p->end_of_turn = chat_end_of_turn(p->tokenizer);
     char *system_prompt = o->system_prompt ? strdup(o->system_prompt) : read_line("Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
@@ -346,7 +346,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     p->context = context_of(p);
     if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
-        return fail(err, "the prompt has %zu tokens, and -n %d is all that it and the answer may have", p->n_ids,
+        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->n_ids,
                     p->context);
     if (o->job == JOB_TEXT) return run_text(p, err);
     const Measurement m = measurement_of(p);

@@ -210,7 +210,7 @@ def read_longrope(block, n_pairs):
     lists = {key: block.get(key, lambda v: isinstance(v, list) and len(v) == n_pairs and all(map(is_number, v)),
                             'a list of %d numbers above 0, half of what turns of a head' % n_pairs)
              for key in ('short_factor', 'long_factor')}
-    key = 'unscaled_positions'  # of ours, see README.md: Hugging Face has no such thing
+    key = 'unscaled_positions'  # our own, see docs/manual.md: Hugging Face has no such thing
     unscaled = block.integer(key, MAX_SEQ, 0, low=0)
     if unscaled and lists['short_factor'] != lists['long_factor']:
         block.refuse(key, '0, since short_factor and long_factor are not the same')

@@ -6,12 +6,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
+import { toBase85 } from './src/base85.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
 const out = join(root, 'build/page');
 const objects = join(root, 'build/page-objects');
-const MOST_BYTES = 8e6; // of rope.html
+const MOST_BYTES = 8.2e6; // of rope.html
 
 // The distribution's emscripten 3.1.6 looks for acorn where Debian keeps node's modules.
 const environment = { ...process.env, NODE_PATH: '/usr/share/nodejs' };
@@ -102,19 +103,30 @@ async function bundle(entry, define) {
         legalComments: 'none',
         alias: { 'rope-glue': join(objects, 'rope.js') },
         external: ['fs', 'path', 'crypto'],
-        loader: { '.txt': 'text', '.json': 'json' },
+        loader: { '.json': 'json' },
         logLevel: 'warning',
     });
     return result.outputFiles[0].text;
 }
 
-const base64 = (bytes) => gzipSync(bytes, { level: 9 }).toString('base64');
+// The lines of rope.c behind each method and distance map, with the comment above them, by name.
+function formulas() {
+    const source = readFileSync(join(root, 'rope.c'), 'utf8'),
+        found = {};
+    for (const [, name, formula] of source.matchAll(/^ {4}\{"([\w-]+)", (\w+),/gm)) {
+        const code = source.match(new RegExp(`(?:^//.*\\n)*^static \\w+ ${formula}\\([^]*?(?:^}|}$)`, 'm'));
+        if (!code) throw new Error(`rope.c has a row for ${name}, and no function ${formula}`);
+        found[name] = { name: formula, code: code[0] };
+    }
+    return JSON.stringify(found);
+}
+
 const inline = (script) => script.replaceAll('</script', '<\\/script');
 
 buildWasm();
 say('esbuild bundles the modules');
 const worker = await bundle('worker.js', {});
-const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker) });
+const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker), METHOD_SOURCES: formulas() });
 const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
 const style = (await esbuild.build({ entryPoints: [join(here, 'style.css')], minify: true, write: false }))
     .outputFiles[0].text;
@@ -122,6 +134,7 @@ const html = readFileSync(join(here, 'index.html'), 'utf8');
 const wasm = readFileSync(join(objects, 'rope.wasm'));
 const model = readFileSync(join(root, 'model.bin'));
 const tokenizer = readFileSync(join(root, 'tokenizer.bin'));
+const book = readFileSync(join(root, 'book.txt'));
 
 // The browser itself holds the page to what is promised: nothing but its own files is ever asked for.
 const policy = (connect) =>
@@ -133,7 +146,7 @@ const fill = (parts) => html.replace(/<!-- (\w+) -->/g, (_, name) => parts[name]
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
-copyFileSync(join(here, 'book.txt'), join(out, 'book.txt'));
+writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
 writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);
 writeFileSync(join(out, 'page.css'), style);
@@ -147,11 +160,11 @@ writeFileSync(
         script: '<script src="page.js" defer></script>',
     }),
 );
-const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${base64(bytes)}</script>`;
+const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;
 const whole = fill({
     policy: policy("'none'"),
     style: `<style>${style}</style>`,
-    first: stored('rope.wasm', wasm),
+    first: stored('rope.wasm', wasm) + stored('book.txt', book),
     files: stored('tokenizer.bin', tokenizer) + stored('model.bin', model),
     script: `<script>${inline(script)}${licences}</script>`,
 });

@@ -18,12 +18,13 @@
 
 #define FOR_PAGE EMSCRIPTEN_KEEPALIVE
 
-enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS };
+enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS, HEAD_DIM = 1, THETA = 2, TRAIN_CTX = 4 };
 
 typedef struct {
     Model model;                  // closed: page_describe's numbers stand in its place
     RopeConfig start;             // the model's, or those numbers
     RopeFile file;                // of page_config, whose lists `start` points to
+    int filled;                   // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
     Tokenizer *tokenizer;         // NULL: none
     RopeSettings *methods;        // the one that is planned
     RopePlan plan;                // for `context` positions
@@ -76,24 +77,36 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
     return !reason || fail(&page->err, "%s", reason);
 }
 
-// A config.json or its rope block in a model's place. What a block alone does not say are the numbers; 0: not known.
+// A config.json or its rope block in a model's place. The numbers fill what it leaves out and cannot do without, as few
+// of them as will do: page->filled tells which. A whole config leaves nothing out.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
+    static const int by_number[] = {0, HEAD_DIM, THETA, TRAIN_CTX, HEAD_DIM | THETA, HEAD_DIM | TRAIN_CTX,
+                                    THETA | TRAIN_CTX, HEAD_DIM | THETA | TRAIN_CTX};
     RopeFile *file = &page->file;
-    free(file->whole);
-    *file = (RopeFile){.rope = {.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx}, .head_dim = head_dim};
-    if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
+    bool good = false;
+    for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good && !(i && file->model_type); i++) {
+        const int fill = page->filled = by_number[i], head = fill & HEAD_DIM ? head_dim : 0;
+        free(file->whole);
+        *file = (RopeFile){.rope = {.rotary_dim = head,
+                                    .theta = fill & THETA ? theta : 0,
+                                    .train_ctx = fill & TRAIN_CTX ? train_ctx : 0},
+                           .head_dim = head};
+        good = rope_config_parse(file, text, (size_t)length, &page->err);
+    }
+    if (!good) return false;
     page->start = file->rope;
     const char *reason = settings_check(&page->start, page->start.train_ctx);
     return !reason || fail(&page->err, "%s", reason);
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
-// known), the factor (0: what the length needs), and keys that mean nothing to the method, between tabs.
+// known), the factor (0: what the length needs), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained
+// context), and keys that mean nothing to the method, between tabs.
 FOR_PAGE const char *page_told(Page *page) {
     char name[64];
     settings_method_name(page->start.method, page->start.dynamic, name, sizeof name);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%s", name, page->file.head_dim,
-             page->file.max_positions, page->start.factor, page->file.unused);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s", name, page->file.head_dim,
+             page->file.max_positions, page->start.factor, page->filled, page->file.unused);
     return page->text;
 }
 

@@ -7,20 +7,25 @@ That build (make test-page leaves it) has the page's numbers to the last digit; 
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-BOOK = os.path.join(HERE, "book.txt")
+BOOK = os.path.join(ROOT, "book.txt")
 RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
 LENGTHS = [1024, 2048, 4096]
+WRITTEN, SEED = 2500, 42  # the first picture's text, and those of its tokens that it shows
+SPARE = 50  # tokens that a text may have fewer of when it is read again
+EXCERPTS = [[462, 512], [512, 562], [1600, 1650], [2380, 2430]]
+BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
 OPENING = "It was a fine morning in the spring when"
 
 
 def run(*args):
-    command = [os.environ.get("RUN", os.path.join(ROOT, "run")), *args]
+    command = [os.environ.get("RUN", os.path.join(ROOT, "run")), *args, "--kv", "f32"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         sys.exit(done.stderr.decode())
@@ -48,15 +53,66 @@ def moving(nlls, span, step, first=0):
     return out
 
 
-def written(method, window):
+def written(method):
     """The curve of a text that the model writes itself, measured afterwards."""
-    options = ["--rope", method] + (["--window", "512"] if window else [])
-    text = run("model.bin", "-n", "2500", "-t", "0.8", "-p", "0.9", "-s", "7", "--ignore-eos", "-i", OPENING, *options)
+    scaled = method if method == "none" else "%s:factor=%r" % (method, WRITTEN / 512)
+    text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i", OPENING,
+               "--rope", method)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text.rstrip("\n"))
         file.flush()
-        nlls = per_token("model.bin", file.name, 2500, ["window" if window else method])
+        nlls = per_token("model.bin", file.name, WRITTEN - SPARE, [scaled])
     return moving(next(iter(nlls.values())), 64, 32)
+
+
+def tokens_of(name, length):
+    """The tokens of a file's text, as --attn spells them."""
+    rows = [line.split("\t") for line in run("model.bin", "--attn", "0.0", "--rope", "none", "-n", str(length), "-f",
+                                             name).splitlines()]
+    return [re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), row[4]) for row in rows if row[0].isdigit()]
+
+
+def first():
+    """The page's first picture: the same opening and seed by two methods, in excerpts of both texts. Each token with its
+    -ln p by the same judge for both, the model that reads in a window of 512 and so within what it was trained on."""
+    found = {"seed": SEED, "opening": OPENING, "length": WRITTEN, "excerpts": EXCERPTS}
+    for method in ("none", "yarn"):
+        text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i",
+                   OPENING, "--rope", method)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text.rstrip("\n"))
+            file.flush()
+            tokens = tokens_of(file.name, WRITTEN + 1)
+            nlls = [0, *per_token("model.bin", file.name, WRITTEN - SPARE, ["window"])["window"]]
+        found[method] = [[[tokens[i], round(nlls[i], 1)] for i in range(a, b)] for a, b in EXCERPTS]
+    return found
+
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def attention(layer_heads, length, rows):
+    """Where heads look: for queries along the book, the root of the weight on every BIN distances, as a digit of 36, and
+    the share that is further than training went."""
+    with open(BOOK, encoding="ascii") as book:
+        text = book.read()[:CHARACTERS]
+    found = {"bin": BIN, "length": length, "characters": CHARACTERS, "positions": [], "heads": {}}
+    for row in range(1, rows + 1):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text[:text.rindex(" ", 0, len(text) * row // rows)])
+            file.flush()
+            for head in layer_heads:
+                for method in ("none", "yarn:factor=%d" % (length // 512)):
+                    out = run("model.bin", "--attn", head, "--rope", method, "-n", str(length), "-f", file.name)
+                    weights = [line.split("\t")[1:4:2] for line in out.splitlines() if line[:1].isdigit()]
+                    bins = [0.0] * ((len(weights) - 1) // BIN + 1)
+                    for distance, weight in weights:
+                        bins[int(distance) // BIN] += float(weight)
+                    looks = found["heads"].setdefault(head, {}).setdefault(method.split(":")[0], [])
+                    looks.append(["".join(DIGITS[round(35 * math.sqrt(min(1, b)))] for b in bins),
+                                  round(sum(bins[512 // BIN:]), 3)])
+        found["positions"].append(len(weights) - 1)
+    return found
 
 
 def passkeys(methods, length):
@@ -80,18 +136,53 @@ def stale(method):
 
 
 def temper():
-    """Perplexity past 512 by attention factor, at the frequencies of YaRN."""
-    values = [0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
-    out = per_token("model.bin", BOOK, 2048, ["yarn:attn-factor=%g" % a for a in values])
-    means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
-    return [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
+    """Perplexity past 512 by attention factor, at the frequencies of YaRN, on texts so many times as long."""
+    values = [0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
+    found = {}
+    for times in (4, 16):
+        out = per_token("model.bin", BOOK, 512 * times, ["yarn:attn-factor=%g" % a for a in values])
+        means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
+        found[times] = [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
+    return found
+
+
+def twice(half, cells=28, settled=8):
+    """A page of so many tokens, then the same page again: the means of -ln p in cells of each copy, and its perplexity,
+    as page/src/panels/twice.js reads and draws it."""
+    def mean(part):
+        return sum(part) / len(part)
+
+    def in_cells(nlls, start, end):
+        edges = [math.floor(start + (end - start) * k / cells + 0.5) for k in range(cells + 1)]
+        return [round(mean(nlls[a:b]), 2) for a, b in zip(edges, edges[1:])]
+
+    with open(BOOK, encoding="utf-8") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(book.read()[:20 * half])
+        file.flush()
+        once = "".join(tokens_of(file.name, 16 * half)[1:half + 1]).strip()
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(once + "\n" + once + "\n")
+        file.flush()
+        pieces = tokens_of(file.name, 4 * half)
+        second, read = 1, 0
+        while second < len(pieces) and read <= len(once):
+            read += len(pieces[second])
+            second += 1
+        nlls = per_token("model.bin", file.name, len(pieces), ["none", "yarn", "window"])
+    found = {"half": half}
+    for method, all_nlls in nlls.items():
+        found[method] = {"first": in_cells(all_nlls, 0, second - 1),
+                         "second": in_cells(all_nlls, second - 1, len(pieces) - 1),
+                         "both": [round(math.exp(mean(part)), 2)
+                                  for part in (all_nlls[:second - 1], all_nlls[second - 1 + settled:])]}
+    return found
 
 
 def scores(layer, head, methods):
     """A head's scores for the last of the first tokens of the book, means over 16 distances."""
     found = {}
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(book.read()[:5700])
+        file.write(book.read()[:CHARACTERS])
         file.flush()
         for method in methods:
             out = run("model.bin", "--attn", "%d.%d" % (layer, head), "--rope", method, "-n", "1536", "-f", file.name)
@@ -117,11 +208,14 @@ def tuned():
 
 PARTS = {
     "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
-    "write": lambda: {"none": written("none", False), "yarn": written("yarn", False), "window": written("none", True)},
+    "first": first,
+    "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
+    "write": lambda: {m: written(m) for m in ("none", "yarn")},
     "race": race,
     "tuned": tuned,
     "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},
     "temper": temper,
+    "twice": lambda: twice(700),
     "scores": lambda: scores(3, 1, ["none", "yarn"]),
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
 }

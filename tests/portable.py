@@ -103,14 +103,15 @@ def folder_of(name):
     return folder
 
 
-def try_variant(name):
+def try_variant(name, more='', quick=False):
     make, runner = VARIANTS[name]
     lack, before = missing(make, runner), counts['passed']
     if lack:
         return skip('%s (%s)' % (name, lack))
     folder = folder_of(name)
-    mine = dict(MAKEFLAGS='', MFLAGS='', MAKELEVEL='', TEST_ROOT=folder, TEST_RUNNER=runner)
-    status, output = output_of(['make', '-C', folder, '-j2', 'run', *shlex.split(make)], **mine)
+    mine = dict(MAKEFLAGS='', MFLAGS='', MAKELEVEL='', TEST_ROOT=folder, TEST_RUNNER=runner,
+                TEST_QUICK='quick' * quick)
+    status, output = output_of(['make', '-C', folder, '-j2', 'run', *shlex.split(make), *shlex.split(more)], **mine)
     if not check(status == 0, name + ': builds without a warning', output[-300:]):
         return
     for test in SHORT.get(name, TESTS):

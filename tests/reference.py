@@ -5,6 +5,8 @@ made from the papers, not from the C code, which is held against it. Settings c 
 numbers, row by row}.
 """
 
+import cmath
+import functools
 import math
 from operator import mul
 
@@ -165,9 +167,9 @@ def meeting(c, weights, layer):
 
 
 def distant(c, weights, layer):
-    """What is added to a value at distance d, for shaw."""
+    """What is added to a value at distance d, for shaw; None for the others."""
     if ENCODINGS[c['encoding']] != 'shaw':
-        return lambda apart: [0] * c['head_dim']
+        return None
     rows = rows_of(weights, 'a_values.%d' % layer, c['head_dim'])
     return lambda apart: rows[min(apart, c['encoding_rows'] - 1)]
 
@@ -201,11 +203,19 @@ def norm(x, weight, eps):
     return [v * scale * w for v, w in zip(x, weight)]
 
 
-def turn(x, angles):
-    out = []
-    for i, (c, s) in enumerate(angles):
-        out += [x[2 * i] * c - x[2 * i + 1] * s, x[2 * i] * s + x[2 * i + 1] * c]
-    return out + x[2 * len(angles):]
+def pairs(x, turning):
+    """A head as RoFormer has it: each pair that turns is a complex number. And the rest of the head."""
+    return [complex(a, b) for a, b in zip(x[:turning:2], x[1:turning:2])], x[turning:]
+
+
+def conjugate(head):
+    return [z.conjugate() for z in head[0]], head[1]
+
+
+def meet_turned(q, k, turns):
+    """The product of a query whose pairs were turned and a key: the real part of q · turn · k*. And of the rest."""
+    turned = sum(map(mul, map(mul, q[0], turns), k[0])).real
+    return turned + dot(q[1], k[1]) if q[1] else turned
 
 
 def sees(position, key, window, sinks):
@@ -214,19 +224,22 @@ def sees(position, key, window, sinks):
 
 def attend(queries, keys, values, c, positions, window, sinks, meet, far):
     """meet(h, q, k, i, j) is the score of a query at i and a key at j, times sqrt(head_dim); far(d) is added to values
-    at distance d."""
-    d, share = c['head_dim'], c['n_heads'] // c['n_kv_heads']
+    at distance d, if anything is."""
+    share, root = c['n_heads'] // c['n_kv_heads'], math.sqrt(c['head_dim'])
     out = []
     for position, heads in zip(positions, queries):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         for h in range(c['n_heads']):
-            scores = [meet(h, heads[h], keys[k][h // share], position, positions[k]) / math.sqrt(d) for k in seen]
+            scores = [meet(h, heads[h], keys[k][h // share], position, positions[k]) / root for k in seen]
             top = max(scores)
             weights = [math.exp(score - top) for score in scores]
             total = sum(weights)
-            there = [[x + y for x, y in zip(values[k][h // share], far(position - positions[k]))] for k in seen]
-            mixed += [sum(w * value[j] for w, value in zip(weights, there)) / total for j in range(d)]
+            there = [values[k][h // share] for k in seen]
+            if far:
+                there = [[x + y for x, y in zip(value, far(position - positions[k]))]
+                         for value, k in zip(there, seen)]
+            mixed += [dot(weights, column) / total for column in zip(*there)]
         out.append(mixed)
     return out
 
@@ -244,23 +257,22 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     SEES_ALL, WITHOUT_ROPE = 1, 2
     plain = rope(dict(c, rope_method=0), 1)[0]
     unscaled = c.get('unscaled_positions', 0)  # of longrope
-    angles = {}  # {distance: cosines and sines of all pairs, with the attention factor of the query and of the key}
+    turns = {}  # {distance: what each pair is multiplied with, with the attention factor of the query and of the key}
+    speeds = functools.lru_cache(None)(lambda length: rope(c, length))
 
-    def grown(q, i):
-        return [x * max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) for x in q] if logn or c['logn'] else q
+    growth = {i: max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn or c['logn'] else 1 for i in positions}
 
-    def turned(q, i, j):
+    def turned(q, k, i, j):
         if stale:
-            (now, own), (then, others) = rope(c, i + 1), rope(c, j + 1)
-            apart = [i * x - j * y for x, y in zip(now, then)]
-            return turn(q, [(own * others * math.cos(x), own * others * math.sin(x)) for x in apart])
+            (now, own), (then, others) = speeds(i + 1), speeds(j + 1)
+            return meet_turned(q, k, [cmath.rect(own * others, i * x - j * y) for x, y in zip(now, then)])
         if j < unscaled:  # longrope, alone: a query or a key in front turns by its own position
-            between = [i * v - j * w for v, w in zip(f if i >= unscaled else plain, plain)]
-            return grown(turn(q, [(a * a * math.cos(v), a * a * math.sin(v)) for v in between]), i)
+            return meet_turned(q, k, [cmath.rect(a * a, i * v - j * w)
+                                      for v, w in zip(f if i >= unscaled else plain, plain)])
         d = distance(map, i, j) if map else i - j
-        if d not in angles:
-            angles[d] = [(a * a * math.cos(d * x), a * a * math.sin(d * x)) for x in f]
-        return grown(turn(q, angles[d]), i)
+        if d not in turns:
+            turns[d] = [cmath.rect(a * a, d * x) for x in f]
+        return meet_turned(q, k, turns[d])
 
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedded(c, weights, embedding[token], p) for token, p in zip(ids, positions)]
@@ -279,12 +291,15 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         def meet(h, q, k, i, j):
             if c['encoding']:
                 return by_distance(h, q, k, i - j)
-            return dot(grown(q, i) if flags & WITHOUT_ROPE else turned(q, i, j), k)
+            return growth[i] * (dot(q, k) if flags & WITHOUT_ROPE else turned(q, k, i, j))
         width = window if window is not None else c['sliding_window'] if slides else 0
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        mixed = attend(heads('q', layer, normed, c['n_heads']), heads('k', layer, normed, c['n_kv_heads']),
-                       heads('v', layer, normed, c['n_kv_heads']), c, positions, width, sinks, meet,
-                       distant(c, weights, layer))
+        queries, keys, values = (heads(name, layer, normed, c['n_heads' if name == 'q' else 'n_kv_heads'])
+                                 for name in 'qkv')
+        if not c['encoding'] and not flags & WITHOUT_ROPE:
+            queries = [[pairs(head, 2 * len(f)) for head in row] for row in queries]
+            keys = [[conjugate(pairs(head, 2 * len(f))) for head in row] for row in keys]
+        mixed = attend(queries, keys, values, c, positions, width, sinks, meet, distant(c, weights, layer))
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)

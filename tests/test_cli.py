@@ -392,13 +392,13 @@ def test_warnings_of_another_method():
             for job in (('-t', 0, '-i', 'x', '-n', 9), ('--ppl', ids, '--ids', '-n', 32),
                         ('--passkey', '-n', 400, '--trials', 1)):
                 err = good(m, *job, *options).err
-                said = 'run: warning: the model was tuned with rope %s%s: with %s it is another model' % (
+                said = 'run: warning: the model was tuned with rope %s%s, and not with %s' % (
                     'dynamic-' * dynamic, own, 'linear' if rope == block else rope)
                 check((said in err.splitlines()) == bad and ('tuned' in err) == bad,
                       '%s of a model with %s%s, %s' % (job[0], 'dynamic-' * dynamic, own, rope), err)
     m = alphabet(train_ctx=32, seq_len=32, method='yarn', factor=2.0)
     err = good(m, '--ppl', ids, '--ids', '-n', 40, '--rope', 'linear,yarn,none:theta=5000').err
-    check('rope yarn: with linear, none:theta=5000 it is another model' in err and err.count('tuned') == 1,
+    check('rope yarn, and not with linear, none:theta=5000' in err and err.count('tuned') == 1,
           'one line for a list', err)
 
 

@@ -1,49 +1,61 @@
-"""The documents do not rot: every ./run command of the README and the lesson is run (shorter, where it says how long),
-and the method that the lesson adds is added to a copy and run."""
+"""The documents do not rot: their commands run (shorter, where they say how long), the README's print what stands below
+them, links lead somewhere, the manual has every option and makes the man page, and the method that the lesson adds is
+added to a copy and run."""
 
+import glob
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 
-from common import ROOT, check, in_work, main, skip, write
+from common import ROOT, at_terminal, check, good, in_work, main, screen, skip, write
 
-DOCUMENTS = ['README.md', 'docs/lesson.md', 'docs/model.md']
-SHORTER = [(r'-n (8192|4096|2048|1024)', '-n 600'), (r'--samples \d+', '--samples 2'), (r'--trials \d+', '--trials 1'),
-           (r'--search-windows \d+', ''),
+sys.path.insert(0, os.path.join(ROOT, 'tools'))
+import manpage  # noqa: E402
+
+# docs/class.md has a checker of its own.
+DOCUMENTS = ['README.md', 'docs/manual.md', 'docs/lesson.md', 'docs/model.md', 'docs/check.md', 'docs/checkpoints.md',
+             'docs/engines.md', 'models/README.md']
+SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'--samples \d+', '--samples 2'),
+           (r'--trials \d+', '--trials 1'), (r'--budget \d+', '--budget 2'), (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
-# Files of the reader's own in the commands, and what the test puts in their place.
+COMMAND = r'(?:    )?(?:make && )?((?:\./run|python3 model_export\.py) .*)'
+OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
+       'mymodel-q8.bin', 'found.json', 'OUT.gguf'}
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
+LINES, COLUMNS = 140, 100  # of the README, at most
+
+
+def document(name):
+    with open(os.path.join(ROOT, name), encoding='utf-8') as file:
+        return file.read()
 
 
 def commands():
-    """The commands of all documents: indented or fenced lines that begin with ./run, up to a comment."""
+    """The commands of all documents: indented or fenced lines that begin so, up to a comment."""
     found = {}
     for name in DOCUMENTS:
-        path = os.path.join(ROOT, name)
-        if not os.path.exists(path):
-            continue
-        for line in open(path, encoding='utf-8'):
-            match = re.match(r'(?:    )?(?:make && )?(\./run .*)', line.rstrip('\n'))
-            if match and 'OUT' not in line and 'options]' not in line:
+        for line in document(name).split('\n'):
+            match = re.fullmatch(COMMAND, line)
+            if match and 'options]' not in line and 'alibi-f32' not in line:
                 found.setdefault(re.sub(r'\s+# .*', '', match.group(1)), name)
     return found
 
 
 def desk(folder, program):
-    """A folder as the reader's: the program, the shipped models, a book."""
+    """A folder as the reader's: what a clone holds, the program, and the files of the reader's own in the commands."""
     os.makedirs(folder, exist_ok=True)
-    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models'):
-        if os.path.exists(os.path.join(ROOT, name)):
-            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models', 'book.txt', 'docs', 'tests', 'export',
+                 'model_export.py'):
+        os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.symlink(program, os.path.join(folder, 'run'))
-    write(os.path.join(folder, 'book.txt'), BOOK)
     write(os.path.join(folder, 'books.txt'), BOOK)
     write(os.path.join(folder, 'long_prompt.txt'), BOOK[:500])
-    write(os.path.join(folder, 'block.json'), '{"rope_type": "yarn", "factor": 4.0}')
+    write(os.path.join(folder, 'block.json'),
+          '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}')
     write(os.path.join(folder, 'config.json'), '{"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4}')
-    os.symlink(os.path.join(ROOT, 'docs'), os.path.join(folder, 'docs'))
     shutil.copy(os.path.join(ROOT, 'model.bin'), os.path.join(folder, 'mymodel.bin'))
     shutil.copy(os.path.join(ROOT, 'tokenizer.bin'), os.path.join(folder, 'mymodel.tokenizer.bin'))
 
@@ -54,7 +66,9 @@ def run_command(folder, command):
     words = shlex.split(command)
     if '--passkey' in words and '--trials' not in words:
         words += ['--trials', '1']
+    shutil.rmtree(os.path.join(folder, 'OUT_FOLDER'), ignore_errors=True)  # a new folder each time
     out = words.pop() if words[-2] == '>' and words.pop(-2) else None
+    words[:1] = [sys.executable] if words[0] == 'python3' else words[:1]
     done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=dict(os.environ, OMP_NUM_THREADS='1'), timeout=300)
     if out:
@@ -62,23 +76,178 @@ def run_command(folder, command):
     return done.returncode, done.stderr.decode(errors='replace')[-200:]
 
 
+def held(command, status):
+    """Whether a command ended as it may: engines may differ, and a short check may fail, with status 1."""
+    return status == 0 or status == 1 and bool(re.search('--engines|--check', command))
+
+
 def test_commands():
     folder = in_work('desk')
     desk(folder, os.path.join(ROOT, 'run'))
+    # A checkpoint of the reader's own: the model that ships, carried out.
+    checkpoint = os.path.join(folder, 'path/to/checkpoint')
+    os.makedirs(os.path.dirname(checkpoint))
+    status, err = run_command(folder, 'python3 model_export.py model.bin path/to/checkpoint/')
+    check(status == 0, 'a checkpoint to bring', err)
     found = commands()
-    check(len(found) >= 8, 'the documents hold commands', found)
+    check(len(found) >= 40, 'the documents hold commands', found)
     for command, name in found.items():
-        if 'quadratic' not in command:
+        if 'quadratic' not in command and (name != 'README.md' or not shown().get(command)):
             status, err = run_command(folder, command)
-            check(status == 0, '%s: %s' % (name, command), 'status %s: %s' % (status, err))
+            check(held(command, status), '%s: %s' % (name, command), 'status %s: %s' % (status, err))
 
+
+def test_fresh_clone():
+    """What the commands name is in the repository, but for what is the reader's own or was written by a command."""
+    listed = subprocess.run(['git', 'ls-files'], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if listed.returncode:
+        return skip('this is no clone')
+    tracked = set(listed.stdout.decode().split('\n'))
+    for command, name in commands().items():
+        named = [word for word in shlex.split(command) if re.search(r'\w\.(bin|txt|json|gguf)$', word)]
+        lost = [word for word in named if word not in tracked | OWN]
+        check(not lost and (name != 'README.md' or not OWN & set(named)), 'a clone holds what is in: ' + command, lost)
+
+
+def test_make_commands():
+    """Lines that begin with make name targets and variables that the Makefile has."""
+    lines = {re.sub(r'\s+# .*| && .*', '', line.strip()) for name in DOCUMENTS for line in document(name).split('\n')
+             if re.match(r'    make\b', line)}
+    check(len(lines) >= 5, 'the documents hold lines for make', lines)
+    makefile = document('Makefile')
+    for line in sorted(lines):
+        done = subprocess.run(['make', '-n', '-j1', *shlex.split(line)[1:]], cwd=ROOT, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE)
+        unknown = [name for name in re.findall(r'\b([A-Z]+)=', line) if not re.search(r'\b%s\b' % name, makefile)]
+        check(done.returncode == 0 and not unknown, line, unknown or done.stderr[-200:])
+
+
+# ---- the README -----------------------------------------------------------------------------------------------------
+
+def shown():
+    """{command: the lines that stand below it} of the README."""
+    found, command = {}, None
+    for line in document('README.md').split('\n'):
+        match = re.fullmatch(COMMAND, line)
+        if match:
+            command = match.group(1)
+            found[command] = []
+        elif line.startswith('    ') and command and not line.startswith('    make'):
+            found[command].append(line[4:])
+        elif line.strip():
+            command = None
+    return {command: lines for command, lines in found.items() if lines}
+
+
+def alike(line, other):
+    """Whether two lines have the same words, and numbers that differ by no more than machines do."""
+    def number(word):
+        return float(word) if re.fullmatch(r'-?\d+(\.\d+)?', word) else None
+    line, other = line.replace('!', '').split(), other.replace('!', '').split()
+    return len(line) == len(other) and all(
+        a == b or None not in (number(a), number(b)) and abs(number(a) - number(b)) <= max(0.1, 0.02 * number(a))
+        for a, b in zip(line, other) if a + b not in ('.#', '#.'))
+
+
+def test_readme_output():
+    """What the README shows is what a terminal shows: the lines, in their order."""
+    found = shown()
+    check([len(lines) for lines in found.values()] == [3, 3, 3], 'three commands, three lines each', found)
+    for command, lines in found.items():
+        words = [os.path.join(ROOT, word) if os.path.exists(os.path.join(ROOT, word)) else word
+                 for word in shlex.split(command)[1:]]
+        seen = screen(at_terminal(words, 100, NO_COLOR='1'))
+        places = [next((i for i, line in enumerate(seen) if alike(line, shown_line)), None) for shown_line in lines]
+        check(None not in places and places == sorted(places), command, (places, seen))
+    check(alike('none 103.2 1.00 # x', 'none 104.1 1.00 # x') and not alike('none 103.2', 'none 110.0')
+          and not alike('none 1', 'yarn 1') and not alike('none 1', 'none 1 2'), 'what is alike')
+
+
+def test_readme_is_short():
+    lines = document('README.md').rstrip('\n').split('\n')
+    wide = [line for line in lines if len(line) > COLUMNS]
+    check(len(lines) <= LINES and not wide, 'the README has at most %d lines of %d columns' % (LINES, COLUMNS),
+          (len(lines), wide))
+
+
+# ---- links ----------------------------------------------------------------------------------------------------------
+
+def anchors(markdown):
+    """The names that GitHub gives to headings."""
+    headings = re.findall(r'^#+ +(.*)', re.sub(r'```.*?```', '', markdown, flags=re.S), re.M)
+    texts = (re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', heading) for heading in headings)
+    return {re.sub(r'[^\w\- ]', '', text.lower()).replace(' ', '-') for text in texts}
+
+
+def dead_links(name, markdown):
+    """What is linked and not there: a file, or a heading of a document."""
+    for target in re.findall(r'\]\(([^)\s]+)\)', re.sub(r'```.*?```|`[^`]*`', '', markdown, flags=re.S)):
+        path, _, anchor = target.partition('#')
+        if re.match(r'https?:', target):
+            continue
+        file = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+        if not os.path.exists(os.path.join(ROOT, file)) or anchor and anchor not in anchors(document(file)):
+            yield target
+
+
+def test_links():
+    names = DOCUMENTS + ['CHANGELOG.md'] + sorted(
+        os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
+    for name in dict.fromkeys(names):
+        dead = list(dead_links(name, document(name)))
+        check(not dead, name + ': its links lead somewhere', dead)
+    links = '[a](manual.md#options) [b](nowhere.md) [c](manual.md#no-such) [d](https://x.y)'
+    dead = list(dead_links('docs/x.md', links))
+    check(dead == ['nowhere.md', 'manual.md#no-such'], 'dead links are found', dead)
+
+
+# ---- the manual and the man page ------------------------------------------------------------------------------------
+
+def options_of(text):
+    """Names of options at the start of code, of what --help prints or of a table's first cells."""
+    return set(re.findall(r'(?<![\w-])(--?[a-z][a-z-]*)', text))
+
+
+def test_manual_has_all_options():
+    markdown, told = document('docs/manual.md'), good('--help').out
+    left = list(manpage.missing(markdown, manpage.help_groups(told)))
+    check(not left, 'the manual names every option, method and map of --help', left)
+    section = markdown.partition('\n## Options\n')[2].partition('\n## ')[0]
+    cells = ' '.join(re.findall(r'^\| (`.*?`) \|', section, re.M))
+    unknown = options_of(cells) - options_of(told)
+    check(len(options_of(cells)) > 50 and not unknown, 'and no option that there is not', unknown)
+
+
+def test_man_page():
+    """Every section of the manual is there, what the manual lacks too, and man has nothing to say against it."""
+    markdown, told = document('docs/manual.md'), good('--help').out
+    page = manpage.page(markdown, told)
+    text = '\n'.join(page)
+    headings = [title.upper() for title in re.findall(r'^## (.*)', markdown, re.M)]
+    lost = [title for title in headings if '\n.SH ' + title.replace('-', '\\-') not in text]
+    check(len(headings) > 10 and not lost, 'the man page has every section of the manual', lost)
+    left = [mark for mark in ('](', '\n|', '\n#', '**', '```') if mark in text]
+    check(not left, 'nothing of Markdown is left', left)
+    told = told.replace('\nDistance maps', '  quadratic              one of my own (me)\n\nDistance maps', 1)
+    text = '\n'.join(manpage.page(markdown, told))
+    check('.SH FURTHER METHODS' in text and text.count('quadratic') == 1, 'a method of your own is added', text[-300:])
+    path = write(in_work('run.1'), text)
+    if not shutil.which('groff'):
+        return skip('groff is not here')
+    done = subprocess.run(['groff', '-man', '-Kutf8', '-Tutf8', '-ww', path], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    problems = [line for line in done.stderr.decode().split('\n') if line and "can't break" not in line]
+    check(done.returncode == 0 and not problems, 'groff takes it', problems[:3])
+
+
+# ---- the lesson -----------------------------------------------------------------------------------------------------
 
 def test_method_of_your_own():
-    lesson = open(os.path.join(ROOT, 'docs/lesson.md'), encoding='utf-8').read()
+    lesson = document('docs/lesson.md')
     function, row = re.findall(r'```c\n(.*?)```', lesson.split('## A method of your own')[1], re.S)[:2]
     check(len(function.strip().splitlines()) <= 12, 'it is about ten lines', function)
     tree = in_work('tree')
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns('build', '*.bin', '.git', 'tests', 'docs', 'run'))
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns('build', '*.bin', '.git', 'tests', 'docs', 'page', 'run'))
     source = open(os.path.join(tree, 'rope.c'), encoding='utf-8').read()
     table = source.index('const RopeMethod rope_methods[]')
     end = source.index('};', table)
@@ -98,5 +267,6 @@ def test_method_of_your_own():
 
 if not os.path.exists(os.path.join(ROOT, 'model.bin')):
     skip('the shipped model is not there')
-    del test_commands, test_method_of_your_own
+    for name in [name for name in globals() if name.startswith('test_')]:
+        del globals()[name]
 main(globals())

@@ -166,8 +166,8 @@ def test_attention():
 
 def test_shipped():
     """The eight of models/: their size, what they say they are, and what the lesson's first chapter says of them, on
-    the page's chapter: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""
-    text, inside, far = os.path.join(ROOT, 'page', 'book.txt'), {}, {}
+    book.txt: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""
+    text, inside, far = os.path.join(ROOT, 'book.txt'), {}, {}
     for kind in ENCODINGS:
         model = os.path.join(ROOT, 'models', kind + '.bin')
         check(os.path.getsize(model) <= 1800000, kind + '.bin is at most 1.8 MB', os.path.getsize(model))

@@ -471,7 +471,8 @@ def test_check():
         lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
         found = [line for line in lines if line.startswith('# read alike by ')]
         check(found == (['# read alike by %s engines: --engines' % expected] if expected else []) and
-              any(line.startswith('# holds to') for line in lines[-2:]), 'the remark of --check %s' % options, lines[-3:])
+              any(line.startswith('# holds to') for line in lines[-2:]),
+              'the remark of --check %s' % options, lines[-3:])
 
 
 # ---- hostile configs ------------------------------------------------------------------------------------------------

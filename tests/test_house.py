@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The house: nothing in the repository is against the style (tools/house.py), the checker finds what it should and no
-more, and what the README says under "Reading the code" is so: the files, their lines, the length of the walk."""
+more, and what the README says under "Reading the code" and docs/code.md after it is so: the files, their lines, the
+length of the walk."""
 
 import os
 import re
@@ -171,7 +172,7 @@ def test_checker_on_python():
     check(list(house.check_python('tests/a.py', long % '')) == [], 'tests may have long functions')
 
 
-# ---- README, Reading the code ---------------------------------------------------------------------------------------
+# ---- README, Reading the code, and docs/code.md -----------------------------------------------------------------
 
 def section_of(readme):
     return readme.partition('\n## Reading the code\n')[2].partition('\n## ')[0]
@@ -235,10 +236,17 @@ def reading_faults(section):
             yield path + ' is not named'
 
 
+def document(path):
+    with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+        return file.read()
+
+
 def test_reading_the_code():
-    with open(os.path.join(ROOT, 'README.md'), encoding='utf-8') as file:
-        faults = list(reading_faults(section_of(file.read())))
+    walk, rest = section_of(document('README.md')), document('docs/code.md')
+    faults = list(reading_faults(walk + rest.replace('](../', '](')))
     check(not faults, 'README, Reading the code', '%d faults: %s' % (len(faults), '; '.join(faults[:6])))
+    rooms = [paths for number, paths, _ in rows_of(walk) if number is None]
+    check(not rooms and '(docs/code.md)' in walk, 'the README has the walk, and leads to the rest', rooms)
 
 
 def test_reading_itself():

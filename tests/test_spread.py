@@ -194,7 +194,7 @@ def test_jobs():
     close(by_itself, perplexity(rope, ids, '--rope', 'linear', '--factor', 20, '--spread', 480, '--piece', 10), 1e-6,
           'the factor that nobody says is that of the positions')
     result = run(rope, '-i', 'hello', '-n', 60, '-t', 0, '--spread', 900)
-    check('60 tokens are one piece of --piece 128' in result.err, 'a warning that nothing jumps', result)
+    check('60 tokens make one piece of --piece 128' in result.err, 'a warning that nothing jumps', result)
 
 
 def test_refused():

@@ -2,7 +2,7 @@
 """Tables for eyes, at a terminal of the test's own, and for tools; --ppl's standard error, --stepwise and --stale-keys;
 --attn; --tasks; and the program's manners."""
 
-import fcntl
+import cmath
 import math
 import os
 import pty
@@ -10,14 +10,12 @@ import random
 import re
 import shlex
 import statistics
-import struct
 import subprocess
 import sys
-import termios
 
 import reference
-from common import (ROOT, RUN, check, close, config, good, house, in_work, main, one_line, random_ids, random_weights,
-                    run, table, tiny_model, write, write_model, write_tokenizer)
+from common import (ROOT, RUN, at_terminal, check, close, config, good, house, in_work, main, one_line, random_ids,
+                    random_weights, run, screen, table, tiny_model, write, write_model, write_tokenizer)
 
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for c in range(ord('0'), ord('9') + 1)]
@@ -25,35 +23,6 @@ LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for 
 
 def ids_file(ids):
     return write(in_work('ids.txt'), ' '.join(map(str, ids)))
-
-
-def at_terminal(arguments, columns=80, **environment):
-    """What ./run writes to a terminal, standard output and standard error together."""
-    child, terminal = pty.fork()
-    if child == 0:
-        plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
-        os.execve(RUN, [RUN, *map(str, arguments)], {**plain, 'TERM': 'xterm', 'OMP_NUM_THREADS': '1', **environment})
-    seen = b''
-    try:
-        while part := os.read(terminal, 65536):
-            seen += part
-    except OSError:  # how Linux tells that the other end is closed
-        pass
-    os.waitpid(child, 0)
-    os.close(terminal)
-    return seen.decode(errors='replace')
-
-
-def screen(seen):
-    """The lines that stay: a carriage return writes over what stood there."""
-    lines = []
-    for line in re.sub('\x1b\\[[0-9;]*m', '', seen).replace('\r\n', '\n').split('\n'):
-        shown = ''
-        for part in line.split('\r'):
-            shown = part + shown[len(part):]
-        lines.append(shown.rstrip())
-    return lines
 
 
 # ---- tables for eyes ------------------------------------------------------------------------------------------------
@@ -136,7 +105,8 @@ def test_progress_of_a_check():
     """A bar is drawn while a row is worked out, and is gone when the row stands there."""
     raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 2048, '--rope', 'yarn'))
     lines = screen(raw)
-    check(re.search(r'\r(jumps|perplexity|retrieval|short-perplexity) ?\d* +\[[#.]+\]', raw), 'a bar is shown', raw[-400:])
+    drawn = re.search(r'\r(jumps|perplexity|retrieval|short-perplexity) ?\d* +\[[#.]+\]', raw)
+    check(drawn, 'a bar is shown', raw[-400:])
     check(not any('[#' in line or '[.' in line for line in lines), 'no bar among the rows', lines)
 
 
@@ -233,11 +203,10 @@ def test_attention():
         x = [reference.norm(embedding[t], weights['attention_norm.0'], c['norm_eps']) for t in ids]
         q, k = (reference.rows_of(weights, name + '.0', dim) for name in ('wq', 'wk'))
         for head in (0, 3):
-            angles = [[(a * math.cos(m * v), a * math.sin(m * v)) for v in f] for m in range(n)]
-            query = reference.turn(reference.product(q[head * d:head * d + d], x[-1]), angles[-1])
-            keys = [reference.turn(reference.product(k[head // 2 * d:head // 2 * d + d], row), angles[m])
-                    for m, row in enumerate(x)]
-            scores = [reference.dot(query, key) / math.sqrt(d) for key in keys]
+            query = reference.pairs(reference.product(q[head * d:head * d + d], x[-1]), d)
+            keys = [reference.pairs(reference.product(k[head // 2 * d:head // 2 * d + d], row), d) for row in x]
+            scores = [reference.meet_turned(query, reference.conjugate(key), [
+                cmath.rect(a * a, (n - 1 - m) * v) for v in f]) / math.sqrt(d) for m, key in enumerate(keys)]
             total = sum(map(math.exp, scores))
             settings, header, rows = table(good(in_work('attn.bin'), '--attn', '0.%d' % head, '-i', prompt, '--kv',
                                                 kv).out)
@@ -392,7 +361,7 @@ def test_chat_says_what_it_is():
     model = tiny_model('eyes.bin', **dict(SHAPE, vocab_size=296, seq_len=333))
     write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS)
     result = good(model, '-m', 'chat', '-t', 0, stdin=b'\nhello\n')
-    check('was ever taught to chat' in result.err and '333 positions' in result.err,
+    check('was taught to chat' in result.err and '333 positions' in result.err,
           'a model that was not taught to chat, up to its context', result.err)
     ours, theirs = pty.openpty()
     process = subprocess.Popen([RUN, model, '-m', 'chat', '-n', '50'], stdin=theirs, stdout=subprocess.PIPE,

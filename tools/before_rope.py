@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Train short, test long: the models of models/, alike but for how they know positions, on texts of 64 to 4,096.
 
-    tools/before_rope.py [TEXT]           perplexity in windows of each length [the page's chapter, page/book.txt,
-                                          which none has read]
+    tools/before_rope.py [TEXT]           perplexity in windows of each length [book.txt, a story that none has read]
     tools/before_rope.py --passkey        keys found, by length
     tools/before_rope.py --copy [TEXT]    pages whose second copy has half the perplexity of the first
 
@@ -16,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NAMES = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096]
 TRAINED = 256
-CHAPTER = os.path.join(ROOT, 'page', 'book.txt')
+STORY = os.path.join(ROOT, 'book.txt')
 CHARACTERS = 5  # of a token, at most: so many windows of a text do not overlap
 
 
@@ -26,8 +25,8 @@ def lengths_of(name, least=64):
 
 def name_of(path):
     """What tables and figures call a text."""
-    is_chapter = os.path.exists(path) and os.path.samefile(path, CHAPTER)
-    return "the page's chapter (Northanger Abbey)" if is_chapter else os.path.basename(path)
+    is_story = os.path.exists(path) and os.path.samefile(path, STORY)
+    return 'the story that ships (book.txt)' if is_story else os.path.basename(path)
 
 
 def run_program(arguments, text=b''):
@@ -79,7 +78,7 @@ def main(arguments):
     paths = [a for a in arguments if a not in options]
     if len(paths) > 1 or len(options) > 1 or set(options) - {'--passkey', '--copy'}:
         sys.exit(__doc__)
-    path = paths[0] if paths else CHAPTER
+    path = paths[0] if paths else STORY
     try:
         with open(path, 'rb') as file:
             text = file.read()

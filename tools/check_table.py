@@ -2,7 +2,7 @@
 """The table of docs/check.md: what --check finds by jumps beside what it finds by reading whole, in settings that
 hold and settings that break.
 
-usage: check_table.py OUT.tsv LENGTH [TEXT ...]          measures what OUT.tsv lacks, on made-up text where none is given
+usage: check_table.py OUT.tsv LENGTH [TEXT ...]          measures what OUT.tsv lacks; without TEXT on made-up text
        check_table.py --jumps OUT.tsv LENGTH [TEXT ...]  likewise, but ends each run before texts are read whole
        check_table.py OUT.tsv                            prints the table, and what limits would part
 

@@ -9,6 +9,8 @@ from before_rope import NAMES, accuracies, perplexities
 PAGE, BETWEEN, PLACES = 1200, 9000, 4  # characters, characters, places in the text
 LAST = 64  # tokens that two ways of reading are compared on, as --check does
 HEAD, BIN = '3.3', 16  # of model.bin: a head that looks near; distances that share a row
+FAR, NEAR, JUDGED = 8192, 1024, 512  # tokens: of a whole text, of one that jumps, and how many of the last are judged
+BOS = '1'  # of model.bin's tokenizer, which --ids does not ask: each of its training windows began with it
 
 
 def places(text, size, count):
@@ -107,11 +109,43 @@ def attention(run, model, text, quick):
     return command, 'method distance low mean high weight', rows
 
 
+def last_nll(run, command, ids):
+    """{method: the sum of nll over the last tokens}, of a text that is given as its tokens' ids."""
+    told = ' '.join(ids).encode()
+    return {method: math.fsum(nll for _, nll in tokens[-JUDGED:])
+            for method, tokens in per_token(run(command, told)).items()}
+
+
+def crowd(run, model, text, quick):
+    """The same last 512 tokens of stretches of 8,192, read three ways. By jumps: 1,024 tokens that stand spread over
+    N positions, so that distances grow and the number of keys does not. Whole: all the last N tokens. And whole by the
+    maps, which keep distances below the trained length, so that only the number of keys grows."""
+    far = 2 * NEAR if quick else FAR
+    methods = ['none', 'yarn'] if quick else ['none', 'ntk', 'yarn', 'rerope', 'dca']
+    methods = ['window'] + [method + logn for method in methods for logn in ('', ':logn=1')]
+    command = [model, '--ppl', '-', '--per-token', '--rope', ','.join(methods), '--ids', '-n']
+    lengths = [NEAR * 2 ** k for k in range(20) if NEAR * 2 ** k <= far]
+    runs = [('whole', n, command + [str(n)]) for n in lengths]
+    runs += [('jumps', n, command + [str(NEAR), '--spread', str(n)]) for n in lengths[1:]]
+    sums = {}
+    stretches = places(text, 5 * far, 1 if quick else max(1, min(2 * PLACES, len(text) // (4 * far))))
+    for stretch in stretches:
+        cut = per_token(run([model, '--ppl', '-', '-n', str(far), '--per-token', '--rope', 'window'], stretch.encode()))
+        ids = [token for token, _ in cut['window']]
+        for reading, length, arguments in runs:
+            count = length if reading == 'whole' else NEAR
+            for method, nll in last_nll(run, arguments, [BOS] + ids[1 - count:]).items():
+                sums[method, reading, length] = sums.get((method, reading, length), 0) + nll
+    tokens = JUDGED * len(stretches)
+    return runs[-1][2], 'method reading length tokens nll', [
+        [*key, tokens, '%.5f' % (nll / tokens)] for key, nll in sums.items()]
+
+
 def before_rope(run, model, text, quick):
     """The models of models/, alike but for how they know positions: perplexity in windows of each length."""
     rows = []
     for name in NAMES[:2] if quick else NAMES:
-        for length, windows, nll, se in perplexities(name, text, run):
+        for length, windows, nll, se in perplexities(name, text[:20000] if quick else text, run):
             rows.append([name, length, windows, '%.4f' % nll, '%.4f' % se])
     return ['models/NAME.bin', '--ppl', '-', '-n', 'LENGTH'], 'method length windows nll se', rows
 
@@ -125,5 +159,5 @@ def keys_before_rope(run, model, text, quick):
     return ['models/NAME.bin', '--passkey'], 'method length trials share', rows
 
 
-EXPERIMENTS = {'again': again, 'stale': stale, 'attention': attention, 'encodings': before_rope,
-               'encodings-keys': keys_before_rope}
+EXPERIMENTS = {'again': again, 'stale': stale, 'attention': attention, 'crowd': crowd,
+               'encodings': before_rope, 'encodings-keys': keys_before_rope}

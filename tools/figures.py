@@ -6,10 +6,11 @@ Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures
 prints every command that it runs; each table says on its # lines which command made it, and up to which length the
 model has seen texts (trained). The names say 4x and 16x: how many times the trained length.
 
-Without matplotlib it measures all the same, and says which pictures are not drawn.
+A table that is newer than ./run, its model and its text is kept, so an interrupted run goes on where it stopped. --all
+measures everything, --only LIST these tables. Without matplotlib it says which pictures are not drawn.
 
-The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on,
-else one that the model writes itself: its perplexities are lower then, and compare with one another only.
+The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on
+(Gutenberg 1400), where it lies beside the repository, else the book that ships, which is shorter.
 """
 import argparse
 import importlib.util
@@ -25,6 +26,7 @@ from experiments import EXPERIMENTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
+BOOK = os.path.join(ROOT, 'book.txt')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
 SEARCHED = 'docs/searched-16x.json'  # what --search found for model.bin (docs/lesson.md says how)
@@ -61,23 +63,21 @@ class Text:
     """The text of the perplexities: `command` begins the pipe that a reader would type,
     `data` is what flows through it."""
 
-    def __init__(self, options, far):
-        path = options.text or (NOVEL if os.path.exists(NOVEL) else None)
-        self.command, self.data, self.argument = '', None, '-'
-        self.name = 'Great Expectations' if path == NOVEL else name_of(path) if path else 'its own text'
+    def __init__(self, options):
+        path = options.text or (NOVEL if os.path.exists(NOVEL) else BOOK)
+        self.command, self.data, self.argument, self.path = '', None, '-', path
+        self.name = ('Great Expectations' if path == NOVEL else name_of(path)) + ', quick' * options.quick
         try:
-            if path and path.endswith('.xz'):
+            if path.endswith('.xz'):
                 with lzma.open(path) as file:
                     self.data = file.read()
                 self.command = 'xz -dc %s | ' % shlex.quote(nice_path(path))
-            elif path:
+            else:
                 open(path, 'rb').close()
                 self.argument = nice_path(path)
-            else:
-                self.write_one(options, far)
         except (OSError, lzma.LZMAError) as error:
             fail('%s: %s' % (path, getattr(error, 'strerror', None) or error))
-        say('# text: ' + (nice_path(path) if path else 'written by the model itself, for want of --text FILE'))
+        say('# text: ' + nice_path(path))
 
     def content(self):
         if self.data is None:
@@ -85,28 +85,50 @@ class Text:
                 self.data = file.read()
         return self.data
 
-    def write_one(self, options, far):
-        """Three stretches as long as the longest window: sampled tokens read back are
-        somewhat fewer than were written."""
-        writer = options.siblings[:1] or [options.model, '--rope', 'window']
-        commands = [writer + ['-n', str(far + 1), '-t', '0.8', '-p', '0.9', '-s', str(seed), '--ignore-eos']
-                    for seed in (1, 2, 3)]
-        self.command = '{ %s; } | ' % '; '.join(shlex.join(['./run'] + c) for c in commands)
-        say(self.command[:-3])
-        self.data = b''.join(run_quietly(c) for c in commands)
+    def typed(self, arguments):
+        """A command as a reader would type it."""
+        return (self.command if '--ppl' in arguments else '') + shlex.join(['./run'] + arguments)
 
 
-def measure(out, name, commands, text, trained):
+def kept(options, path, lines, models, text):
+    """A table that has these # lines and is newer than what it is made by, of and from is not measured again."""
+    try:
+        with open(path, encoding='utf-8') as file:
+            there = set(file.read().splitlines())
+        made_from = [os.path.join(ROOT, name) for name in ['run'] + models] + [text.path]
+        new = os.path.getmtime(path) > max(map(os.path.getmtime, made_from))
+    except OSError:
+        return False
+    if options.all or options.only or not new or not there.issuperset(lines):
+        return False
+    say('# %s: kept, since it is newer than ./run, model and text' % nice_path(path))
+    return True
+
+
+def of_absent_models(path):
+    """The tables in a file that are of models which are not here: not every sibling ships."""
+    try:
+        with open(path, encoding='utf-8') as file:
+            parts = ('\n' + file.read()).split('\n# command\t')[1:]
+    except OSError:
+        return b''
+    models = [os.path.join(ROOT, part.split('./run ', 1)[-1].split()[0]) for part in parts]
+    absent = ['# command\t%s\n' % part.strip('\n') for part, m in zip(parts, models) if not os.path.exists(m)]
+    return ''.join(absent).encode()
+
+
+def measure(options, name, commands, text, trained):
     """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table behind."""
-    path = os.path.join(out, name + '.tsv')
+    path = os.path.join(options.out, name + '.tsv')
+    if kept(options, path, ['# command\t' + text.typed(c) for c in commands], [c[0] for c in commands], text):
+        return
     start = time.time()
     try:
         with open(path + '.tmp', 'wb') as file:
             for arguments in commands:
                 reads = '--ppl' in arguments
-                command = (text.command if reads else '') + shlex.join(['./run'] + arguments)
-                say(command)
-                file.write(b'# command\t%s\n' % command.encode())
+                say(text.typed(arguments))
+                file.write(b'# command\t%s\n' % text.typed(arguments).encode())
                 if '--explain' in arguments:
                     file.write(run_quietly(arguments))
                     continue
@@ -119,6 +141,7 @@ def measure(out, name, commands, text, trained):
                 if done.returncode:
                     fail('no table %s: ./run failed' % path)
                 file.write(done.stdout)
+            file.write(of_absent_models(path))
         os.replace(path + '.tmp', path)
     except OSError as error:
         fail('%s: %s' % (path, error.strerror))
@@ -131,6 +154,8 @@ def measure(out, name, commands, text, trained):
 def experiment(options, name, text, trained):
     """The table of one of experiments.py."""
     start, path = time.time(), os.path.join(options.out, name + '.tsv')
+    if kept(options, path, ['# book\t' + text.name], [options.model], text):
+        return
     say('# %s: many runs of --ppl or --attn' % name)
     try:
         command, columns, rows = EXPERIMENTS[name](run_quietly, options.model, text.content(), options.quick)
@@ -170,6 +195,7 @@ def tables(options, text, trained, near, far):
         'sweep': [ppl(far, ['yarn:factor=2,4,8,16,32'])],
         'lengths': [ppl(n, ['none', 'yarn:factor=%g' % (far / trained), 'dynamic-yarn']) for n in lengths],
         'passkey': [passkey(far, ['none', 'yarn'] if options.quick else METHODS)],
+        'explain-llama3': [[model, '--explain', '-n', str(far), '--rope', 'llama3']],
         'explain-maps': [[model, '--explain', '-n', str(far), '--rope', m] for m in MAPS],
         'maps-16x': [ppl(far, MAPS + ['window:sinks=4', 'llama3'])],
         'passkey-maps': [passkey(far, ['dca'] if options.quick else MAPS)],
@@ -184,14 +210,19 @@ def tables(options, text, trained, near, far):
 
 
 SOME = ['--methods', ','.join(STATIC)]
-BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS), '--title']
+BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS)]
 PLAIN = ['--methods', ','.join(ONE_LENGTH), '--title']
 PICTURES = {  # their tables and the other arguments of plot.py
     'pairs-16x': (['explain-16x'], SOME + [
         '--title', 'All slow the slowest pair by s; the methods differ in the fast ones']),
     'decay-16x': (['explain-16x'], SOME + ['--decay', '--title',
                                            'A far key that matches counts more with every method than with none']),
-    'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope']),
+    'clocks': (['explain-16x'], ['--methods', 'none', '--clocks', '--title',
+                                 'Slow pairs come to angles that training never showed']),
+    'llama3': (['explain-16x', 'explain-llama3'], ['--divisors', '--methods', 'ntk-by-parts,llama3', '--title',
+                                                   'Llama 3 begins to slow pairs later, and ends at the same']),
+    'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope',
+                                                      '--title', 'What --search found for 8k is close to YaRN']),
     'perplexity-4x': (['perplexity-4x'], PLAIN + [
         'At 4 times the trained length plain RoPE breaks; linear, untuned, is worse yet']),
     'perplexity-16x': (['perplexity-16x'], PLAIN + [
@@ -203,15 +234,17 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'passkey': (['passkey'], PLAIN + ['Keys found, %: a window forgets what it no longer sees; YaRN finds all']),
     'distances': (['explain-maps'], ['--distances', '--title', 'No map lets a distance grow past the trained length']),
     'maps-16x': (['perplexity-16x', 'maps-16x'], BESIDE + [
-        'Untuned, the maps stay near the window at 16 times the length']),
+        '--behind', 'none,yarn,window', '--title',
+        'Maps that see all read about as well as YaRN, others like the window']),
     'passkey-maps': (['passkey', 'passkey-maps'], BESIDE + [
-        'Keys found, %: the four maps that see everything find all']),
-    'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after tuning on long texts, %: all']),
+        '--title', 'Keys found, %: the four maps that see everything find all']),
+    'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after 200 steps of tuning: FOUND']),
     'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
     'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
-    'encodings': (['encodings'], ['--title', 'Trained on 256: sinusoids fall off a cliff, RoPE slides, ALiBi holds']),
+    'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
+    'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 
@@ -232,7 +265,7 @@ def measure_all(options):
     options.siblings = [nice_path(s) for s in options.siblings if os.path.exists(s)]
     trained = int(settings_of(options.model)['train_ctx'])
     near, far = [int(k * trained) for k in ((1.5, 2) if options.quick else (4, 16))]
-    text = Text(options, far)
+    text = Text(options)
     jobs = tables(options, text, trained, near, far)
     wanted = options.only.split(',') if options.only else list(jobs) + list(EXPERIMENTS)
     unknown = [name for name in wanted if name not in jobs and name not in EXPERIMENTS]
@@ -242,7 +275,7 @@ def measure_all(options):
         if name in EXPERIMENTS:
             experiment(options, name, text, trained)
         else:
-            measure(options.out, name, jobs[name], text, far if 'sibling' in name else trained)
+            measure(options, name, jobs[name], text, far if 'sibling' in name else trained)
 
 
 def main():
@@ -257,6 +290,7 @@ def main():
     parser.add_argument('--trials', type=int, metavar='K', help='keys at each length and depth [4]')
     parser.add_argument('--only', metavar='LIST',
                         help='measure these tables only, comma-separated; draw all that are there')
+    parser.add_argument('--all', action='store_true', help='measure also what is newer than ./run, models and text')
     parser.add_argument('--plots-only', action='store_true', help='measure nothing, draw the tables that are there')
     parser.add_argument('--tables-only', action='store_true', help='draw nothing')
     parser.add_argument('--quick', action='store_true', help='all of it, far too short to mean anything: seconds')

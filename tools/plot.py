@@ -10,6 +10,7 @@ The header row of the tables says which picture it is:
                        with --decay: what a distance leaves of the attention score;
                        with --distances: what a distance map makes of every distance;
                        with --divisors: how many times slower each pair turns
+                       with --clocks: the angles that four pairs came to within the trained length
     tools/experiments.py   its tables: a page read again, stale keys, one head's scores
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
@@ -19,10 +20,11 @@ import argparse
 import math
 import os
 import sys
+import textwrap
 
-from plot_lesson import draw_again, draw_attention, draw_encodings, draw_stale
-from plot_parts import (DOTS, GREY, INK, PALE, counted, draw_lines, label_ends, log_scale, new_figure, plain, save,
-                        style_of, token_figure)
+from plot_lesson import draw_again, draw_attention, draw_clocks, draw_crowd, draw_encodings, draw_stale
+from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, counted, draw_lines, label_ends, log_scale, new_figure,
+                        plain, save, style_of, token_figure, word_colour)
 from plot_tables import book_of, fail, method_of, read_tables, trained_length
 
 # ---- the pictures ---------------------------------------------------------------------------------------------------
@@ -51,7 +53,62 @@ def draw_perplexity(tables, options):
                                       'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')))
     labels = 'length of the text, tokens' if by_length else 'position, tokens', 'perplexity'
     xlim = lengths[0] * 0.93 if by_length else 40, lengths[-1] * 1.03
+    if options.behind:
+        return draw_panels(tables, options, lines, headings, labels, xlim)
     return token_figure(tables, options, lines, headings, labels, xlim)[0]
+
+
+def draw_panels(tables, options, lines, headings, labels, xlim):
+    """A panel for each line, before the same few lines in all of them (--behind), which may leave the panel on top."""
+    behind = [line for line in lines if line[0] in options.behind.split(',')]
+    own, trained = [line for line in lines if line not in behind], trained_length(tables, options)
+    columns = min(3, len(own))
+    n_rows = -(-len(own) // columns)
+    height = 1.15 + 1.9 * n_rows
+    every = [y for line in own for y in line[3]]
+    top = 1.05 * max(every + [line[3][0] for line in behind])
+    fig, axes = new_figure(height, options.title or headings[0], headings[1], nrows=n_rows, ncols=columns, sharex=True,
+                           sharey=True)
+    fig.subplots_adjust(left=0.085, top=1 - 0.95 / height, bottom=0.55 / height, wspace=0.06, hspace=0.24)
+    for ax, line in zip(axes.flat, own):
+        ax.set_xlim(*xlim)
+        ax.set_ylim(0.96 * min(every + [y for other in behind for y in other[3]]), top)
+        for other in behind:
+            ax.plot(*other[2:4], color=style_of(other[0], [other[0]])['color'], linewidth=1.2)
+        ax.plot(*line[2:4], color=style_of(line[0], [line[0]])['color'], linewidth=3, alpha=0.85)
+        ax.set_title('%s: %.1f at the end' % (line[1], line[3][-1]), fontsize=BASE, loc='left',
+                     color=word_colour(style_of(line[0], [line[0]])['color']))
+        log_scale(ax.xaxis, True)
+        ax.set_xticks(ax.get_xticks()[::2])
+        log_scale(ax.yaxis, False)
+        ax.grid(axis='y', color=PALE, linewidth=0.6)
+        if xlim[0] < trained < xlim[1]:
+            ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
+    for ax in axes[:, -1]:  # the last row may be short: then its labels stand beside the row above
+        label_ends(ax, [below(line, top) for line in behind])
+    for ax in list(axes.flat)[len(own):]:
+        ax.set_axis_off()
+    fig.text(0.085, 0.09 / height, '%s; dotted: the trained length, %s' % (labels[0], plain(trained)), va='bottom')
+    fig.text(0.008, 0.5, labels[1], rotation=90, va='center')
+    return fig
+
+
+def below(line, top):
+    """The line up to where it leaves a logarithmic axis on top for good."""
+    name, label, x, y, pale = line
+    last = max([k for k, value in enumerate(y) if value <= top], default=0)
+    if last == len(y) - 1 or y[last] > top:
+        return line
+    share = math.log(top / y[last]) / math.log(y[last + 1] / y[last])
+    return name, label, [*x[:last + 1], x[last] * (x[last + 1] / x[last]) ** share], [*y[:last + 1], top], pale
+
+
+def same_cells(panels):
+    """Lists of panels (title, method, rows) that show the same shares found."""
+    groups = {}
+    for panel in panels:
+        groups.setdefault(tuple((r['length'], r['depth'], r['accuracy']) for r in panel[2]), []).append(panel)
+    return groups.values()
 
 
 def draw_passkey(tables, options):
@@ -60,30 +117,36 @@ def draw_passkey(tables, options):
     models = list(dict.fromkeys(t.model for t in tables))
     panels = [(method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(t.model)[0]), method, rows)
               for t in tables for method, rows in t.methods().items()]
+    panels = [([p[0] for p in alike], alike[0][1], alike[0][2]) for alike in same_cells(panels)]
     columns = 3 if len(panels) in (5, 6) else min(4, len(panels))
     n_rows = -(-len(panels) // columns)
     trained = trained_length(tables, options)
     beyond = 0 < trained < max(row['length'] for _, _, rows in panels for row in rows)
-    height = 1.1 + 1.75 * n_rows
-    subtitle = '%s; %s a cell, the 5 digits exactly%s' % (
+    titles = [textwrap.fill(', '.join(names), 92 // columns) for names, _, _ in panels]
+    lines = max(title.count('\n') for title in titles)  # more than one
+    height = 1.2 + 0.19 * lines + (1.75 + 0.19 * lines) * n_rows
+    shares = [(' and '.join(name.split(',')[0] for name in names), sum(r['correct'] for r in rows),
+               sum(r['trials'] for r in rows)) for names, _, rows in panels]
+    heading = (options.title or 'Passkeys found, %').replace('FOUND', ', '.join('%s %d of %d' % s for s in shares))
+    subtitle = '%s; %s a cell, all 5 digits right; depth 0%%: where the text begins%s' % (
         ', '.join(models), counted(panels[0][2][0]['trials'], 'trial'),
-        '; dotted: the trained length, %s' % plain(trained) if beyond else '')
-    fig, axes = new_figure(height, options.title or 'Passkeys found, %', subtitle, nrows=n_rows, ncols=columns,
-                           sharey=True)
-    top, bottom = 1 - 0.9 / height, 0.53 / height
-    fig.subplots_adjust(left=0.09, right=0.99 if columns > 2 else 0.2 + 0.3 * columns, top=top, bottom=bottom,
-                        wspace=0.07, hspace=0.5)
+        '; dotted: trained length, %s' % plain(trained) if beyond else '')
+    fig, axes = new_figure(height, heading, subtitle, nrows=n_rows, ncols=columns, sharey=True)
+    top, bottom = 1 - (1 + 0.19 * lines) / height, 0.6 / height
+    fig.subplots_adjust(left=0.1, right=0.99 if columns > 1 else 0.5, top=top, bottom=bottom,
+                        wspace=0.07, hspace=0.5 + 0.1 * lines)
     # Ever darker: no hue to tell apart.
     shades = LinearSegmentedColormap.from_list('found', ['#f1f1ee', '#9cc3e0', '#0060a8', '#06304f'])
-    for ax, (title, method, rows) in zip(axes.flat, panels):
+    for ax, title, (names, method, rows) in zip(axes.flat, titles, panels):
         lengths, depths = (sorted({r[key] for r in rows}) for key in ('length', 'depth'))
         cells = {(r['depth'], r['length']): r['accuracy'] for r in rows}
         ax.pcolormesh([[cells.get((d, n), math.nan) for n in lengths] for d in depths], cmap=shades, vmin=0, vmax=1,
                       edgecolors='white', linewidth=1.5)
         for (depth, length), share in cells.items():
             ax.text(lengths.index(length) + 0.5, depths.index(depth) + 0.5, '%.0f' % (100 * share), ha='center',
-                    va='center', fontsize=8.5, color='white' if share > 0.45 else INK)
-        ax.set_title(title, fontsize=10, loc='left', color=style_of(method, [method])['color'])
+                    va='center', fontsize=9.5 if columns < 4 else 8.5, color='white' if share > 0.45 else INK)
+        ax.set_title(title, fontsize=BASE, loc='left',
+                     color=INK if len(names) > 1 else word_colour(style_of(method, [method])['color']))
         ax.set_xticks([x + 0.5 for x in range(len(lengths))], [plain(n) for n in lengths])
         ax.set_yticks([y + 0.5 for y in range(len(depths))], ['%.0f%%' % (100 * d) for d in depths])
         ax.set_ylim(len(depths), 0)
@@ -95,7 +158,7 @@ def draw_passkey(tables, options):
     for ax in list(axes.flat)[len(panels):]:
         ax.set_axis_off()
     fig.text(axes[0][0].get_position().x0, 0.09 / height, 'length of the text, tokens', va='bottom')
-    fig.text(0.008, (top + bottom) / 2, 'depth of the key (0%: first)', rotation=90, va='center')
+    fig.text(0.008, (top + bottom) / 2, 'depth of the key', rotation=90, va='center')
     return fig
 
 
@@ -126,7 +189,7 @@ def draw_pairs(tables, options):
         for text, offset in (('one turn in %s positions' % plain(trained), 4),
                              ('slower pairs: new angles past %s' % plain(trained), -11)):
             top.annotate(text, (1, turn), (0, offset), xycoords=('axes fraction', 'data'), textcoords='offset points',
-                         ha='right', color=GREY, fontsize=9)
+                         ha='right', color=GREY, fontsize=SMALL)
     top.set_ylabel('radians per position')
     bottom.set_yticks([0, 0.5, 1], ['÷ s  0', '0.5', 'kept  1'])
     bottom.set_ylabel('ramp')
@@ -176,12 +239,12 @@ def draw_distances(tables, options):
     os.rmdir(common.WORK)  # which the tests would have used
     trained, length = int(trained_length(tables, options)), int(max(t.number('length', 2) for t in tables))
     columns, far = min(3, len(tables)), min(length, 6 * trained)
-    height = 0.85 + 1.85 * -(-len(tables) // columns)
+    height = 1.1 + 1.85 * -(-len(tables) // columns)
     fig, axes = new_figure(height, options.title or 'What a distance map makes of a distance',
                            'of the query at position %s, when %s are asked for; trained on %s; a gap is not seen' % (
                                format(far - 1, ','), format(length, ','), plain(trained)),
                            nrows=-(-len(tables) // columns), ncols=columns, sharex=True, sharey=True)
-    fig.subplots_adjust(left=0.07, right=0.985, top=1 - 0.85 / height, bottom=0.5 / height, wspace=0.08, hspace=0.28)
+    fig.subplots_adjust(left=0.085, right=0.975, top=1 - 1 / height, bottom=0.62 / height, wspace=0.08, hspace=0.3)
     for ax, table in zip(axes.flat, tables):
         said = {key: float(value) if key == 'k' else int(value) for key, value in table.settings.items()
                 if key in ('near', 'k', 'group', 'chunk', 'window', 'sinks')}
@@ -195,7 +258,7 @@ def draw_distances(tables, options):
             ax.plot(far - 1, y[-1], color=style_of(name, [name])['color'], marker='.', markersize=8)
         ax.plot([0, trained * 1.15], [0, trained * 1.15], color=GREY, linewidth=0.8, linestyle=DOTS, zorder=1)
         ax.axhline(trained, color=GREY, linewidth=0.8, linestyle=DOTS, zorder=1)
-        ax.set_title(name, fontsize=10, loc='left', color=style_of(name, [name])['color'])
+        ax.set_title(name, fontsize=BASE, loc='left', color=word_colour(style_of(name, [name])['color']))
         ax.set_xticks(range(0, far + 1, 2 * trained), [format(x, ',') for x in range(0, far + 1, 2 * trained)])
         ax.set_ylim(0, trained * 1.15)
     for ax in list(axes.flat)[len(tables):]:
@@ -208,13 +271,15 @@ def draw_distances(tables, options):
 def draw_divisors(tables, options):
     """How many times slower each pair turns, by method; the pairs right of the line make less than a turn in L."""
     trained = trained_length(tables, options)
-    names = [method_of(t) for t in tables]
-    lines = [(name, name, [row['pair'] for row in t.rows],
-              [row['inv_freq'] / row['scaled_inv_freq'] for row in t.rows], 0) for name, t in zip(names, tables)]
+    # What stands in a file of its own was found by --search.
+    labels = ['found by --search' if '--rope-config' in t.settings.get('command', '') else method_of(t) for t in tables]
+    lines = [(method_of(t), label, [row['pair'] for row in t.rows],
+              [row['inv_freq'] / row['scaled_inv_freq'] for row in t.rows], 0) for label, t in zip(labels, tables)]
     scale = max(t.number('scale', 1) for t in tables)
-    factors = ', '.join('%s %.3f' % (n, t.number('attention_factor', 1)) for n, t in zip(names, tables))
+    factors = ', '.join('%s %.3f' % (n, t.number('attention_factor', 1)) for n, t in zip(labels, tables))
     fig, ((ax,),) = new_figure(4.2, options.title or 'What each pair is divided by',
                                's = %.4g; attention factors: %s' % (scale, factors))
+    fig.subplots_adjust(left=0.085, top=0.83, bottom=0.13)
     draw_lines(ax, lines)
     log_scale(ax.yaxis, True)
     if trained:
@@ -222,7 +287,7 @@ def draw_divisors(tables, options):
         if slower:
             ax.axvline(slower[0] - 0.5, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
             ax.annotate('less than a turn in %s positions' % plain(trained), (slower[0] - 0.5, 1), (4, 4),
-                        textcoords='offset points', color=GREY, fontsize=9)
+                        textcoords='offset points', color=GREY, fontsize=SMALL)
     ax.set_ylabel('divisor')
     ax.set_xlabel('pair')
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -241,17 +306,22 @@ def main():
                         help='of --explain tables of distance maps: D against distance')
     parser.add_argument('--divisors', action='store_true',
                         help='of --explain tables: how many times slower each pair turns')
+    parser.add_argument('--clocks', action='store_true',
+                        help='of --explain tables: the angles that the trained length showed, of four pairs')
+    parser.add_argument('--behind', metavar='LIST', default='',
+                        help='of --ppl tables: a panel for each method, with these behind all of them')
     parser.add_argument('--methods', metavar='LIST', help='of these methods only, comma-separated')
     parser.add_argument('--train-ctx', type=float, default=0, metavar='L',
                         help='trained length to mark, where no table says it')
-    parser.add_argument('--title', metavar='TEXT')
+    parser.add_argument('--title', metavar='TEXT', help="BOOK in it is the text's name; FOUND, of --passkey "
+                        'tables, what each method found')
     options = parser.parse_args()
     tables = [table for path in options.tables for table in read_tables(path)]
     kinds = sorted({table.kind for table in tables})
     if len(kinds) > 1:
         fail(tables[-1].path, 'one picture takes tables of one kind (found --%s)' % ' and --'.join(kinds))
-    if (options.decay or options.divisors) and kinds != ['explain']:
-        fail(tables[0].path, '--decay and --divisors are drawn from tables of --explain (found --%s)' % kinds[0])
+    if (options.decay or options.divisors or options.clocks) and kinds != ['explain']:
+        fail(tables[0].path, '--decay, --divisors and --clocks take tables of --explain (found --%s)' % kinds[0])
     if options.distances and (kinds != ['explain'] or not all('map' in table.settings for table in tables)):
         fail(tables[0].path, '--distances is drawn from tables of --explain with distance maps')
     if options.methods:
@@ -265,10 +335,12 @@ def main():
     except ImportError:
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
+    options.title = options.title and options.title.replace('BOOK', book_of(tables))
     picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'again': draw_again, 'stale': draw_stale,
-               'attention': draw_attention, 'encodings': draw_encodings, 'encodings-keys': draw_encodings,
+               'attention': draw_attention, 'crowd': draw_crowd, 'encodings': draw_encodings,
+               'encodings-keys': draw_encodings,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else
-               draw_decay if options.decay else draw_pairs}
+               draw_clocks if options.clocks else draw_decay if options.decay else draw_pairs}
     try:
         fig = picture[kinds[0]](tables, options)
     except (ValueError, ArithmeticError, IndexError) as error:

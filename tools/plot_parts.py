@@ -14,7 +14,9 @@ STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc
           'learned': ('#b8558f', 'v'), 'sinusoidal': ('#3aa3dc', 's'), 'alibi': ('#009e73', 'D'),
           'shaw': ('#e08e00', '^'), 'transformer-xl': ('#54278f', 'p'), 'disentangled': ('#d55e00', 'P')}
 SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
-INK, GREY, PALE = '#222222', '#707070', '#dddddd'
+INK, GREY, PALE = '#222222', '#4d4d4d', '#dddddd'  # grey words have a contrast of 8.4 to 1 with white
+WORDS = 5  # the least contrast of coloured words
+BASE, SMALL, TITLE = 10.5, 10, 13.5  # points; a picture is shown half as large as it is
 DOTS = (0, (1, 2))
 WIDTH, DPI = 8.3, 200  # 1660 pixels, twice what GitHub shows
 
@@ -49,19 +51,35 @@ def style_of(name, names, pale=0):
             'dashes': (4, 1.6) if base(name) != static(name) else (None, None)}
 
 
+def contrast(colour):
+    """With white, as WCAG 2 has it: from 1 for white to 21 for black."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+
+
+def word_colour(colour):
+    """A method's colour for words, as dark as words have to be."""
+    while contrast(colour) < WORDS:
+        colour = tuple(0.95 * c for c in colour)
+    return colour
+
+
 def new_figure(height, title, subtitle, **subplots):
     """A white card, which reads on a dark page as on a light one."""
     import matplotlib
     matplotlib.use('Agg')
     matplotlib.rcParams.update({
-        'font.size': 9.5, 'text.color': INK, 'axes.labelcolor': INK, 'axes.edgecolor': GREY, 'axes.linewidth': 0.8,
+        'font.size': BASE, 'text.color': INK, 'axes.labelcolor': INK, 'axes.edgecolor': GREY, 'axes.linewidth': 0.8,
         'xtick.color': GREY, 'ytick.color': GREY, 'xtick.labelcolor': INK, 'ytick.labelcolor': INK,
-        'axes.spines.top': False, 'axes.spines.right': False, 'lines.linewidth': 1.7, 'lines.markersize': 4.3,
+        'axes.spines.top': False, 'axes.spines.right': False, 'lines.linewidth': 2, 'lines.markersize': 5,
         'svg.fonttype': 'none', 'svg.hashsalt': 'rope.c'})
     import matplotlib.pyplot as plt
     fig, axes = plt.subplots(figsize=(WIDTH, height), squeeze=False, **subplots)
-    fig.text(0.012, 1 - 0.11 / height, title, fontsize=11.5, fontweight='bold', va='top')
-    fig.text(0.012, 1 - 0.37 / height, subtitle, fontsize=9, color=GREY, va='top')
+    title = fig.text(0.012, 1 - 0.11 / height, title, fontsize=TITLE, fontweight='bold', va='top')
+    words = fig.text(0.012, 1 - 0.42 / height, subtitle, fontsize=SMALL, color=GREY, va='top')
+    for text in title, words:  # no wider than the card
+        wide = text.get_window_extent(fig.canvas.get_renderer()).width / fig.bbox.width
+        text.set_fontsize(text.get_fontsize() * min(1, 0.978 / wide))
     return fig, axes
 
 
@@ -91,32 +109,34 @@ def draw_lines(ax, lines, markers=True):
 def label_ends(ax, lines):
     """Each line's label beside the axes at the height of its last point, pushed apart where they would touch."""
     fig, names, ends = ax.figure, list(dict.fromkeys(line[0] for line in lines)), []
-    fig.subplots_adjust(right=0.945 - 0.0091 * max(len(line[1]) for line in lines))
+    fig.subplots_adjust(right=0.945 - 0.0102 * max(len(line[1]) for line in lines))
     for i, (name, label, x, y, pale) in enumerate(lines):
         for point in [p for p in zip(x, y) if math.isfinite(p[1])][-1:]:  # none when perplexity overflowed everywhere
             height = ax.transAxes.inverted().transform(ax.transData.transform(point))[1]
             ends.append((round(height, 2), -i, label, style_of(name, names, pale)['color'], point))
-    gap = 11.5 / 72 / (ax.get_position().height * fig.get_figheight())  # a line of text, as a share of the axes' height
+    gap = 13 / 72 / (ax.get_position().height * fig.get_figheight())  # a line of text, as a share of the axes' height
     blocks = []  # [middle, ends]: neighbours that touch share a block around their mean
     for end in sorted(ends):
         blocks.append([end[0], [end]])
         while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (len(blocks[-1][1]) + len(blocks[-2][1])) / 2:
             _, upper = blocks.pop()
             both = blocks.pop()[1] + upper
-            blocks.append([max(sum(e[0] for e in both) / len(both), gap * (len(both) - 1) / 2), both])
+            half = gap * (len(both) - 1) / 2  # and stay beside the axes
+            blocks.append([min(max(sum(e[0] for e in both) / len(both), half), max(1 - half, half)), both])
     for middle, members in blocks:
         for i, (_, _, label, colour, point) in enumerate(members):
             ax.annotate(label, point, (1.04, middle + gap * (i - (len(members) - 1) / 2)),
-                        textcoords='axes fraction', va='center', color=tuple(0.8 * c for c in colour),
+                        textcoords='axes fraction', va='center', color=word_colour(colour),
                         arrowprops={'arrowstyle': '-', 'color': colour, 'linewidth': 0.6, 'shrinkA': 1, 'shrinkB': 3,
                                     'relpos': (0, 0.5)})
 
 
 def token_figure(tables, options, lines, headings, labels, limits, markers=True):
     """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes.
-    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y."""
+    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y.
+    The first text of the axes names the trained length."""
     fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
-    fig.subplots_adjust(left=0.075, top=0.855, bottom=0.115)
+    fig.subplots_adjust(left=0.085, top=0.84, bottom=0.125)
     draw_lines(ax, lines, markers)
     ax.set_xlim(*limits[:2])
     log_scale(ax.xaxis, True)
@@ -130,7 +150,7 @@ def token_figure(tables, options, lines, headings, labels, limits, markers=True)
     if limits[0] < trained < limits[1]:
         ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
         ax.annotate('trained length %s' % plain(trained), (trained, 1), (4, -2), xycoords=('data', 'axes fraction'),
-                    textcoords='offset points', va='top', color=GREY, fontsize=9)
+                    textcoords='offset points', va='top', color=GREY, fontsize=SMALL)
     label_ends(ax, lines)
     return fig, ax
 

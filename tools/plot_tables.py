@@ -10,6 +10,7 @@ KINDS = {
     'again': ['method', 'place', 'distance', 'tokens', 'first', 'second'],
     'stale': ['method', 'keys', 'length', 'texts', 'change'],
     'attention': ['method', 'distance', 'low', 'mean', 'high', 'weight'],
+    'crowd': ['method', 'reading', 'length', 'tokens', 'nll'],
     'encodings': ['method', 'length', 'windows', 'nll', 'se'],
     'encodings-keys': ['method', 'length', 'trials', 'share'],
     'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
@@ -64,7 +65,7 @@ def read_tables(path):
                 fail(path,
                      'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
             try:
-                table.rows.append({c: cell if c in ('method', 'keys') else float(cell)
+                table.rows.append({c: cell if c in ('method', 'keys', 'reading') else float(cell)
                                    for c, cell in zip(columns, cells)})
             except ValueError as error:
                 fail(path, 'line %d: %s' % (number, error))

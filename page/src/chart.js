@@ -6,10 +6,22 @@ import { pointer } from 'd3-selection';
 import { line } from 'd3-shape';
 import { count, drawing, h, onceAFrame, short } from './dom.js';
 
-const MARGIN = { top: 14, right: 14, bottom: 34, left: 46 };
+const MARGIN = { top: 26, right: 20, bottom: 40, left: 46 }; // the title of y stands above the highest tick
+
+const LINE = 15; // pixels of a tick's label
+
+// A filter for ticks: those that stand so many pixels from the last one that was kept.
+function apartBy(pixels, scale) {
+    let last = Infinity;
+    return (tick) => {
+        if (Math.abs(scale(tick) - last) < pixels) return false;
+        last = scale(tick);
+        return true;
+    };
+}
 
 // { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
-//   rule: { at, text }, show }
+//   rule: { at, text }, level: { at, text }, show }
 export function chart(options) {
     const series = new Map(); // by name: { points: [[x, y]], colour, dash, ghost, title, width }
     const svg = drawing().attr('role', 'img').attr('tabindex', 0);
@@ -22,13 +34,20 @@ export function chart(options) {
     svg.attr('aria-label', options.label);
     const clipRect = svg.append('clipPath').attr('id', clip).append('rect');
     const parts = Object.fromEntries(
-        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'marks', 'over'].map((name) => [name, svg.append('g')]),
+        ['shade', 'xAxis', 'yAxis', 'ghosts', 'lines', 'levels', 'marks', 'over'].map((name) => [
+            name,
+            svg.append('g'),
+        ]),
     );
     parts.xAxis.attr('class', 'axis');
     parts.yAxis.attr('class', 'axis');
     for (const name of ['ghosts', 'lines']) parts[name].attr('clip-path', `url(#${clip})`);
     const xLabel = svg.append('text').attr('class', 'axis-label').attr('text-anchor', 'end');
     const yLabel = svg.append('text').attr('class', 'axis-label').attr('x', 4).attr('y', 10);
+
+    const recordedText = svg.append('text').attr('class', 'axis-label').attr('text-anchor', 'end').attr('y', 10);
+    // A recorded line stands for what has not been measured yet.
+    const isAlone = (s) => s.ghost && s.title && !series.has(s.name.slice(1));
 
     function yDomain() {
         if (options.y.domain) return options.y.domain;
@@ -70,12 +89,10 @@ export function chart(options) {
         else xAxis.ticks(few);
         parts.xAxis.attr('transform', `translate(0,${bottom})`).call(xAxis);
         const all = y.ticks(),
-            few1 = all.filter((t) => /^[0.]*[125]0*$/.test(String(t)));
-        const yTicks = !options.y.log
-            ? y.ticks(5)
-            : few1.length > 2
-              ? few1
-              : all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
+            round = all.filter((t) => /^[0.]*[125]0*$/.test(String(t))),
+            spread = all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
+        const wanted = !options.y.log ? y.ticks(5) : round.length > 2 ? round : spread;
+        const yTicks = wanted.filter(apartBy(LINE, y));
         parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`).call(
             axisLeft(y)
                 .tickValues(yTicks)
@@ -100,12 +117,35 @@ export function chart(options) {
                     (s) => s.name,
                 )
                 .join('path')
-                .attr('class', ghost ? 'ghost' : 'live')
+                .attr('class', (s) => (!ghost ? 'live' : isAlone(s) ? 'ghost alone' : 'ghost'))
                 .style('stroke', (s) => s.colour)
                 .attr('stroke-dasharray', (s) => s.dash || null)
                 .attr('d', (s) => path(s.points));
         }
+        recordedText.attr('x', right).text([...series.values()].some(isAlone) ? 'recorded' : '');
+        drawLevel(right);
         drawCursor(bottom);
+    }
+
+    // A level is a line across, at a value of y that means something.
+    function drawLevel(right) {
+        const levels = options.level ? [options.level] : [];
+        const g = parts.levels
+            .selectAll('g')
+            .data(levels)
+            .join((enter) => {
+                const made = enter.append('g').attr('class', 'level-line');
+                made.append('line');
+                made.append('text');
+                return made;
+            });
+        g.attr('transform', (level) => `translate(0,${y(level.at)})`);
+        g.select('line').attr('x1', MARGIN.left).attr('x2', right);
+        g.select('text')
+            .attr('x', right)
+            .attr('y', -4)
+            .attr('text-anchor', 'end')
+            .text((level) => level.text);
     }
 
     function drawRule(bottom, right) {
@@ -149,12 +189,7 @@ export function chart(options) {
     };
 
     function drawCursor(bottom) {
-        const all =
-            cursor === null
-                ? []
-                : [...series.values()].filter(
-                      (s) => (s.title && !s.ghost) || (s.title && !series.has(s.name.slice(1))),
-                  );
+        const all = cursor === null ? [] : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
         const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
         parts.over
             .selectAll('line')

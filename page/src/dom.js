@@ -1,5 +1,7 @@
 // Small parts that all panels are made of: elements, buttons, chips, sliders, a prediction, the terminal's command.
+import { scaleBand } from 'd3-scale';
 import { select } from 'd3-selection';
+import { kept } from './place.js';
 import { state } from './state.js';
 
 // h('p.note', { onclick }, 'text', child, ...): an element with classes, properties or attributes, and children.
@@ -23,6 +25,9 @@ export function h(what, ...rest) {
 // A picture to draw in, as d3 has it.
 export const drawing = (name, height) =>
     select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', name).attr('height', height);
+
+// A scale with a band for each of some numbers.
+export const bands = () => /** @type {import('d3-scale').ScaleBand<number>} */ (/** @type {any} */ (scaleBand()));
 
 // A canvas one strip high and as wide as its place: how to paint on it, its points for one of the page's, and the colour
 // of surprise.
@@ -48,11 +53,17 @@ export const short = (x, digits = 3) =>
     x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits));
 
 // A button; `primary` for the one that a panel is about.
+/** @param {string} label @param {(...given: any[]) => any} onclick @param {{ primary?: boolean, [more: string]: any }} [look] */
 export function button(label, onclick, { primary, ...rest } = {}) {
-    return h(primary ? 'button.primary' : 'button', { type: 'button', onclick, ...rest }, label);
+    return h(primary ? 'button.primary' : 'button', { type: 'button', onclick: kept(onclick), ...rest }, label);
 }
 
 // Choices of which one (or, with many, any number) holds: [value, label, title?]. `get` and `set` are the state's.
+/**
+ * @param {string} label
+ * @param {any[][]} choices
+ * @param {{ get: () => any, set: (value: any) => void, many?: boolean, colour?: (value: any) => string }} how
+ */
 export function chips(label, choices, { get, set, many, colour }) {
     const list = h('div.chips', { role: 'group', ariaLabel: label });
     const draw = () => {
@@ -70,12 +81,12 @@ export function chips(label, choices, { get, set, many, colour }) {
             text ?? String(value),
         );
         if (colour) chip.style.setProperty('--mine', colour(value));
-        chip.onclick = () => {
+        chip.onclick = kept(() => {
             const now = get();
             if (!many) set(typeof now === 'number' ? +chip.value : chip.value);
             else set(now.includes(chip.value) ? now.filter((x) => x !== chip.value) : [...now, chip.value]);
             draw();
-        };
+        });
         list.append(chip);
     }
     draw();
@@ -85,6 +96,12 @@ export function chips(label, choices, { get, set, many, colour }) {
 export const counts = (numbers) => numbers.map((n) => [String(n), count(n)]);
 
 // Chips for what the state has at a key; `onset` is called when one was pressed.
+/**
+ * @param {string} label
+ * @param {string} key
+ * @param {any[][]} choices
+ * @param {{ onset?: (value: any) => void, many?: boolean, colour?: (value: any) => string }} [look]
+ */
 export function stateChips(label, key, choices, { onset, ...look } = {}) {
     const set = (value) => {
         state.set(key, value);
@@ -101,6 +118,8 @@ export function labelled(text, control, note) {
 }
 
 // A slider whose value is shown beside it. With `log` it moves in even steps of the logarithm.
+/** @typedef {{ min: number, max: number, step: number, log?: boolean, show?: (x: number) => string }} Range */
+/** @param {string} text @param {Range & { value: number, oninput: (x: number) => void }} range */
 export function slider(text, { min, max, step, log, value, show = short, oninput }) {
     const STOPS = 400; // of a logarithm
     const to = (x) => (log ? (STOPS * Math.log(x / min)) / Math.log(max / min) : x);
@@ -127,6 +146,7 @@ export function slider(text, { min, max, step, log, value, show = short, oninput
 }
 
 // A slider for what the state has at a key.
+/** @param {string} text @param {string} key @param {Range & { onset?: (x: number) => void }} range */
 export function stateSlider(text, key, { onset, ...look }) {
     const oninput = (value) => {
         state.set(key, value);
@@ -138,6 +158,11 @@ export function stateSlider(text, key, { onset, ...look }) {
 }
 
 // A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.
+/**
+ * @param {string} question
+ * @param {string[]} choices
+ * @param {{ say?: (choice: number) => string, onanswer?: (choice: number) => void }} how
+ */
 export function predict(question, choices, { say, onanswer }) {
     const reply = h('p.reply', { ariaLive: 'polite' });
     const buttons = choices.map((choice, i) =>
@@ -152,12 +177,19 @@ export function predict(question, choices, { say, onanswer }) {
     return Object.assign(box, { say: (...words) => reply.replaceChildren(...words) });
 }
 
-// The command that does the same at a terminal; `put` shows another one.
-export function command(text) {
-    const code = h('code', { tabIndex: 0 });
+// Saves a file that a command names. `contents` is its text, or a function that makes it.
+export async function saveFile(name, contents) {
+    const made = typeof contents === 'function' ? await contents() : contents;
+    const address = URL.createObjectURL(new Blob([made], { type: 'application/octet-stream' }));
+    h('a', { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+function commandLine(line, files) {
+    const code = h('code', { tabIndex: 0 }, line);
     const copy = button('copy', async () => {
         try {
-            await navigator.clipboard.writeText(code.textContent);
+            await navigator.clipboard.writeText(line);
             copy.textContent = 'copied';
         } catch {
             getSelection().selectAllChildren(code);
@@ -167,12 +199,36 @@ export function command(text) {
             copy.textContent = 'copy';
         }, 1500);
     });
-    const box = h('div.command', h('span.sign', { ariaHidden: 'true' }, '$'), code, copy);
-    const put = (line) => {
-        code.textContent = line;
+    const saves = files.map(([name, contents]) => button(`save ${name}`, () => saveFile(name, contents)));
+    return h('div.command', h('span.sign', { ariaHidden: 'true' }, '$'), code, saves, copy);
+}
+
+// Commands that do the same at a terminal, complete as they stand. `put` shows others: each is a line, or [line, files]
+// with the files that it reads and that are not in the repository, [name, contents] as for saveFile.
+export function command(...first) {
+    const box = h('div.commands', { role: 'group', ariaLabel: 'what does this at a terminal' });
+    let shown = '';
+    const put = (...all) => {
+        const lines = all.map((one) => [one].flat(1)).map(([line, files = []]) => [line, files]);
+        const now = JSON.stringify(lines.map(([line, files]) => [line, files.map(([name]) => name)]));
+        contents.clear();
+        for (const [, files] of lines) for (const [name, text] of files) contents.set(name, text);
+        if (now === shown) return;
+        shown = now;
+        const latest = (name) => [name, () => made(contents.get(name))];
+        box.replaceChildren(
+            ...lines.map(([line, files]) =>
+                commandLine(
+                    line,
+                    files.map(([name]) => latest(name)),
+                ),
+            ),
+        );
     };
-    put(text);
-    return Object.assign(box, { put, ariaLabel: 'the command that does this' });
+    const contents = new Map(); // by name, as they are now
+    const made = (text) => (typeof text === 'function' ? text() : text);
+    if (first.length) put(...first);
+    return Object.assign(box, { put });
 }
 
 // A word for a shell: in quotes where it needs them.
@@ -189,44 +245,9 @@ export function statusLine() {
     });
 }
 
-// Runs what may be refused; the reason goes to the status line. Returns undefined then.
-export async function orSay(status, work) {
-    try {
-        return await work();
-    } catch (error) {
-        if (!error.isCancelled) status.say(error.message, true);
-        return undefined;
-    }
-}
-
-// A button for what takes its time; pressed again, or by `end`, it ends that. `begin` gives each of its jobs to `run`,
-// and `isOn` tells it whether it is still wanted. A status that ends in … says that something is going on.
-export function startStop([start, stop = 'Stop'], status, begin, look) {
-    let jobs = null;
-    const end = () => {
-        for (const job of jobs ?? []) job.cancel();
-        jobs = null;
-        go.textContent = start;
-        if (status.textContent.endsWith('…')) status.say('');
-    };
-    const go = button(
-        start,
-        async () => {
-            if (jobs) return void end();
-            const mine = (jobs = []),
-                isOn = () => jobs === mine,
-                run = (job) => mine.push(job) && job.promise;
-            go.textContent = stop;
-            await orSay(status, () => begin(run, isOn));
-            if (isOn()) end();
-        },
-        look,
-    );
-    return Object.assign(go, { end, isOn: () => jobs !== null });
-}
-
 // Calls `draw` once before the next picture, however often it was asked for; a hidden tab draws when it is seen again.
-export function onceAFrame(draw) {
+export function onceAFrame(paint) {
+    const draw = kept(paint);
     let asked = false;
     return () => {
         if (asked) return;
@@ -240,10 +261,11 @@ export function onceAFrame(draw) {
 
 // Calls `work` when nothing has been asked for so many milliseconds.
 export function afterPause(ms, work) {
+    const late = kept(work);
     let timer;
-    return (...args) => {
+    return (...given) => {
         clearTimeout(timer);
-        timer = setTimeout(work, ms, ...args);
+        timer = setTimeout(late, ms, ...given);
     };
 }
 

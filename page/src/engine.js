@@ -1,8 +1,9 @@
 // The page's end of the worker: wishes as promises that can be cancelled, models that are fetched when first asked for,
 // and a new worker when one has died.
+import { fromBase85 } from './base85.js';
 import { loadRope, Refusal } from './rope.js';
 
-/* global WORKER_SOURCE */
+/* global WORKER_SOURCE -- the worker's script, which build.mjs puts here */
 
 export class Cancelled extends Error {
     isCancelled = true;
@@ -10,7 +11,7 @@ export class Cancelled extends Error {
 
 const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
 
-// Is this page one file with everything in it? The program comes first in it, the model last.
+// Is this page one file with everything in it? The program and the text come first in it, the model last.
 export const isOneFile = !!document.getElementById('file-rope.wasm');
 const whole = new Promise((resolve) => {
     if (document.readyState !== 'loading') resolve();
@@ -24,10 +25,10 @@ async function bytesOf(name) {
         if (!answer.ok) throw new Refusal(`${name} is not beside the page (the server says ${answer.status})`);
         return answer.arrayBuffer();
     }
-    if (name !== 'rope.wasm') await whole; // what stands behind this script may be there in part
+    if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what stands behind this script may be there in part
     const stored = document.getElementById(`file-${name}`);
     if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
-    const packed = Uint8Array.from(atob(stored.textContent), (c) => c.charCodeAt(0));
+    const packed = fromBase85(stored.textContent);
     stored.remove();
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }
@@ -38,6 +39,7 @@ export class Engine {
         this.number = 0;
         this.files = files; // promises of bytes, by model and for tokenizer and wasm
         this.opened = {}; // promises of facts, by model
+        this.smallRope = null; // see small()
         this.start();
     }
 
@@ -58,9 +60,17 @@ export class Engine {
         return (this.files[name] ??= bytesOf(name));
     }
 
-    // A file that the reader of the page has picked stands for one that is not there.
-    give(name, bytes) {
-        this.files[name] = Promise.resolve(bytes);
+    // The bytes of a file that the reader of the page has picked stand for a model's. `refuse` gets the facts of it and
+    // says why it will not do; empty: it does. Resolves to the facts.
+    async give(model, bytes, refuse) {
+        this.files[FILES[model]] = Promise.resolve(bytes);
+        delete this.opened[model];
+        const facts = await this.open(model),
+            reason = refuse(facts);
+        if (!reason) return facts;
+        delete this.files[FILES[model]];
+        delete this.opened[model];
+        throw new Refusal(reason);
     }
 
     start() {

@@ -1,6 +1,5 @@
 // A small language for one formula: numbers, names, + - * / ^, comparisons, c ? a : b, and a few functions. Parsed
-// here,
-// never given to the browser as a program.
+// here, never given to the browser as a program.
 const FUNCTIONS = {
     log: Math.log,
     exp: Math.exp,

@@ -1,75 +1,100 @@
-// The page: starts the program, then builds the panels in a learner's order.
-import book from '../book.txt';
+// The page: the first picture at once, then the program, then the chapters with their panels.
 import recorded from '../recorded.json';
-import { h } from './dom.js';
+import { cardsBelowChips } from './cards.js';
+import { contents } from './contents.js';
+import { button, h } from './dom.js';
 import { Engine } from './engine.js';
-import { learnMethods, own } from './methods.js';
-import { number, state, text } from './state.js';
-import { watchItBreak } from './panels/break.js';
-import { clocks } from './panels/clocks.js';
-import { fixIt } from './panels/fix.js';
-import { hideAKey } from './panels/key.js';
-import { race } from './panels/race.js';
-import { yourMethod } from './panels/formula.js';
-import { distances } from './panels/maps.js';
-import { whyScoresGoWrong } from './panels/scores.js';
-import { staleKeys } from './panels/stale.js';
-import { temperature } from './panels/temper.js';
-import { tuned } from './panels/tuned.js';
-import { samePageTwice } from './panels/twice.js';
-import { countTheTurns } from './panels/turns.js';
-import { yourModel } from './panels/config.js';
+import { followAddress, go, linkTo } from './links.js';
+import { learnMethods, methodFor } from './methods.js';
+import { opening } from './panels/opening.js';
+import { panelOf } from './place.js';
+import { state } from './state.js';
+import { CHAPTERS } from './story.js';
+import { prose } from './terms.js';
 
-const PANELS = [
-    watchItBreak,
-    clocks,
-    countTheTurns,
-    whyScoresGoWrong,
-    fixIt,
-    temperature,
-    race,
-    hideAKey,
-    samePageTwice,
-    staleKeys,
-    distances,
-    tuned,
-    yourModel,
-    yourMethod,
-];
+const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
+const main = document.getElementById('panels'),
+    boot = document.getElementById('boot');
 
-state.add('method', text(160), 'none');
-state.add('n', number(64, 8192), 2048);
-state.add('factor', number(0, 4096, false), 0);
-state.add('seed', number(1, 4294967295), 7);
-state.add('text', text(2000), '');
+function heading(tag, id, title, number) {
+    const mark = number && h('span.number', { ariaHidden: 'true' }, number);
+    return h(tag, { id: `h-${id}`, tabIndex: -1 }, mark, title, linkTo(id, title));
+}
+
+// What needs no program: the chapters' frames, and in the first of them the demonstration.
+function frames() {
+    for (const [i, { id, title, lead }] of CHAPTERS.entries())
+        main.append(
+            h(
+                'section.chapter',
+                { id, 'aria-labelledby': `h-${id}` },
+                heading('h2', id, title, String(i + 1)),
+                lead ? h('p.lead', prose(lead)) : null,
+            ),
+        );
+    const write = () => {
+        go('break');
+        /** @type {HTMLElement} */ (document.querySelector('#break button.primary'))?.click();
+    };
+    const runs = button('Run it yourself', write, { primary: true, id: 'run-it', disabled: true });
+    document.getElementById(CHAPTERS[0].id).append(
+        opening({ recorded, shipped }),
+        h(
+            'div.row.middle.under',
+            runs,
+            button('What happened? ↓', () => go(CHAPTERS[1].id)),
+            h(
+                'p.fine',
+                `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`,
+            ),
+        ),
+    );
+    contents(document.getElementById('toc'), CHAPTERS);
+}
+
+/**
+ * A chapter's panels, those under "more", and how it goes on.
+ * @param {import('./story.js').Chapter} chapter
+ * @param {object} context
+ */
+function fill({ id, panels, more, what, on }, context) {
+    const chapter = document.getElementById(id);
+    const section = (make) => {
+        const panel = panelOf(make, context, all++);
+        return h(
+            'section.panel',
+            { id: panel.id, 'aria-labelledby': `h-${panel.id}` },
+            heading('h3', panel.id, panel.title),
+            panel.body,
+        );
+    };
+    chapter.append(...panels.map(section));
+    if (on) chapter.append(h('p.lead.on', prose(on)));
+    if (more.length) chapter.append(h('details.more', h('summary', `More: ${what}`), more.map(section)));
+}
+let all = 1;
 
 async function begin() {
-    const boot = document.getElementById('boot');
+    frames();
     if (typeof WebAssembly !== 'object' || typeof Worker !== 'function')
         throw new Error('this browser has no WebAssembly or no workers, which the program needs');
     const engine = new Engine();
-    const small = await engine.small();
-    const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
+    const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
+    const book = new TextDecoder().decode(bytes);
     const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
-    globalThis.rope = { engine, small, page, state, own }; // for the console, and for tests
-    const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page.methods()) };
-    const main = document.getElementById('panels'),
-        toc = document.getElementById('toc');
-    for (const make of PANELS) {
-        const { number: n, title, id, body } = make(context);
-        const heading = h('h2', h('span.number', { ariaHidden: 'true' }, String(n)), title);
-        heading.id = `h-${id}`;
-        main.append(h('section', { id, 'aria-labelledby': heading.id }, heading, body));
-        toc.append(h('a', { href: `#${id}`, onclick: (event) => jump(event, id) }, h('b', String(n)), ` ${title}`));
-    }
+    globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
+    const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };
+    for (const chapter of CHAPTERS) fill(chapter, context);
+    cardsBelowChips(main);
+    document.getElementById('run-it').removeAttribute('disabled');
+    followAddress();
     const complaint = state.complaints()[0];
-    boot.textContent = complaint ?? '';
-    boot.classList.toggle('bad', !!complaint);
     const say = (words, bad) => {
         boot.textContent = words;
         boot.classList.toggle('bad', !!bad);
+        boot.classList.toggle('quiet', /Ready/.test(words));
     };
-    if (!complaint) say('Opening the model (5.8 MB) …');
+    say(complaint ?? 'Opening the model (5.8 MB) …', !!complaint);
     engine.open('model').then(
         (facts) =>
             complaint ||
@@ -81,16 +106,7 @@ async function begin() {
     );
 }
 
-// The address holds the state, so a link to a panel only scrolls.
-function jump(event, id) {
-    event.preventDefault();
-    const section = document.getElementById(id);
-    section.scrollIntoView();
-    section.querySelector('button, input, [tabindex]')?.focus({ preventScroll: true });
-}
-
 begin().catch((error) => {
-    const boot = document.getElementById('boot');
     boot.textContent = `The program could not be started: ${error.message}`;
     boot.classList.add('bad');
 });

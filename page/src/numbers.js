@@ -36,7 +36,7 @@ export function seenShare(plain, frequency, trained, n) {
     if (plain * trained >= TURN) return 1;
     const steps = 256;
     let seen = 0;
-    for (let k = 1; k <= steps; k++) seen += isSeen(plain, trained, (frequency * n * k) / steps);
+    for (let k = 1; k <= steps; k++) seen += +isSeen(plain, trained, (frequency * n * k) / steps);
     return seen / steps;
 }
 

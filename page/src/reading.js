@@ -1,19 +1,24 @@
-// Reading a text with a method, for the panels that measure: -ln p token by token as it comes, and the command for it.
+// Reading a text with a method, for the panels that measure: -ln p token by token as it comes.
 import { methodFor } from './methods.js';
 
 export const SPAN = 128; // tokens that a point of a curve is the mean of
 
-// Reads the first `n` tokens of the text. `grow` gets all of -ln p so far, of positions 1, 2, ... Returns
-// { promise, cancel } of all of them. Ids may stand for the text, and the wish `steps` for reading it in one go.
-export function readText(engine, { wish = 'nll', model = 'model', name, method, text, n, ...rest }, grow) {
+// Reads the first `n` tokens of the text in a run. `grow` gets all of -ln p so far, of positions 1, 2, ..., which also is
+// what comes of it. Ids may stand for the text, and the wish `steps` for reading it in one go.
+/**
+ * @typedef {{ divisors: ArrayLike<number>, attention: number }} Own
+ * @param {import('./job.js').Run} run
+ * @param {{ wish?: string, model?: string, name?: string, method?: string | Own, text?: string, n: number,
+ *     stale?: boolean, ids?: ArrayLike<number> }} what
+ * @param {(nlls: number[]) => void} [grow]
+ * @returns {Promise<number[]>}
+ */
+export async function readText(run, { wish = 'nll', model = 'model', name, method, text, n, ...rest }, grow) {
     const nlls = [];
-    const job = engine.ask(
-        wish,
-        { model, method: method ?? methodFor(name), text: text?.slice(0, 40 * n), context: n, ...rest },
-        ({ from, nll }) => {
-            for (let i = 0; i < nll.length; i++) nlls[from - 1 + i] = nll[i];
-            grow?.(nlls);
-        },
-    );
-    return { promise: job.promise.then(() => nlls), cancel: job.cancel };
+    const how = method ?? methodFor(name, n);
+    await run.ask(wish, { model, method: how, text: text?.slice(0, 40 * n), context: n, ...rest }, ({ from, nll }) => {
+        for (let i = 0; i < nll.length; i++) nlls[from - 1 + i] = nll[i];
+        grow?.(nlls);
+    });
+    return nlls;
 }

@@ -75,7 +75,7 @@ export class Rope {
         return page;
     }
 
-    // A page that stands for the model of a config.json, or of its rope block and these numbers (0: not known).
+    // A page that stands for the model of a config.json or of its rope block, with these numbers where it says nothing.
     configure(text, headDim, theta, trainedContext) {
         const page = new Page(this);
         try {
@@ -88,8 +88,6 @@ export class Rope {
             page.close();
             throw error;
         }
-        const [method, head, positions, factor, unused] = this.string(this.wasm._page_told(page.at)).split('\t');
-        page.told = { method, headDim: +head, maxPositions: +positions, factor: +factor, unused };
         return page;
     }
 }
@@ -99,6 +97,7 @@ class Page {
         this.rope = rope;
         this.wasm = rope.wasm;
         this.at = this.wasm._page_new();
+        this.inForce = null; // the plan that the C holds
         if (!this.at) throw new Refusal('the page cannot get memory for a model');
     }
 
@@ -118,7 +117,15 @@ class Page {
             this.wasm._page_facts(this.at),
             8,
         );
-        return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes };
+        return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes, ...this.told() };
+    }
+
+    // What the model, or the config in its place, says of its method: { method, maxPositions, factor, filled, unused }:
+    // filled are the numbers that stood where the config says nothing, unused are keys that mean nothing to the method.
+    told() {
+        const [method, , positions, factor, gaps, unused] = this.rope.string(this.wasm._page_told(this.at)).split('\t');
+        const filled = ['headDim', 'theta', 'trainedContext'].filter((_, bit) => +gaps & (1 << bit));
+        return { method, maxPositions: +positions, factor: +factor, filled, unused };
     }
 
     // All methods: { name, takesFactor, canBeDynamic, usesLists, summary, source }.
@@ -152,31 +159,11 @@ class Page {
             });
     }
 
-    // D(i, j) of the plan; -1 where a query at i does not see a key at j.
-    distance(i, j) {
-        return this.wasm._page_distance(this.at, i, j);
-    }
-
-    // Plans a method: as --rope spells it, or { divisors, attention } of one that is nobody's.
+    // A method's plan for `context` positions: as --rope spells it, or { divisors, attention } of one that is nobody's.
     plan(method, context) {
-        if (typeof method === 'string')
-            return this.check(this.rope.withText(method, (at) => this.wasm._page_plan(this.at, at, context)));
-        const bytes = new Uint8Array(Float64Array.from(method.divisors).buffer);
-        return this.check(
-            this.rope.with(bytes, (at) => this.wasm._page_plan_divisors(this.at, at, method.attention || 1, context)),
-        );
-    }
-
-    advice(context) {
-        return this.rope.string(this.wasm._page_advice(this.at, context));
-    }
-
-    // What the plan makes of `length` positions: { scale, attention, frequencies, plain } in radians per position.
-    frequencies(length) {
-        const at = this.wasm._page_frequencies(this.at, length);
-        const [pairs, scale, attention] = this.rope.doubles(at, 3);
-        const all = this.rope.doubles(at + 24, 2 * pairs);
-        return { scale, attention, frequencies: all.slice(0, pairs), plain: all.slice(pairs) };
+        const plan = new Plan(this, method, context);
+        plan.use();
+        return plan;
     }
 
     // The lines that a call prints.
@@ -184,29 +171,6 @@ class Page {
         this.rope.lines.length = 0;
         this.check(call());
         return this.rope.lines.splice(0);
-    }
-
-    // The lines of --rope-json.
-    json() {
-        return this.printed(() => this.wasm._page_json(this.at));
-    }
-
-    // The rows of --engines for a text of `length` positions: { engine, version, verdict, pair, times, attention, note },
-    // without a pair where frequencies are the same.
-    engines(length) {
-        const lines = this.printed(() => this.wasm._page_engines(this.at, length)).filter((line) => line[0] !== '#');
-        return lines.slice(1).map((line) => {
-            const [engine, version, verdict, , , , attention, , pair, times, note] = line.split('\t');
-            return { engine, version, verdict, pair: pair === '-' ? null : +pair, times: +times, attention: +attention, note };
-        });
-    }
-
-    // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
-    judge(length) {
-        return this.printed(() => this.wasm._page_check(this.at, length)).map((line) => {
-            const [check, , value, limit, verdict] = line.split('\t');
-            return { check, value, limit, verdict };
-        });
     }
 
     // The lines of --search in a text, which takes its time. `hear` is told of every window that was read: { done, nll },
@@ -240,6 +204,78 @@ class Page {
     open(method, context, staleKeys = false) {
         this.plan(method, context);
         return new Reader(this, this.check(this.wasm._reader_new(this.at, context, staleKeys)));
+    }
+}
+
+// What a page makes of a method. The C holds one plan at a time; a plan that is asked puts itself in force first.
+class Plan {
+    constructor(page, method, context) {
+        this.page = page;
+        this.rope = page.rope;
+        this.wasm = page.wasm;
+        this.method = method;
+        this.context = context;
+    }
+
+    // Puts the plan in force, or throws why it cannot be.
+    use() {
+        const { page, method, context } = this;
+        if (page.inForce === this) return page.at;
+        page.inForce = null;
+        if (typeof method === 'string')
+            page.check(this.rope.withText(method, (at) => this.wasm._page_plan(page.at, at, context)));
+        else {
+            const bytes = new Uint8Array(Float64Array.from(method.divisors).buffer);
+            const attention = method.attention || 1;
+            page.check(this.rope.with(bytes, (at) => this.wasm._page_plan_divisors(page.at, at, attention, context)));
+        }
+        page.inForce = this;
+        return page.at;
+    }
+
+    // What is worth a warning at a length; empty: nothing.
+    advice(length) {
+        return this.rope.string(this.wasm._page_advice(this.use(), length));
+    }
+
+    // D(i, j) of a distance map; -1 where a query at i does not see a key at j.
+    distance(i, j) {
+        return this.wasm._page_distance(this.use(), i, j);
+    }
+
+    // What it makes of `length` positions: { scale, attention, frequencies, plain } in radians per position.
+    frequencies(length) {
+        const at = this.wasm._page_frequencies(this.use(), length);
+        const [pairs, scale, attention] = this.rope.doubles(at, 3);
+        const all = this.rope.doubles(at + 24, 2 * pairs);
+        return { scale, attention, frequencies: all.slice(0, pairs), plain: all.slice(pairs) };
+    }
+
+    // The lines of --rope-json.
+    json() {
+        return this.page.printed(() => this.wasm._page_json(this.use()));
+    }
+
+    // The rows of --engines for a text of `length` positions: { engine, version, verdict, pair, times, attention,
+    // note }, without a pair where frequencies are the same.
+    engines(length) {
+        const lines = this.page.printed(() => this.wasm._page_engines(this.use(), length));
+        const rows = lines.filter((line) => line[0] !== '#').slice(1);
+        return rows.map((line) => {
+            const [engine, version, verdict, , , , attention, , pair, times, note] = line.split('\t');
+            const furthest = { pair: pair === '-' ? null : +pair, times: +times };
+            return { engine, version, verdict, ...furthest, attention: +attention, note };
+        });
+    }
+
+    // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
+    judge(length) {
+        return this.page
+            .printed(() => this.wasm._page_check(this.use(), length))
+            .map((line) => {
+                const [check, , value, limit, verdict] = line.split('\t');
+                return { check, value, limit, verdict };
+            });
     }
 }
 

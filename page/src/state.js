@@ -1,33 +1,47 @@
 // What the page shows, as its address has it: #method=yarn&n=2048 ... What is as at the beginning is left out.
+import { kept } from './place.js';
 
 // A kind of value: from the address's text to a value, undefined when it is none; and what is expected, in words.
-export const number = (low, high, whole = true) => ({
-    read: (text) => {
-        const x = Number(text);
-        return text !== '' && Number.isFinite(x) && x >= low && x <= high && (!whole || Number.isInteger(x))
-            ? x
-            : undefined;
+// `only` narrows a number: { is, words }.
+export const number = (low, high, whole = true, only) => ({
+    read: (written) => {
+        const x = Number(written);
+        const good =
+            written !== '' && x >= low && x <= high && (!whole || Number.isInteger(x)) && (!only || only.is(x));
+        return good ? x : undefined;
     },
     write: String,
-    expects: `a ${whole ? 'whole ' : ''}number from ${low} to ${high}`,
+    expects: `a ${whole ? 'whole ' : ''}number from ${low} to ${high}${only ? `, ${only.words}` : ''}`,
 });
 export const text = (most) => ({
-    read: (t) => (t.length <= most ? t : undefined),
+    read: (written) => (written.length <= most ? written : undefined),
     write: String,
     expects: `at most ${most} characters`,
 });
-export const list = (most) => ({
-    read: (t) => (t.length <= most ? t.split(',').filter(Boolean) : undefined),
-    write: (x) => x.join(','),
-    expects: 'names between commas',
+// One of some values, as they are written.
+export const choice = (values) => ({
+    read: (written) => values.find((value) => String(value) === written),
+    write: String,
+    expects: `one of ${values.join(', ')}`,
 });
-export const numbers = (most) => ({
-    read: (t) => {
-        const all = t.split(',').map(Number);
-        return t === '' ? [] : all.length <= most && all.every((x) => Number.isFinite(x) && x > 0) ? all : undefined;
+// Any number of some names.
+export const choices = (names) => ({
+    read: (written) => {
+        const all = written.split(',').filter(Boolean);
+        return all.every((name) => names.includes(name)) ? [...new Set(all)] : undefined;
     },
-    write: (x) => x.map((y) => +y.toPrecision(4)).join(','),
-    expects: 'numbers above 0 between commas',
+    write: (x) => x.join(','),
+    expects: `some of ${names.join(', ')}`,
+});
+// So many numbers between two limits, or none. The address has them to six digits.
+export const numbers = (many, low, high) => ({
+    read: (written) => {
+        const all = written === '' ? [] : written.split(',').map(Number);
+        const good = all.length === many && all.every((x) => x >= low && x <= high);
+        return good || written === '' ? all : undefined;
+    },
+    write: (x) => x.map((y) => +y.toPrecision(6)).join(','),
+    expects: `${many} numbers from ${low} to ${high} between commas`,
 });
 
 const kinds = {},
@@ -37,6 +51,16 @@ const kinds = {},
 const complaints = [];
 
 const fromAddress = () => new URLSearchParams(location.hash.slice(1));
+
+// What an address says of a key, or else its first value.
+function inAddress(all, key) {
+    if (!all.has(key)) return first[key];
+    const written = all.get(key),
+        read = kinds[key].read(written);
+    if (read !== undefined) return read;
+    complaints.push(`${key}=${written.slice(0, 40)} in the address is not ${kinds[key].expects}`);
+    return first[key];
+}
 
 let timer;
 function writeAddress() {
@@ -57,42 +81,37 @@ function writeAddress() {
 }
 
 export const state = {
-    // Makes a key known, with its first value; the address's goes before it.
+    // Makes a key known, with its kind and its first value; the address's goes before that.
     add(key, kind, value) {
+        if (kinds[key]) throw new Error(`two panels call something ${key}`);
         kinds[key] = kind;
         first[key] = now[key] = value;
         listeners[key] = [];
-        const said = fromAddress().get(key);
-        if (said === null) return;
-        const read = kind.read(said);
-        if (read === undefined) complaints.push(`${key}=${said.slice(0, 40)} in the address is not ${kind.expects}`);
-        else now[key] = read;
+        now[key] = inAddress(fromAddress(), key);
     },
     get: (key) => now[key],
     set(key, value) {
-        if (kinds[key].write(value) === kinds[key].write(now[key])) return;
+        if (JSON.stringify(value) === JSON.stringify(now[key])) return;
         now[key] = value;
         writeAddress();
         for (const listener of listeners[key]) listener(value);
     },
     // Sets a key from text; false when the text is no such value.
-    put(key, said) {
-        const value = kinds[key].read(String(said).trim());
+    put(key, written) {
+        const value = kinds[key].read(String(written).trim());
         if (value !== undefined) state.set(key, value);
         return value !== undefined;
     },
     expects: (key) => kinds[key].expects,
     on(keys, listener) {
-        for (const key of [keys].flat()) listeners[key].push(listener);
+        const mine = kept(listener);
+        for (const key of [keys].flat()) listeners[key].push(mine);
     },
-    // What the address said that could not be used.
+    // What the address says that could not be used.
     complaints: () => complaints,
 };
 
 addEventListener('hashchange', () => {
-    const said = fromAddress();
-    for (const key of Object.keys(kinds)) {
-        const read = said.has(key) ? kinds[key].read(said.get(key)) : first[key];
-        if (read !== undefined) state.set(key, read);
-    }
+    const written = fromAddress();
+    for (const key of Object.keys(kinds)) state.set(key, inAddress(written, key));
 });

@@ -1,6 +1,5 @@
 // The worker: everything that needs a model runs here, in steps of some milliseconds, so that several texts grow side
-// by
-// side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
+// by side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
 // { job, error }.
 import { build, fit, MAX_ANSWER } from './haystack.js';
 import { loadRope, Refusal } from './rope.js';
@@ -46,11 +45,11 @@ function page(name) {
 }
 
 // Tokens as the text they stand for: the pieces of a stream, whole characters at a time.
-function speller(page) {
+function speller(m) {
     const decoder = new TextDecoder();
     let previous = -1;
     return (id) => {
-        const text = decoder.decode(page.piece(previous, id), { stream: true });
+        const text = decoder.decode(m.piece(previous, id), { stream: true });
         previous = id;
         return text;
     };
@@ -88,6 +87,14 @@ function lookBack(m, reader, ids, from, to) {
     return best;
 }
 
+// The text of the passkey task for so many positions, in parts: before the needle, the needle, behind it.
+function haystack(m, length, depth, key) {
+    const sentences = ((m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length));
+    if (sentences < 0)
+        throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
+    return build(sentences, depth, key);
+}
+
 const wishes = {
     // { wasm }: compiles the program.
     async start(job, { wasm }) {
@@ -96,7 +103,9 @@ const wishes = {
 
     // { model, bytes, tokenizer } -> facts
     async open(job, { model, bytes, tokenizer }) {
-        pages[model] = rope.openModel(bytes, tokenizer);
+        const opened = rope.openModel(bytes, tokenizer);
+        pages[model]?.close();
+        pages[model] = opened;
         return pages[model].facts();
     },
 
@@ -107,11 +116,9 @@ const wishes = {
         return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
     },
 
-    // { model, method, prompt, context, temperature, topP, seed, holdAt } -> parts of { tokens: [{ id, text, nll }]
-    // }: a prompt,
-    // and what the model goes on with, until the context is full. A prompt's tokens have no surprise. At position
-    // holdAt
-    // it says { held } and waits for a resume.
+    // { model, method, prompt, context, temperature, topP, seed, holdAt } -> parts of { tokens: [{ id, text, nll }],
+    // position }, of which so many are read: a prompt, and what the model goes on with, until the context is full. A
+    // prompt's tokens have no surprise. At position holdAt it says { held } and waits for a resume.
     async write(job, { model, method, prompt, context, temperature, topP, seed, holdAt }, part) {
         const m = page(model),
             ids = m.encode(prompt, true),
@@ -122,6 +129,7 @@ const wishes = {
         try {
             reader.sampler(temperature, topP, seed);
             await readPrompt(job, reader, ids, ids.length);
+            /** @type {{ id: number, text: string, nll: number, given?: boolean }[]} */
             let tokens = Array.from(ids, (id) => ({ id, text: spell(id), nll: 0, given: true }));
             let sent = 0;
             for (;;) {
@@ -129,7 +137,7 @@ const wishes = {
                     full = reader.position >= context,
                     holds = reader.position === holdAt;
                 if (holds) {
-                    part({ tokens });
+                    part({ tokens, position: reader.position });
                     tokens = [];
                     part({ held: true });
                     job.paused = true;
@@ -137,7 +145,7 @@ const wishes = {
                 }
                 tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), nll });
                 if (full || performance.now() - sent > 40) {
-                    part({ tokens });
+                    part({ tokens, position: reader.position });
                     tokens = [];
                     sent = performance.now();
                 }
@@ -151,8 +159,7 @@ const wishes = {
     },
 
     // { model, method, ids or text, context } -> parts of { from, nll }: of a window that is read as one prompt, as
-    // --ppl
-    // does: BOS, and context - 1 ids of the text. nll[0] is of position `from`.
+    // --ppl does: BOS, and context - 1 ids of the text. nll[0] is of position `from`.
     async nll(job, { model, method, text, ids, context }, part) {
         const m = page(model),
             all = text === undefined ? Int32Array.from(ids) : m.encode(text, true);
@@ -223,15 +230,17 @@ const wishes = {
         return { lines: page(model).search(wish, part) };
     },
 
+    // { model, length, depth, key } -> { text }: what `hide` reads.
+    async haystack(job, { model, length, depth, key }) {
+        return { text: haystack(page(model), length, depth, key).join('') };
+    },
+
     // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then
     // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
     // token stands, `look` the head that looks there most: { layer, head, share, keys: [[position, weight]] }.
     async hide(job, { model, method, length, depth, key, context, looks }, part) {
         const m = page(model),
-            sentences = ((m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length));
-        if (sentences < 0)
-            throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
-        const [before, needle, behind] = build(sentences, depth, key);
+            [before, needle, behind] = haystack(m, length, depth, key);
         const ids = m.encode(before + needle + behind, true),
             at = m.encode(before, true).length;
         const reader = m.open(method, Math.max(context, length));

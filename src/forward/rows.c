@@ -5,8 +5,8 @@
 #include "product.h"
 
 #ifdef SIMD_FOURS
-// sum += n registers of a super-block times a vector's, for numbers of up to 5 bits. The scales are already the vector's,
-// too.
+// sum += n registers of a super-block times a vector's, for numbers of up to 5 bits. The scales s have the vector's in
+// them.
 ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x, const Scales *s, vf sum[4]) {
     const int zero_bits = zero_bits_of(type);
     UNROLLED (h, 2) {

@@ -268,9 +268,9 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signe
 
 #if defined SIMD_AVX2 && !defined SIMD_VNNI
 #define SIMD_FOURS
-// Products of four registers of weights, 0 to 31, with activations at x. Sums of 16 columns are whole after three steps,
-// of two registers together in the second and of four in the third: a quarter fewer instructions than with a sum of its
-// own for each. The lanes are the first halves of the four registers, then the second halves.
+// Products of four registers of weights, 0 to 31, with activations at x. Sums of 16 columns are whole after three
+// steps, of two registers together in the second and of four in the third. That takes fewer instructions than a sum
+// for each. The lanes are the first halves of the four registers, then the second halves.
 ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x) {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i s[4];

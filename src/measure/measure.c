@@ -59,7 +59,7 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
     }
     settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
-        fprintf(stderr, "run: warning: the model was tuned with rope %s: with %s it is another model\n", tuned, others);
+        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n", tuned, others);
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
@@ -145,7 +145,7 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
     fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over, (double)bytes / 1e6,
             kv_type_names[o->kv], (double)cache / 1e6);
     if (plan->spread && context <= plan->piece)
-        fprintf(stderr, "run: warning: %d tokens are one piece of --piece %d, and stand as without --spread\n", context,
+        fprintf(stderr, "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n", context,
                 plan->piece);
     return s;
 }

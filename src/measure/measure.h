@@ -54,7 +54,7 @@ bool quantize_model(const Model *model, const Options *options, Error *err);
 // none, as it is.
 bool measure(const Measurement *m, bool *passed, Error *err);
 
-// ---- the jobs, whose tables the README explains ---------------------------------------------------------------------
+// ---- the jobs, whose tables the manual explains ---------------------------------------------------------------------
 
 // Perplexity of --samples windows that are spread evenly over the text, by positions (from <= p < to), of all methods.
 bool measure_perplexity(const Measurement *m, Error *err);

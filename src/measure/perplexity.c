@@ -122,9 +122,7 @@ bool measure_perplexity(const Measurement *m, Error *err) {
         return fail(err, "%zu samples: the text has only %zu different windows of %zu positions", samples,
                     m->n_ids - given + 1, n);
     if (samples > 1 && given * samples > m->n_ids)
-        fprintf(stderr,
-                "run: warning: %zu windows of %zu tokens overlap in a text of %zu: se takes them for independent, and "
-                "is too small\n",
+        fprintf(stderr, "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is too small\n",
                 samples, given, m->n_ids);
     double *nll = alloc_array(n, 3 * sizeof *nll + sizeof(int32_t), "a window and its scores", err);
     if (!nll) return false;

@@ -421,8 +421,7 @@ static bool prepare(Tasks *t, Error *err) {
         if (!t->asked[k]) continue;
         t->n_asked++;
         if ((t->task->n_hidden == 0 && !find_pages(t, err)) || !find_pieces(t, err)) return false;
-        if (t->pieces < 0)
-            return fail(err, "%d positions are too few: the own text of %s does not fit", m->length, t->task->name);
+        if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
     return true;
 }

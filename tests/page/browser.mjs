@@ -1,183 +1,149 @@
 // What the page's tests share: a server of build/page, a browser that is watched, ./run, and counting.
-import { execFileSync } from "node:child_process";
-import {
-  cpSync,
-  createReadStream,
-  existsSync,
-  mkdirSync,
-  rmSync,
-} from "node:fs";
-import { createServer } from "node:http";
-import { createRequire } from "node:module";
-import { dirname, extname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { execFileSync } from 'node:child_process';
+import { cpSync, createReadStream, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-export const PAGE = join(ROOT, "build/page");
-export const PICTURES = join(ROOT, "build/page-pictures");
-const { chromium } = createRequire(join(ROOT, "page/package.json"))(
-  "playwright-core",
-);
+export const PAGE = join(ROOT, 'build/page');
+export const PICTURES = join(ROOT, 'build/page-pictures');
+const { chromium } = createRequire(join(ROOT, 'page/package.json'))('playwright-core');
 const TYPES = {
-  ".html": "text/html",
-  ".js": "text/javascript",
-  ".css": "text/css",
-  ".wasm": "application/wasm",
+    '.html': 'text/html',
+    '.js': 'text/javascript',
+    '.css': 'text/css',
+    '.wasm': 'application/wasm',
 };
 
 // ---- counting -------------------------------------------------------------------------------------------------------
 
 const counts = { passed: 0, failed: 0 };
 
-export function check(good, what, detail = "") {
-  counts[good ? "passed" : "failed"]++;
-  if (!good)
-    console.log(
-      `FAIL ${what}: ${String(detail).replace(/\s+/g, " ").slice(0, 300)}`,
-    );
-  return good;
+export function check(good, what, detail = '') {
+    counts[good ? 'passed' : 'failed']++;
+    if (!good) console.log(`FAIL ${what}: ${String(detail).replace(/\s+/g, ' ').slice(0, 300)}`);
+    return good;
 }
 
 export function close(found, expected, tolerance, what) {
-  if (
-    !check(
-      found.length === expected.length && found.length > 0,
-      what,
-      `${found.length} numbers, not ${expected.length}`,
+    if (
+        !check(
+            found.length === expected.length && found.length > 0,
+            what,
+            `${found.length} numbers, not ${expected.length}`,
+        )
     )
-  )
-    return;
-  let worst = 0;
-  const off = (i) =>
-    Number.isFinite(found[i]) ? Math.abs(found[i] - expected[i]) : Infinity;
-  for (let i = 0; i < found.length; i++) if (off(i) > off(worst)) worst = i;
-  check(
-    off(worst) <= tolerance,
-    what,
-    `number ${worst} is ${found[worst]}, not ${expected[worst]}`,
-  );
+        return;
+    let worst = 0;
+    const off = (i) => (Number.isFinite(found[i]) ? Math.abs(found[i] - expected[i]) : Infinity);
+    for (let i = 0; i < found.length; i++) if (off(i) > off(worst)) worst = i;
+    check(off(worst) <= tolerance, what, `number ${worst} is ${found[worst]}, not ${expected[worst]}`);
 }
 
 // Runs the tests in their order, each on its own, and ends the program with their sum.
 export async function main(tests, words) {
-  for (const [name, test] of Object.entries(tests)) {
-    if (words.length && !words.some((word) => name.includes(word))) continue;
-    const began = Date.now();
-    try {
-      await test();
-    } catch (error) {
-      check(false, name, error.stack);
+    for (const [name, test] of Object.entries(tests)) {
+        if (words.length && !words.some((word) => name.includes(word))) continue;
+        const began = Date.now();
+        try {
+            await test();
+        } catch (error) {
+            check(false, name, error.stack);
+        }
+        if (process.env.TIMES) console.log(`${((Date.now() - began) / 1000).toFixed(1)} s ${name}`);
     }
-    if (process.env.TIMES)
-      console.log(`${((Date.now() - began) / 1000).toFixed(1)} s ${name}`);
-  }
-  console.log(`${counts.passed} passed, ${counts.failed} failed`);
-  process.exit(counts.failed ? 1 : 0);
+    console.log(`${counts.passed} passed, ${counts.failed} failed`);
+    process.exit(counts.failed ? 1 : 0);
 }
 
 // ---- the program ----------------------------------------------------------------------------------------------------
 
 // The page's numbers are those of a build with vectors of 128 bits and without fused products, to the last digit; on
 // another processor's a few int8 roundings of activations differ, and with them some tokens by a tenth.
-const copy = join(ROOT, "build/page-reference");
-export const reference = join(copy, "run");
+const copy = join(ROOT, 'build/page-reference');
+export const reference = join(copy, 'run');
 export function buildReference() {
-  mkdirSync(copy, { recursive: true });
-  rmSync(join(copy, "src"), { recursive: true, force: true }); // files that are no more
-  for (const name of ["run.c", "rope.c", "rope.h", "src", "Makefile"])
-    cpSync(join(ROOT, name), join(copy, name), {
-      recursive: true,
-      preserveTimestamps: true,
+    mkdirSync(copy, { recursive: true });
+    rmSync(join(copy, 'src'), { recursive: true, force: true }); // files that are no more
+    for (const name of ['run.c', 'rope.c', 'rope.h', 'src', 'Makefile'])
+        cpSync(join(ROOT, name), join(copy, name), {
+            recursive: true,
+            preserveTimestamps: true,
+        });
+    execFileSync('make', ['-s', '-C', copy, 'ARCH=', 'OPENMP='], {
+        stdio: ['ignore', 'ignore', 'inherit'],
     });
-  execFileSync("make", ["-s", "-C", copy, "ARCH=", "OPENMP="], {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
 }
 
 export const run = (...args) =>
-  execFileSync(reference, args, {
-    cwd: ROOT,
-    stdio: ["ignore", "pipe", "pipe"],
-    maxBuffer: 1 << 28,
-  }).toString();
+    execFileSync(reference, args, {
+        cwd: ROOT,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        maxBuffer: 1 << 28,
+    }).toString();
 
 // The rows of a table below its # lines, as objects by column.
 export const table = (...args) => tableOf(run(...args));
 export function tableOf(printed) {
-  const lines = printed
-    .split("\n")
-    .filter((line) => line && !line.startsWith("#"))
-    .map((line) => line.split("\t"));
-  return lines
-    .slice(1)
-    .map((cells) =>
-      Object.fromEntries(cells.map((cell, i) => [lines[0][i], cell])),
-    );
+    const lines = printed
+        .split('\n')
+        .filter((line) => line && !line.startsWith('#'))
+        .map((line) => line.split('\t'));
+    return lines.slice(1).map((cells) => Object.fromEntries(cells.map((cell, i) => [lines[0][i], cell])));
 }
 
 // ---- the browser ----------------------------------------------------------------------------------------------------
 
 export function serve() {
-  const server = createServer((request, response) => {
-    const path = join(
-      PAGE,
-      request.url === "/"
-        ? "index.html"
-        : new URL(request.url, "http://x").pathname,
-    );
-    if (!path.startsWith(PAGE) || !existsSync(path))
-      return void response.writeHead(404).end();
-    response.writeHead(200, {
-      "content-type": TYPES[extname(path)] ?? "application/octet-stream",
+    const server = createServer((request, response) => {
+        const path = join(PAGE, request.url === '/' ? 'index.html' : new URL(request.url, 'http://x').pathname);
+        if (!path.startsWith(PAGE) || !existsSync(path)) return void response.writeHead(404).end();
+        response.writeHead(200, {
+            'content-type': TYPES[extname(path)] ?? 'application/octet-stream',
+        });
+        createReadStream(path).pipe(response);
     });
-    createReadStream(path).pipe(response);
-  });
-  return new Promise((resolve) =>
-    server.listen(0, "127.0.0.1", () =>
-      resolve({ server, url: `http://127.0.0.1:${server.address().port}/` }),
-    ),
-  );
+    return new Promise((resolve) =>
+        server.listen(0, '127.0.0.1', () => resolve({ server, url: `http://127.0.0.1:${server.address().port}/` })),
+    );
 }
 
 const found =
-  process.env.CHROMIUM ||
-  [
-    "/usr/bin/chromium",
-    "/usr/bin/chromium-browser",
-    "/usr/bin/google-chrome",
-  ].find(existsSync);
+    process.env.CHROMIUM ||
+    ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
 export async function launch() {
-  mkdirSync(PICTURES, { recursive: true });
-  return chromium.launch({
-    executablePath: found,
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
-  });
+    mkdirSync(PICTURES, { recursive: true });
+    return chromium.launch({
+        executablePath: found,
+        args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    });
 }
 
 // A page whose complaints and requests are kept in page.complaints and page.asked.
-export async function open(browser, url, { ready = true, ...options } = {}) {
-  const page = await browser.newPage({
-    viewport: { width: 1100, height: 900 },
-    reducedMotion: "reduce",
-    ...options,
-  });
-  page.setDefaultTimeout(60000);
-  page.complaints = [];
-  page.asked = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type()))
-      page.complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => page.complaints.push(error.stack));
-  page.on("request", (request) => page.asked.push(request.url()));
-  await page.goto(url);
-  await page.waitForFunction(
-    () => document.querySelectorAll("#panels section").length > 6,
-  );
-  if (ready)
-    await page.waitForFunction(() =>
-      /Ready/.test(document.getElementById("boot").textContent),
-    );
-  return page;
+// Panels under "more" are open, unless `more` is false.
+export async function open(browser, url, { ready = true, more = true, ...options } = {}) {
+    const page = await browser.newPage({
+        viewport: { width: 1100, height: 900 },
+        reducedMotion: 'reduce',
+        ...options,
+    });
+    page.setDefaultTimeout(60000);
+    page.complaints = [];
+    page.asked = [];
+    page.on('console', (message) => {
+        if (['error', 'warning'].includes(message.type())) page.complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => page.complaints.push(error.stack));
+    page.on('request', (request) => page.asked.push(request.url()));
+    await page.goto(url);
+    await page.waitForFunction(() => document.querySelectorAll('#panels section').length > 6);
+    if (more)
+        await page.evaluate(() => {
+            for (const box of document.querySelectorAll('details.more')) box.open = true;
+        });
+    if (ready) await page.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent));
+    return page;
 }

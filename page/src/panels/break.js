@@ -1,18 +1,17 @@
-// 1: the same opening and the same seed, read by plain RoPE, YaRN and a window, up to position 512 and then past it.
+// The same opening and the same seed, written on by plain RoPE and by YaRN, up to position 512 and then past it.
 import { chart } from '../chart.js';
 import { button, command, count, h, onceAFrame, predict, quoted, stateField, statusLine } from '../dom.js';
+import { runs } from '../job.js';
 import { colourOf, lookOf, methodFor, titleOf } from '../methods.js';
 import { movingPerplexity } from '../numbers.js';
 import { number, state, text } from '../state.js';
+import { tint, tints } from '../tints.js';
 
-const NAMES = ['none', 'yarn', 'window'];
+const NAMES = ['none', 'yarn'];
 const PAST = 2500,
     SPAN = 64,
     TEMPERATURE = 0.8,
     TOP_P = 0.9;
-const STEPS = [1, 2, 3.5, 5, 7]; // -ln p from which a token is tinted darker
-
-const tint = (nll) => STEPS.findLastIndex((from) => nll >= from) + 1;
 
 // One text as it grows.
 function column(name, edge) {
@@ -20,16 +19,17 @@ function column(name, edge) {
         scroll = h('div.scroll', { tabIndex: 0, ariaLabel: `text by ${titleOf(name)}` });
     const box = h('div.column', h('h3', titleOf(name), at), scroll);
     box.style.setProperty('--mine', colourOf(name));
-    let position,
-        nlls,
+    let position = 0, // of the next token
+        nlls = [],
         fresh = [];
+    let read = 0; // positions
     const flush = onceAFrame(() => {
         const follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
         scroll.append(...fresh);
         fresh = [];
         const last = nlls.slice(-SPAN),
             mean = last.reduce((a, b) => a + b, 0) / last.length;
-        at.textContent = last.length ? `position ${count(position)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
+        at.textContent = last.length ? `position ${count(read)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
         if (follows) scroll.scrollTop = scroll.scrollHeight;
     });
     return Object.assign(box, {
@@ -40,7 +40,8 @@ function column(name, edge) {
             scroll.replaceChildren();
             at.textContent = '';
         },
-        push(tokens) {
+        push({ tokens, position: now }) {
+            read = now;
             for (const token of tokens) {
                 if (position === edge) fresh.push(h('div.edge', `position ${edge}: training ended here`));
                 const part = h('span', token.text);
@@ -65,13 +66,13 @@ function column(name, edge) {
 }
 
 export function watchItBreak({ engine, shipped, recorded }) {
-    state.add('open', text(400), 'It was a fine morning in the spring when');
+    state.add('seed', number(1, 4294967295), recorded.first.seed);
+    state.add('open', text(400), recorded.first.opening);
     const edge = shipped.trainedContext;
     const columns = NAMES.map((name) => column(name, edge));
     const status = statusLine();
-    let jobs = [],
-        held = 0,
-        phase = 'idle'; // idle, first, held, second, done
+    let phase = 'idle', // idle, first, held, second, done
+        goesOn = false; // past the edge at once, when it is reached
 
     const plot = chart({
         label: 'Perplexity of each text by position',
@@ -89,7 +90,8 @@ export function watchItBreak({ engine, shipped, recorded }) {
         'Pause',
         () => {
             const stop = pause.textContent === 'Pause';
-            for (const job of jobs) stop ? job.pause() : job.resume();
+            if (stop) writing.pause();
+            else writing.resume();
             pause.textContent = stop ? 'Continue' : 'Pause';
         },
         { disabled: true },
@@ -99,8 +101,9 @@ export function watchItBreak({ engine, shipped, recorded }) {
         ['go on as before', 'lose the thread, bit by bit', 'fall to pieces'],
         {
             onanswer: () => {
+                goesOn = true;
                 if (phase === 'held') step();
-                else if (phase === 'idle') start();
+                else if (phase === 'idle') writing.begin();
             },
         },
     );
@@ -113,23 +116,30 @@ export function watchItBreak({ engine, shipped, recorded }) {
                 .map(([, y]) => y),
         ]);
         const mean = (list) => Math.exp(list.reduce((a, b) => a + Math.log(b), 0) / list.length);
-        const [plain, yarn, windowed] = all.map(([, list]) => (list.length ? mean(list) : NaN));
+        const [plain, yarn] = all.map(([, list]) => (list.length ? mean(list) : NaN));
         const word =
             plain < yarn / 3
                 ? 'It fell into a loop: hands at angles that no weight was trained for all point at the same few words.'
                 : plain > yarn * 1.4
                   ? 'It lost the thread: at angles it never saw, every next word is a surprise even to itself.'
-                  : 'This time it kept some countenance. Try another seed: what breaks differs, that it breaks ' +
-                    'does not (see 7).';
-        guess.say(
-            `${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}, the ` +
-                `window's ${windowed.toFixed(1)}.`,
-        );
+                  : 'This time it kept some countenance. Try another seed: how it breaks differs, that it breaks ' +
+                    'does not.';
+        guess.say(`${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}.`);
     };
 
-    async function start() {
-        for (const job of jobs) job.cancel();
-        held = 0;
+    const methodOf = (name) => (name === 'yarn' ? methodFor(name, PAST) : name);
+    const writing = runs({
+        engine,
+        status,
+        inputs: ['open', 'seed', 'factor'],
+        work: write,
+        stale: () => {
+            goesOn = false;
+            showCommands();
+            writing.begin();
+        },
+    });
+    async function write(run) {
         phase = 'first';
         plot.clear(true);
         for (const c of columns) c.reset();
@@ -138,40 +148,28 @@ export function watchItBreak({ engine, shipped, recorded }) {
         pause.disabled = false;
         pause.textContent = 'Pause';
         status.say('');
-        const began = performance.now(),
-            mine = [];
-        let tokens = 0;
-        jobs = NAMES.map((name, i) =>
-            engine.ask(
-                'write',
-                {
-                    model: 'model',
-                    method: name === 'yarn' ? methodFor(name) : name,
-                    prompt: state.get('open'),
-                    context: PAST,
-                    holdAt: edge,
-                    temperature: TEMPERATURE,
-                    topP: TOP_P,
-                    seed: state.get('seed'),
-                },
-                (part) => {
-                    if (jobs !== mine && jobs[i] !== mine[i]) return;
-                    if (part.held) {
-                        if (++held === NAMES.length) hold((tokens / (performance.now() - began)) * 1000);
-                        return;
-                    }
-                    columns[i].push(part.tokens);
-                    tokens += part.tokens.length;
-                    showCurves();
-                },
-            ),
-        );
-        mine.push(...jobs);
-        const ended = await Promise.allSettled(mine.map((job) => job.promise));
-        if (jobs[0] !== mine[0]) return; // another text has begun
-        const wrong = ended.find((e) => e.status === 'rejected' && e.reason.message);
-        if (wrong) status.say(wrong.reason.message, true);
-        finish(!wrong);
+        const began = performance.now();
+        let tokens = 0,
+            held = 0;
+        const texts = NAMES.map((name, i) => {
+            const wish = { model: 'model', method: methodOf(name), prompt: run.input.open, seed: run.input.seed };
+            const how = { context: PAST, holdAt: edge, temperature: TEMPERATURE, topP: TOP_P };
+            return run.ask('write', { ...wish, ...how }, (part) => {
+                if (part.held) {
+                    if (++held === NAMES.length) hold((tokens / (performance.now() - began)) * 1000);
+                    return;
+                }
+                columns[i].push(part);
+                tokens += part.tokens.length;
+                showCurves();
+            });
+        });
+        try {
+            await Promise.all(texts);
+            replies();
+        } finally {
+            if (run.isOn) finish();
+        }
     }
 
     function hold(speed) {
@@ -179,71 +177,48 @@ export function watchItBreak({ engine, shipped, recorded }) {
         go.disabled = false;
         go.textContent = `Go on to ${count(PAST)}`;
         pause.disabled = true;
-        status.say(`Three texts of ${edge} tokens, ${count(speed)} tokens/s. Nothing has happened yet.`);
+        status.say(`Two texts of ${edge} tokens, ${count(speed)} tokens/s. Nothing has happened yet.`);
+        if (goesOn) step();
     }
 
-    function finish(whole) {
+    function finish() {
         phase = 'done';
+        goesOn = false;
         go.disabled = false;
         go.textContent = 'Write again';
         pause.disabled = true;
-        if (whole) replies();
     }
 
     function step() {
-        if (phase !== 'held') return void start();
+        if (phase !== 'held') return void writing.begin();
         phase = 'second';
         go.disabled = true;
         go.textContent = 'Writing …';
         pause.disabled = false;
         status.say('');
-        for (const job of jobs) job.resume();
+        writing.resume();
     }
 
-    const lines = h('div');
-    const showCommands = () =>
-        lines.replaceChildren(
-            ...NAMES.map((name) =>
-                command(
-                    `./run model.bin -n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} ` +
-                        `--ignore-eos --rope ${name === 'window' ? `none --window ${edge}` : name}` +
-                        ` -i ${quoted(state.get('open'))}`,
-                ),
-            ),
-        );
+    const lines = command();
+    function showCommands() {
+        const how = `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32`;
+        const prompt = quoted(state.get('open'));
+        lines.put(...NAMES.map((name) => `./run model.bin ${how} --rope ${methodOf(name)} -i ${prompt}`));
+    }
     showCommands();
-    state.on(['open', 'seed'], () => {
-        showCommands();
-        start();
-    });
     const opening = stateField('opening', 'open', { type: 'text', maxLength: 400, size: 38 });
     opening.classList.add('grow');
     const seed = stateField('seed', 'seed', { type: 'number', min: 1, max: 4294967295, step: 1, size: 8 });
-    const tints = h(
-        'span.tints',
-        h('i'),
-        [1, 2, 3, 4, 5].map((t) => {
-            const i = h('i');
-            i.style.background = `rgb(var(--heat) / ${[0, 0.1, 0.22, 0.38, 0.55, 0.75][t]})`;
-            return i;
-        }),
-    );
-    // The first screen is alive by itself, as soon as the model is there.
-    engine.open('model').then(
-        () => phase === 'idle' && start(),
-        () => {},
-    );
     return {
-        number: 1,
         id: 'break',
-        title: 'Watch it break',
+        title: 'Run it yourself',
         body: [
-            h('p', 'One opening, one seed, three ways to read. All of them stop at 512, where training stopped.'),
+            h('p', 'Your opening, your seed. Both texts stop at 512, where training stopped.'),
             h('div.row', opening, seed, go, pause),
             status,
             guess,
             h('div.columns', columns),
-            h('p.fine', 'A token is tinted by how much it surprised its own model:', tints, 'hover for the number.'),
+            h('p.fine', 'The darker a token, the more it surprised its own model:', tints(), 'hover for the number.'),
             plot,
             h('details', h('summary', 'The commands that do this'), lines),
         ],

@@ -1,15 +1,16 @@
-// 2: one dial for each pair of a head. A token is dragged, and the hands turn; two are dragged together, and their
-// difference stays.
+// One dial for each pair of a head, four of them large. A token is dragged, and the hands turn; two are dragged together,
+// and their difference stays.
 import { drag } from 'd3-drag';
 import { scaleLinear } from 'd3-scale';
 import { pointer } from 'd3-selection';
-import { command, count, drawing, fact, h, onceAFrame, short, stateChips } from '../dom.js';
-import { methodChoices, methodFor, spelled } from '../methods.js';
+import { button, command, count, drawing, fact, h, onceAFrame, short, stateChips } from '../dom.js';
+import { methodChoices, methodFor, SIX } from '../methods.js';
 import { expectedScore, isSeen, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 
 const NS = 'http://www.w3.org/2000/svg';
 const R = 26;
+const LARGE = { 0: 'fast', 10: 'middle', 18: 'slow', 31: 'slowest' }; // pairs that are always shown
 
 const shortTurns = (t) =>
     t === 0 ? '0' : t < 0.01 ? '<.01' : t < 1 ? t.toFixed(2).slice(1) : t < 10 ? t.toFixed(1) : count(t);
@@ -38,7 +39,8 @@ function dial(i) {
     add('circle', 'face').setAttribute('r', R);
     for (const hand of ['key', 'query']) parts[hand] = add('line', hand);
     const turns = h('span');
-    const box = h('div.dial', svg, `pair ${i}`, h('br'), turns);
+    const name = LARGE[i] ? [h('b', LARGE[i]), ` pair ${i}`] : [`pair ${i}`];
+    const box = h(LARGE[i] ? 'div.dial.large' : 'div.dial', svg, name, h('br'), turns);
     const turn = (hand, angle) => {
         parts[hand].setAttribute('x2', (R - 4) * Math.sin(angle));
         parts[hand].setAttribute('y2', -(R - 4) * Math.cos(angle));
@@ -50,13 +52,12 @@ export function clocks({ page, shipped }) {
     const L = shipped.trainedContext,
         pairs = shipped.headDim / 2,
         MOST = 4 * L;
-    state.add('at', number(0, MOST), 900);
+    state.add('query', number(0, MOST), 900);
     state.add('key', number(0, MOST), 0);
     const dials = Array.from({ length: pairs }, (_, i) => dial(i));
-    const METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
-    const method = stateChips('method', 'method', methodChoices(METHODS));
+    const method = stateChips('method', 'method', methodChoices(SIX));
     const numbers = h('div.numbers', { ariaLive: 'polite' });
-    const line = command('');
+    const line = command();
     const put = (key, at) => state.set(key, Math.round(Math.min(MOST, Math.max(0, at))));
 
     // The ruler with the two tokens and the band between, each to be dragged or moved with the arrow keys.
@@ -80,6 +81,7 @@ export function clocks({ page, shipped }) {
             .attr('aria-label', name)
             .attr('aria-valuemin', 0)
             .attr('aria-valuemax', MOST);
+        g.append('circle').attr('class', 'grip').attr('r', 22).attr('cy', 30);
         g.append('circle').attr('r', 13).attr('cy', 30).style('fill', colour);
         g.append('text').attr('y', 8).attr('text-anchor', 'middle');
         g.call(
@@ -106,10 +108,10 @@ export function clocks({ page, shipped }) {
         move(by * (event.shiftKey ? 16 : 1));
     }
     function moveBoth(by) {
-        const low = Math.min(state.get('at'), state.get('key')),
-            high = Math.max(state.get('at'), state.get('key'));
+        const low = Math.min(state.get('query'), state.get('key')),
+            high = Math.max(state.get('query'), state.get('key'));
         const step = Math.round(Math.max(-low, Math.min(MOST - high, by)));
-        put('at', state.get('at') + step);
+        put('query', state.get('query') + step);
         put('key', state.get('key') + step);
     }
     let grip = null;
@@ -117,18 +119,18 @@ export function clocks({ page, shipped }) {
         drag()
             .container(svg.node())
             .on('start', (event) => {
-                grip = { x: x.invert(event.x), at: state.get('at') };
+                grip = { x: x.invert(event.x), at: state.get('query') };
             })
-            .on('drag', (event) => moveBoth(grip.at + x.invert(event.x) - grip.x - state.get('at'))),
+            .on('drag', (event) => moveBoth(grip.at + x.invert(event.x) - grip.x - state.get('query'))),
     );
     band.on('keydown', (event) => keyed(event, moveBoth));
     const key = token('key', 'a key: the token that is looked at', 'var(--orange)');
-    const query = token('at', 'the query: the token that looks', 'var(--blue)');
-    track.on('click', (event) => put('at', x.invert(pointer(event)[0])));
+    const query = token('query', 'the query: the token that looks', 'var(--blue)');
+    track.on('click', (event) => put('query', x.invert(pointer(event)[0])));
 
     function draw() {
         const width = svg.node().clientWidth || 600,
-            at = state.get('at'),
+            at = state.get('query'),
             from = state.get('key'),
             d = Math.abs(at - from);
         x.range([14, width - 14]);
@@ -153,25 +155,25 @@ export function clocks({ page, shipped }) {
             .attr('aria-valuenow', Math.min(at, from))
             .attr('aria-valuemin', 0)
             .attr('aria-valuemax', MOST);
-        for (const [g, p, name] of [
+        for (const [g, p, title] of [
             [query, at, 'query'],
             [key, from, 'key'],
         ]) {
             g.attr('transform', `translate(${x(p)},0)`).attr('aria-valuenow', p);
             g.select('text')
-                .text(`${name} ${p}`)
+                .text(`${title} ${p}`)
                 .attr('text-anchor', x(p) < 40 ? 'start' : x(p) > width - 40 ? 'end' : 'middle')
                 .attr('dx', x(p) < 40 ? -12 : x(p) > width - 40 ? 12 : 0)
-                .style('display', name === 'key' && Math.abs(x(at) - x(from)) < 74 ? 'none' : null);
+                .style('display', title === 'key' && Math.abs(x(at) - x(from)) < 74 ? 'none' : null);
         }
-        page.plan(methodFor(state.get('method')), MOST);
-        const { frequencies, plain, attention, scale } = page.frequencies(MOST);
+        const name = state.get('method');
+        const { frequencies, plain, attention, scale } = page.plan(methodFor(name, MOST), MOST).frequencies(MOST);
         let strange = 0;
         dials.forEach(({ box, parts, turn, turns }, i) => {
             const seen = Math.min(TURN, plain[i] * L),
                 angle = d * frequencies[i],
                 isNew = !isSeen(plain[i], L, angle);
-            strange += isNew;
+            strange += +isNew;
             turn('query', at * frequencies[i]);
             turn('key', from * frequencies[i]);
             parts.key.style.display = from ? '' : 'none';
@@ -200,39 +202,36 @@ export function clocks({ page, shipped }) {
             fact(`${strange} of ${pairs}`, 'hands where they never stood'),
             fact(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
         );
-        const name = state.get('method');
         line.put(
-            `./run model.bin --explain --rope ${spelled(name)} -n ` +
+            `./run model.bin --explain --rope ${methodFor(name, MOST)} -n ` +
                 `${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`,
         );
     }
     const redraw = onceAFrame(draw);
-    state.on(['at', 'key', 'method', 'factor'], redraw);
+    state.on(['query', 'key', 'method', 'factor'], redraw);
     const box = h('div', svg.node());
+    const dialRow = h(
+        'div.dials',
+        dials.map((d) => d.box),
+    );
+    const all = button(`all ${pairs} clocks`, () => {
+        all.textContent = dialRow.classList.toggle('all') ? 'four clocks' : `all ${pairs} clocks`;
+    });
     new ResizeObserver(redraw).observe(box);
     return {
-        number: 2,
         id: 'clocks',
-        title: 'Clocks',
+        title: 'The clocks',
         body: [
             h(
                 'p',
-                'Attention knows order only because every pair of numbers in a head is a hand that turns with the ' +
-                    'position. Drag the blue token. ',
-                'Blue arcs are angles that training showed; what glows is an angle no weight was ever trained for.',
+                'Each pair is a clock. Drag the blue query away from the orange key. A blue arc is what ' +
+                    'training showed; red is an angle that no weight was trained for.',
             ),
             box,
             numbers,
-            h(
-                'div.dials',
-                dials.map((d) => d.box),
-            ),
-            h(
-                'p',
-                'Now move the orange key away from 0, then drag the band between the two: all hands move, and ' +
-                    'nothing that attention sees does. ',
-                'Only the distance counts. Then slow the hands:',
-            ),
+            dialRow,
+            all,
+            h('p', 'Drag the band between the two: all hands move, and nothing that attention sees. Then slow them:'),
             method,
             line,
         ],

@@ -1,9 +1,9 @@
 // 13: a config.json or its rope block is pasted: what it makes of every pair, what is unseen at the length one wants,
-// and
-// the block and options to paste elsewhere.
-import { scaleBand, scaleLog } from 'd3-scale';
+// and the block and options to paste elsewhere.
+import { scaleLog } from 'd3-scale';
 import {
     afterPause,
+    bands,
     button,
     command,
     count,
@@ -16,9 +16,9 @@ import {
     stateSlider,
     statusLine,
 } from '../dom.js';
-import { methodChoices, titleOf } from '../methods.js';
+import { methodChoices, SIX, titleOf } from '../methods.js';
 import { seenShare, sharpness, TURN } from '../numbers.js';
-import { number, state, text } from '../state.js';
+import { choice, number, state, text } from '../state.js';
 
 const EXAMPLES = {
     'Llama 3.1': {
@@ -59,39 +59,51 @@ const CHECKS = {
     temperature: 'as in the file, and what its lengths give',
     'llama3-factors': 'how many of three the file says',
 };
-const METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic-yarn'];
+const METHODS = [...SIX, 'dynamic-yarn'];
+// The numbers that may be missing: as the program's option, and as a config has it.
+const GAPS = {
+    headDim: ['--head-dim', 'head_dim'],
+    theta: ['--theta', 'rope_theta'],
+    trainedContext: ['--train-ctx', 'max_position_embeddings'],
+};
 const MOST_CONFIG = 2000,
     HEIGHT = 270;
 
 export function yourModel({ small }) {
     state.add('config', text(MOST_CONFIG), '');
     state.add('want', number(512, 1048576), 131072);
-    state.add('other', text(40), '');
+    state.add('other', choice(['', ...METHODS]), '');
     const first = JSON.stringify(EXAMPLES['Llama 3.1'], null, 2);
-    let said = state.get('config') || first;
+    let pasted = state.get('config') || first;
     const status = statusLine(),
+        onTop = h('p.verdict', { role: 'status' }),
+        gaps = h('p.fine'),
         facts = h('div.numbers', { ariaLive: 'polite' }),
         verdicts = h('div.overflow', { ariaLive: 'polite' }),
         readings = h('ul.readings', { ariaLive: 'polite' }),
         warnings = h('ul.warnings'),
         block = h('pre.block', { tabIndex: 0 });
-    const checkLine = command(''),
-        jsonLine = command(''),
-        explainLine = command(''),
-        enginesLine = command('');
+    const checkLine = command(),
+        elsewhereLines = command(),
+        enginesLine = command();
     const area = h('textarea', {
         rows: 11,
-        value: said,
+        value: pasted,
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
-    const field = (label, value) => {
+    const field = (value, label) => {
         const input = h('input', { type: 'number', value, size: 9, min: 0, oninput: () => read() });
         return [h('label.field', h('span', label), input), () => Math.max(0, +input.value || 0)];
     };
-    const [headField, head] = field('head_dim', 128),
-        [thetaField, theta] = field('rope_theta', 10000),
-        [trainField, train] = field('trained context', 4096);
+    const [headField, head] = field(128, 'head_dim'),
+        [thetaField, theta] = field(10000, 'rope_theta'),
+        [trainField, train] = field(4096, 'trained context');
+    const missing = h(
+        'details',
+        h('summary', 'what a block alone does not say'),
+        h('div.row', headField, thetaField, trainField),
+    );
 
     const svg = drawing('bars', HEIGHT).attr('role', 'img');
     const lines = svg.append('g'),
@@ -99,17 +111,17 @@ export function yourModel({ small }) {
         dots = svg.append('g'),
         axis = svg.append('g');
     const box = h('div', svg.node());
-    let picture = null; // { plain, frequencies, trained, want }
+    let picture = null; // { plain, frequencies, trained, want, holds }
 
     // The wavelength of each pair, before and after, beside the trained context and the length that is wanted.
     function draw() {
         const width = box.clientWidth || 600;
         svg.attr('width', width).attr('viewBox', `0 0 ${width} ${HEIGHT}`);
         if (!picture) return void svg.selectAll('g').selectAll('*').remove();
-        const { plain, frequencies, trained, want } = picture,
+        const { plain, frequencies, trained, want, holds } = picture,
             n = plain.length;
         const waves = (list) => Array.from(list, (f) => TURN / f);
-        const x = scaleBand()
+        const x = bands()
             .domain(Array.from(plain, (_, i) => i))
             .range([58, width - 8])
             .padding(0.3);
@@ -138,7 +150,8 @@ export function yourModel({ small }) {
                 .data(shares)
                 .join('circle')
                 .attr('r', Math.min(5, Math.max(2.5, x.bandwidth() / 2.4)))
-                .style('fill', (s) => (s < 0.98 ? 'var(--vermillion)' : 'var(--blue)')),
+                .style('fill', (s) => (s >= 0.98 ? 'var(--blue)' : holds ? 'var(--paper)' : 'var(--vermillion)'))
+                .style('stroke', (s) => (s < 0.98 && holds ? 'var(--blue)' : null)),
             frequencies,
         );
         dots.selectAll('circle')
@@ -189,7 +202,7 @@ export function yourModel({ small }) {
             .attr('text-anchor', 'middle')
             .attr('x', (i) => x(i) + x.bandwidth() / 2)
             .attr('y', HEIGHT - 8)
-            .text((i) => i);
+            .text(String);
     }
     const redraw = onceAFrame(draw);
     new ResizeObserver(redraw).observe(box);
@@ -197,6 +210,8 @@ export function yourModel({ small }) {
     function refuse(reason) {
         status.say(reason, true);
         picture = null;
+        onTop.textContent = '';
+        gaps.textContent = '';
         facts.replaceChildren();
         verdicts.replaceChildren();
         readings.replaceChildren();
@@ -208,7 +223,7 @@ export function yourModel({ small }) {
     function read() {
         let page;
         try {
-            page = small.configure(said, head(), theta(), train());
+            page = small.configure(pasted, head(), theta(), train());
             show(page);
         } catch (error) {
             refuse(error.message);
@@ -220,16 +235,21 @@ export function yourModel({ small }) {
     function show(page) {
         const want = state.get('want'),
             other = state.get('other'),
-            { told } = page,
-            { trainedContext, theta: base } = page.facts();
-        page.plan(other, want);
-        const advice = page.advice(want),
-            { frequencies, plain, scale, attention } = page.frequencies(want);
+            told = page.facts(),
+            { trainedContext, theta: base } = told,
+            plan = page.plan(other, want),
+            rows = plan.judge(want),
+            failed = rows.filter((row) => row.verdict === 'fail');
+        const advice = plan.advice(want),
+            { frequencies, plain, scale, attention } = plan.frequencies(want);
         const method = other || told.method,
             shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trainedContext, want));
         const unseen = shares.filter((s) => s < 0.98).length,
             sharp = sharpness(plain, frequencies);
         status.say('');
+        onTop.textContent = verdictOf(failed, want);
+        onTop.classList.toggle('bad', failed.length > 0);
+        showGaps(told);
         facts.replaceChildren(
             fact(
                 titleOf(method),
@@ -238,7 +258,10 @@ export function yourModel({ small }) {
             ),
             fact(count(trainedContext), 'positions trained'),
             fact(count(base), 'theta'),
-            fact(`${unseen} of ${plain.length}`, `pairs meet unseen angles at ${count(want)}`),
+            fact(
+                `${unseen} of ${plain.length}`,
+                `pairs go past the angles of the first ${count(trainedContext)} positions`,
+            ),
             fact(`${Math.round(sharp * 100)} %`, 'of the contrast between neighbours left'),
         );
         const all = [];
@@ -257,26 +280,49 @@ export function yourModel({ small }) {
         if (told.maxPositions && want > told.maxPositions)
             all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
         warnings.replaceChildren(...all.map((line) => h('li', line)));
-        showVerdicts(page.judge(want));
-        showReadings(page, want);
+        showVerdicts(rows);
+        showReadings(plan, want);
         try {
-            block.textContent = page.json().join('\n');
+            block.textContent = plan.json().join('\n');
         } catch (error) {
             block.textContent = `# ${error.message}`;
         }
-        const options = other ? `--rope ${other} ` : '';
-        checkLine.put(`./run mymodel.bin --check --rope-config config.json ${options}-n ${want}`);
-        jsonLine.put(`./run --rope-json --rope-config config.json ${options}-n ${want}`);
-        explainLine.put(`./run --explain --rope-config config.json ${options}-n ${want}`);
-        picture = { plain, frequencies, trained: trainedContext, want };
+        const file = [['config.json', pasted]],
+            chosen = other ? ` --rope ${other}` : '',
+            filled = told.filled.map((gap) => ` ${GAPS[gap][0]} ${told[gap]}`).join(''),
+            how = `--rope-config config.json${filled}`;
+        checkLine.put([`./run mymodel.bin --check --rope-config config.json${chosen} -n ${want}`, file]);
+        enginesLine.put([`./run --engines ${how} -n ${want}`, file]);
+        elsewhereLines.put(
+            [`./run --rope-json ${how}${chosen} -n ${want}`, file],
+            [`./run --explain ${how}${chosen} -n ${want}`, file],
+        );
+        picture = { plain, frequencies, trained: trainedContext, want, holds: !failed.length };
         redraw();
     }
 
+    // One sentence on top: do the settings hold at that length? `failed` are rows of --check.
+    function verdictOf(failed, length) {
+        if (!failed.length) return `These settings hold together, and reach ${count(length)} positions.`;
+        const reach = failed.find((row) => row.check === 'reach'),
+            others = failed.filter((row) => row !== reach).map((row) => row.check);
+        const far = reach ? [`are made for ${count(+reach.value)} positions, not ${count(length)}`] : [];
+        const wrong = others.length ? [`contradict one another (${others.join(', ')})`] : [];
+        return `These settings ${[...far, ...wrong].join(', and ')}.`;
+    }
+
+    // Which of the numbers below stood in for what the config leaves out.
+    function showGaps(told) {
+        if (told.filled.length) missing.open = true;
+        const taken = told.filled.map((gap) => `${GAPS[gap][1]} is taken to be ${count(told[gap])}`);
+        gaps.textContent = taken.length ? `It does not say everything: ${taken.join(', ')}. Change it above.` : '';
+    }
+
     // What other programs make of the same config: the one that is furthest off first, a sentence each.
-    function showReadings(page, length) {
+    function showReadings(plan, length) {
         let rows;
         try {
-            rows = page.engines(length);
+            rows = plan.engines(length);
         } catch (error) {
             return readings.replaceChildren(h('li', error.message));
         }
@@ -287,7 +333,7 @@ export function yourModel({ small }) {
                 : Math.abs(Math.log(times)) + Math.abs(Math.log(attention / reference.attention) || 0);
         const others = rows.filter((row) => row.verdict !== 'same').sort((a, b) => far(b) - far(a));
         const same = rows.filter((row) => row.verdict === 'same');
-        const said = ({ engine, version, verdict, pair, times, note }) => {
+        const sentence = ({ engine, version, verdict, pair, times, note }) => {
             const turns =
                 pair === null
                     ? ''
@@ -299,7 +345,7 @@ export function yourModel({ small }) {
             return h(`li.${verdict}`, h('b', engine), ` ${version} ${does}${why}.${turns}`);
         };
         readings.replaceChildren(
-            ...others.map(said),
+            ...others.map(sentence),
             h(
                 'li.same',
                 same.length
@@ -307,7 +353,6 @@ export function yourModel({ small }) {
                     : 'No two read it alike.',
             ),
         );
-        enginesLine.put(`./run --engines --rope-config config.json -n ${length}`);
     }
 
     function showVerdicts(rows) {
@@ -335,8 +380,8 @@ export function yourModel({ small }) {
     }
 
     const paste = afterPause(150, () => {
-        said = area.value;
-        state.set('config', said !== first && said.length <= MOST_CONFIG ? said : '');
+        pasted = area.value;
+        state.set('config', pasted !== first && pasted.length <= MOST_CONFIG ? pasted : '');
         read();
     });
     area.oninput = paste;
@@ -359,7 +404,7 @@ export function yourModel({ small }) {
     state.on(['want', 'other'], read);
     state.on('config', (value) => {
         if (value && value !== area.value) {
-            area.value = said = value;
+            area.value = pasted = value;
             read();
         }
     });
@@ -367,17 +412,15 @@ export function yourModel({ small }) {
     return {
         number: 13,
         id: 'model',
-        title: 'Your model',
+        title: 'Its config',
         body: [
             h('p', 'Paste the config.json of a checkpoint, or only its rope_scaling. How far will it go?'),
             examples,
             area,
-            h(
-                'details',
-                h('summary', 'what a block alone does not say'),
-                h('div.row', headField, thetaField, trainField),
-            ),
+            missing,
+            gaps,
             status,
+            onTop,
             h('div.row', want),
             other,
             facts,
@@ -390,14 +433,13 @@ export function yourModel({ small }) {
             enginesLine,
             h(
                 'p.hint',
-                'The wavelength of every pair, small dots plain, large ones as scaled; red: unseen angles before ' +
-                    'the length you want.',
+                'The wavelength of every pair, small dots plain, large ones as scaled; empty or red: it goes past ' +
+                    'the angles of its first training before the length you want. Red where the settings do not hold.',
             ),
             box,
             h('h3', 'To paste elsewhere'),
             block,
-            jsonLine,
-            explainLine,
+            elsewhereLines,
         ],
     };
 }

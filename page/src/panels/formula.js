@@ -1,28 +1,27 @@
 // 14: a formula of the reader's own, for the speed of one pair, added to every chip and shared by the address.
 import { chart, legend } from '../chart.js';
-import { button, fact, h, onceAFrame, statusLine } from '../dom.js';
-import { parse, toC } from '../expression.js';
-import { colourOf, methodFor, own, titleOf } from '../methods.js';
-import { seenShare, sharpness, TURN } from '../numbers.js';
-import { state, text } from '../state.js';
+import { button, command, counts, fact, h, onceAFrame, stateChips, statusLine } from '../dom.js';
+import { toC } from '../expression.js';
+import { blockOf, colourOf, FIRST_FORMULA, lookOf, methodFor, plainSpeeds, speedsBy } from '../methods.js';
+import { seenShare, sharpness } from '../numbers.js';
+import { number, state } from '../state.js';
 
-const FIRST = 'plain / s^((2*i/d)^2)';
 const EXAMPLES = [
     ['linear', 'plain / s'],
     ['by turns', 'plain / (turns < 1 ? s : turns > 32 ? 1 : s^(1 - log(turns)/log(32)))'],
-    ['a power', FIRST],
+    ['a power', FIRST_FORMULA],
     ['cut off', 'turns < 1 ? 0.000001 : plain'],
 ];
-const NAMES = ['plain', 'turns', 's', 'L', 'i', 'd'];
 
-export function yourMethod({ page, shipped, joined }) {
+export function yourMethod({ page, shipped }) {
     const L = shipped.trainedContext,
         d = shipped.headDim;
-    state.add('f', text(300), '');
+    state.add('formula-n', number(1024, 8192), 2048);
     const status = statusLine(),
-        code = h('pre.block', { tabIndex: 0 });
+        code = h('pre.block', { tabIndex: 0 }),
+        line = command();
     const field = h('input', {
-        value: state.get('f') || FIRST,
+        value: state.get('f') || FIRST_FORMULA,
         size: 60,
         spellcheck: false,
         ariaLabel: 'the formula: what a pair’s speed becomes',
@@ -36,48 +35,23 @@ export function yourMethod({ page, shipped, joined }) {
         show: (v) => v.toFixed(2),
     });
     const numbers = h('div.numbers', { ariaLive: 'polite' });
-    page.plan('none', L);
-    const plain = Array.from(page.frequencies(L).plain);
+    const plain = plainSpeeds();
 
-    // The speeds, or why there are none.
-    function speeds(source, s) {
-        const formula = parse(source, NAMES);
-        return plain.map((f, i) => {
-            const speed = formula({ plain: f, turns: (L * f) / TURN, s, L, i, d });
-            if (!(speed > 0) || !Number.isFinite(speed))
-                throw new Error(`pair ${i} gets the speed ${speed} (a number above 0 expected)`);
-            if (speed > 100 || f / speed > 1e9)
-                throw new Error(
-                    `pair ${i} gets the speed ${speed.toExponential(2)}, out of all proportion to ` +
-                        `${f.toExponential(2)}`,
-                );
-            return speed;
-        });
-    }
-    own.mine = () => {
-        const s = state.get('factor') > 0 ? state.get('factor') : Math.max(1, state.get('n') / L);
-        try {
-            return { divisors: speeds(state.get('f') || FIRST, s).map((f, i) => plain[i] / f), attention: 1 };
-        } catch {
-            return undefined;
-        }
-    };
     function draw() {
-        const s = Math.max(1.5, state.get('n') / L),
-            n = s * L;
+        const n = state.get('formula-n'),
+            s = state.get('factor') || n / L;
         plot.clear(false);
         for (const name of ['linear', 'yarn']) {
-            page.plan(methodFor(name), n);
-            const { frequencies } = page.frequencies(n);
+            const { frequencies } = page.plan(methodFor(name, n), n).frequencies(n);
             plot.set(
                 `~${name}`,
                 plain.map((f, i) => [i, f / frequencies[i]]),
-                { colour: colourOf(name), title: titleOf(name), ghost: true },
+                { ...lookOf(name), ghost: true },
             );
         }
         try {
             const source = field.value.trim(),
-                list = speeds(source, s);
+                list = speedsBy(source, s);
             plot.set(
                 'mine',
                 list.map((f, i) => [i, plain[i] / f]),
@@ -96,19 +70,23 @@ export function yourMethod({ page, shipped, joined }) {
                 `and at its end\n` +
                 '    {"mine", mine, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "my own", "mine", NULL, NULL},';
             status.say('');
-            state.set('f', source === FIRST ? '' : source);
+            if (!state.put('f', source === FIRST_FORMULA ? '' : source))
+                throw new Error(`this is not ${state.expects('f')}`);
+            const file = blockOf('mine', n);
+            line.put([`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope-config ${file[0]}`, [file]]);
         } catch (error) {
             status.say(error.message, true);
             numbers.replaceChildren();
             code.textContent = '';
+            line.put();
         }
     }
     const redraw = onceAFrame(draw);
     field.oninput = redraw;
-    state.on('n', redraw);
+    state.on(['formula-n', 'factor'], redraw);
     state.on('f', (v) => {
         if (document.activeElement !== field) {
-            field.value = v || FIRST;
+            field.value = v || FIRST_FORMULA;
             redraw();
         }
     });
@@ -145,6 +123,7 @@ export function yourMethod({ page, shipped, joined }) {
             ),
             field,
             examples,
+            stateChips('length', 'formula-n', counts([1024, 2048, 4096])),
             status,
             plot,
             legend([
@@ -153,7 +132,12 @@ export function yourMethod({ page, shipped, joined }) {
                 { title: 'yarn', colour: colourOf('yarn') },
             ]),
             numbers,
-            h('p', 'It stands among the chips of 7 and 8 as “your formula”, and in this page’s address. To keep it:'),
+            h(
+                'p',
+                'It stands among the chips of the race and the key as “your formula”, and in this page’s address. At a terminal:',
+            ),
+            line,
+            h('p', 'To keep it:'),
             code,
         ],
     };

@@ -1,15 +1,17 @@
-// 11: distance maps. Not the speed of the hands is changed, but the distance that they turn by.
+// Distance maps. Not the speed of the hands is changed, but the distance that they turn by.
+import { chart } from '../chart.js';
 import { command, count, counts, h, onceAFrame, short, stateChips } from '../dom.js';
-import { number, state, text } from '../state.js';
+import { colourOf } from '../methods.js';
+import { choice, number, state } from '../state.js';
 
 const CELLS = 96;
 
 export function distances({ page, shipped }) {
     const L = shipped.trainedContext,
         maps = page.maps();
-    state.add('map', text(60), maps[0]?.name ?? 'none');
+    state.add('map', choice(['none', ...maps.map((map) => map.name)]), maps[0]?.name ?? 'none');
     state.add('length-of-map', number(1024, 8192), 2048);
-    const line = command(''),
+    const line = command(),
         says = h('p.readout', { ariaLive: 'polite' }),
         about = h('p.fine');
     const canvas = h('canvas.map', {
@@ -17,13 +19,21 @@ export function distances({ page, shipped }) {
         role: 'img',
         ariaLabel: 'the distance that every query and key turn by',
     });
+    const plot = chart({
+        label: 'The distance that a query and a key turn by',
+        height: 260,
+        x: { domain: [0, state.get('length-of-map')], label: 'how far apart they stand, i − j', name: 'apart' },
+        y: { label: 'the distance that they turn by, D', domain: [0, state.get('length-of-map')] },
+        level: { at: L, text: 'never seen above' },
+        show: (v) => short(v, 4),
+    });
     let at = [CELLS - 1, 0];
     const place = (k) => Math.round(((k + 0.5) * state.get('length-of-map')) / CELLS);
 
     function draw() {
         const n = state.get('length-of-map'),
-            name = maps.some((m) => m.name === state.get('map')) ? state.get('map') : 'none';
-        page.plan(name, n);
+            name = state.get('map'),
+            plan = page.plan(name, n);
         canvas.width = canvas.height = CELLS;
         const paint = canvas.getContext('2d'),
             image = paint.createImageData(CELLS, CELLS);
@@ -39,19 +49,32 @@ export function distances({ page, shipped }) {
             pairs = 0;
         for (let r = 0; r < CELLS; r++)
             for (let c = 0; c <= r; c++) {
-                const d = page.distance(place(r), place(c));
+                const d = plan.distance(place(r), place(c));
                 if (d < 0) continue;
                 pairs++;
-                unseen += d >= L;
+                unseen += +(d >= L);
                 const colour = d < L ? near : far,
                     alpha = d < L ? 40 + (215 * d) / L : 120 + 135 * Math.min(1, d / n);
                 image.data.set([...colour, alpha], 4 * (r * CELLS + c));
             }
+        // The same for one query, by the distance of its keys: where it does not see one the line breaks.
+        const query = place(at[0]),
+            byDistance = Array.from({ length: 257 }, (_, k) => Math.round((k * query) / 256)).map((d) => {
+                const turned = plan.distance(query, query - d);
+                return [d, turned < 0 ? NaN : turned];
+            });
+        plot.change({ x: { domain: [0, n] }, y: { domain: [0, name === 'none' ? n : 2 * L] } });
+        const alike = [
+            [0, 0],
+            [query, query],
+        ];
+        plot.set('none', alike, { colour: 'var(--soft)', dash: '2 3', title: 'plain' });
+        plot.set('map', byDistance, { colour: colourOf(name), title: name === 'none' ? '' : name });
         paint.putImageData(image, 0, 0);
         paint.strokeStyle = getComputedStyle(canvas).color;
         paint.strokeRect(at[1] + 0.5, at[0] + 0.5, 1, 1);
         const [i, j] = [place(at[0]), place(at[1])],
-            d = j > i ? null : page.distance(i, j);
+            d = j > i ? null : plan.distance(i, j);
         says.textContent =
             d === null
                 ? 'A query sees no later key.'
@@ -65,7 +88,7 @@ export function distances({ page, shipped }) {
                   : 'No distance is new.')
             : `Plain: ${Math.round((100 * unseen) / pairs)} % of all pairs are at distances that training never ` +
               `showed.`;
-        line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope none,window${map ? `,${map.name}` : ''}`);
+        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope none,window${map ? `,${map.name}` : ''}`);
     }
     const redraw = onceAFrame(draw);
     canvas.onpointermove = (event) => {
@@ -91,22 +114,19 @@ export function distances({ page, shipped }) {
     state.on(['map', 'length-of-map'], redraw);
     redraw();
     return {
-        number: 11,
         id: 'maps',
         title: 'Distances',
         body: [
             h(
                 'p',
-                'Leave the hands alone and lie about the distance instead. A row is a query, a column a key: blue ' +
-                    'distances were seen in training, red ones never. Hover, or use the arrow keys.',
+                'Leave the hands alone, and lie about the distance. A row is a query, a column a key. Blue distances ' +
+                    'were seen in training, red ones never.',
             ),
             chosen,
             lengths,
-            canvas,
-            says,
+            h('div.two', h('div', canvas, says), plot),
             about,
             line,
-            h('p', 'All of them race in 7 and look for keys in 8.'),
         ],
     };
 }

@@ -1,31 +1,26 @@
-// 7: perplexity by position on a chapter or on pasted text, curves growing chunk by chunk, all against the window.
+// 7: perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
-import { command, count, counts, h, onceAFrame, short, startStop, stateChips, statusLine } from '../dom.js';
-import { colourOf, lookOf, methodChoices, spelled, titleOf } from '../methods.js';
+import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine } from '../dom.js';
+import { runs } from '../job.js';
+import { colourOf, lookOf, methodChoices, optionsFor, SIX, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
-import { list, state, text } from '../state.js';
+import { choice, choices, number, state, text } from '../state.js';
 
-const NAMES = [
-    'none',
-    'linear',
-    'ntk',
-    'ntk-by-parts',
-    'yarn',
-    'llama3',
-    'dynamic-ntk',
-    'dynamic-yarn',
-    'window',
-    'yours',
-    'mine',
-];
+const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours', 'mine'];
 const MOST_TEXT = 2000; // characters that an address carries
 
 export function race({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
-    state.add('race', list(400), ['none', 'yarn', 'window']);
-    state.add('view', text(12), 'ratio');
-    let words = state.get('text') || book;
+    const chosen = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
+    const RACERS = chosen.map(([name]) => name);
+    state.add('race', choices(RACERS), ['none', 'yarn', 'window']);
+    state.add('n', number(64, 8192), 2048);
+    state.add('view', choice(['ratio', 'perplexity']), 'ratio');
+    state.add('text', text(MOST_TEXT), '');
+    let passage = state.get('text') || book,
+        ends = Infinity; // tokens of a pasted text, once they are counted
+    const length = () => Math.min(state.get('n'), ends);
     const status = statusLine();
     const plot = chart({
         label: 'Perplexity by position',
@@ -36,21 +31,21 @@ export function race({ engine, page, shipped, recorded, book }) {
         show: (v) => v.toFixed(2),
     });
     const table = h('div.overflow');
-    const line = command('');
+    const line = command();
     const keys = h('div');
-    const names = () => state.get('race').filter((name) => choices.some(([known]) => known === name));
-    const choices = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
-    const results = {};
+    const names = () => state.get('race');
+    /** @type {Record<string, number[]>} */
+    const results = {}; // -ln p by method
 
     const isRatio = () => state.get('view') === 'ratio';
     // What runs: those that are chosen, and the window, where all are held against it.
     const runners = () => [...new Set([...names(), ...(isRatio() ? ['window'] : [])])];
 
-    function ghosts() {
+    function showRunners() {
         plot.clear(false);
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
-        if (words === book && all && !(state.get('factor') > 0))
+        if (passage === book && all && !(state.get('factor') > 0))
             for (const name of runners())
                 if (all[name])
                     plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
@@ -67,9 +62,13 @@ export function race({ engine, page, shipped, recorded, book }) {
                 most: isRatio() ? 12 : 600,
             },
         });
+        const file = passage === book ? 'book.txt' : 'mytext.txt',
+            pasted = passage === book ? [] : [[file, passage]];
         line.put(
-            `./run model.bin --ppl ${words === book ? 'page/book.txt' : 'yours.txt'} -n ${state.get('n')} --rope ` +
-                `${runners().map(spelled).join(',')}`,
+            ...optionsFor(runners(), length()).map(([options, files]) => [
+                `./run model.bin --ppl ${file} -n ${length()} --kv f32 ${options}`,
+                [...pasted, ...files],
+            ]),
         );
         keys.replaceChildren(legend(runners().map(lookOf)));
         for (const key of Object.keys(results)) delete results[key];
@@ -119,60 +118,79 @@ export function race({ engine, page, shipped, recorded, book }) {
         showTable();
     });
 
-    async function start(run, isOn) {
-        ghosts();
+    async function readAll(run) {
+        showRunners();
         const all = runners(),
-            n = state.get('n'),
+            n = length(),
             began = performance.now();
         if (!names().length) return void status.say('Choose a method or two.', true);
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
         const read = (name) =>
-            readText(engine, { name, text: words, n }, (nlls) => {
-                if (!isOn()) return;
+            readText(run, { name, text: passage, n }, (nlls) => {
                 results[name] = nlls;
                 redraw();
             });
-        const nlls = await Promise.all(all.map((name) => run(read(name)))),
-            length = nlls[0].length + 1,
-            seconds = (performance.now() - began) / 1000;
+        const [nlls] = await Promise.all(all.map(read)),
+            seconds = (performance.now() - began) / 1000,
+            tokens = nlls.length + 1;
         status.say(
-            `${length < n ? `The text ends after ${count(length)} tokens. ` : ''}` +
-                `${count((length * all.length) / seconds)} tokens/s. ${verdict()}`,
+            `${tokens < state.get('n') ? `The text ends after ${count(tokens)} tokens. ` : ''}` +
+                `${count((tokens * all.length) / seconds)} tokens/s. ${verdict()}`,
         );
     }
 
     function verdict() {
-        const last = Object.keys(results).map((name) => [
-            name,
-            perplexity(results[name], Math.floor(results[name].length / 2)),
-        ]);
-        const best = last.filter(([name]) => name !== 'window').sort((a, b) => a[1] - b[1])[0];
+        const late = (name) => perplexity(results[name], Math.floor(results[name].length / 2));
+        const all = Object.keys(results).filter((name) => name !== 'window');
+        const [best] = all.sort((a, b) => late(a) - late(b));
         return best
-            ? `Over the second half ${titleOf(best[0])} is best of those that see everything: ${short(best[1])}.`
+            ? `Over the second half ${titleOf(best)} is best of those that see everything: ${short(late(best))}.`
             : '';
     }
 
-    const go = startStop(['Race'], status, start, { primary: true });
-    const length = stateChips('length', 'n', counts([1024, 2048, 4096]));
-    const methods = stateChips('methods', 'race', choices, { many: true, colour: colourOf });
+    const reading = runs({
+        engine,
+        status,
+        inputs: ['race', 'n', 'factor'],
+        work: readAll,
+        stale: () => {
+            status.say('');
+            showRunners();
+        },
+    });
+    const go = reading.button(['Race'], { primary: true });
+    const lengths = stateChips('length', 'n', counts([1024, 2048, 4096]));
+    const methods = stateChips('methods', 'race', chosen, { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,
         placeholder: 'Paste a text of yours: 2,000 words or more show something.',
         ariaLabel: 'a text of yours',
         value: state.get('text'),
     });
+    // Another text: how many tokens it has is known a moment later.
+    function take(typed) {
+        passage = typed || book;
+        ends = Infinity;
+        reading.renew();
+        if (typed) measure();
+    }
+    const measure = afterPause(250, async () => {
+        const mine = passage,
+            part = mine.slice(0, 40 * state.get('n'));
+        const { ids } = await engine.ask('encode', { model: 'model', text: part, bos: true }).promise;
+        if (mine !== passage || ids.length >= state.get('n')) return;
+        ends = Math.max(2, ids.length);
+        if (!reading.isOn()) showRunners();
+    });
     paste.oninput = () => {
-        const said = paste.value.trim();
-        words = said || book;
-        state.set('text', said.length <= MOST_TEXT ? said : '');
-        go.end();
-        ghosts();
-        status.say(
-            said.length > MOST_TEXT
-                ? `${count(said.length)} characters; too many for the address of this page, which does without them. ` +
-                      `The first ${count(state.get('n'))} tokens are read.`
-                : '',
-        );
+        const typed = paste.value.trim();
+        take(typed);
+        state.set('text', typed.length <= MOST_TEXT ? typed : '');
+        if (typed.length > MOST_TEXT)
+            status.say(
+                `${count(typed.length)} characters; too many for the address of this page, which does without them. ` +
+                    `The first ${count(state.get('n'))} tokens are read.`,
+            );
     };
     const view = stateChips('what is drawn', 'view', [
         ['ratio', 'against the window'],
@@ -180,22 +198,26 @@ export function race({ engine, page, shipped, recorded, book }) {
     ]);
     state.on('view', () => {
         const kept = { ...results };
-        ghosts();
+        showRunners();
         if (!isRatio() || kept.window) Object.assign(results, kept);
         redraw();
     });
-    state.on(['race', 'n', 'factor'], () => {
-        go.end();
-        ghosts();
+    const renewFor = (name) => () => runners().includes(name) && reading.renew();
+    state.on(['slow', 'temper'], renewFor('yours'));
+    state.on('f', renewFor('mine'));
+    state.on('n', () => {
+        ends = Infinity;
+        if (passage === book) return;
+        showRunners();
+        measure();
     });
     state.on('text', (value) => {
         if (value === paste.value.trim() || (value === '' && paste.value.trim().length > MOST_TEXT)) return;
         paste.value = value;
-        words = value || book;
-        go.end();
-        ghosts();
+        take(value);
     });
-    ghosts();
+    if (passage !== book) measure();
+    showRunners();
     return {
         number: 7,
         id: 'race',
@@ -203,12 +225,12 @@ export function race({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A chapter of a novel that the model never read, and the perplexity at every position: how many ' +
+                'A story that the model never read, and the perplexity at every position: how many ' +
                     'words it hesitates between. ',
                 h('b', 'window'),
                 ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',
             ),
-            h('div.row.middle', length, view, go),
+            h('div.row.middle', lengths, view, go),
             methods,
             keys,
             plot,

@@ -1,21 +1,26 @@
 // 4: the scores of a real head against distance, beside the curve that frequencies alone would give.
 import { chart, legend } from '../chart.js';
-import { button, command, count, fact, h, onceAFrame, orSay, predict, stateChips, statusLine } from '../dom.js';
-import { colourOf, methodChoices, methodFor, spelled, titleOf } from '../methods.js';
+import { command, count, fact, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
+import { runs } from '../job.js';
+import { colourOf, lookOf, methodChoices, methodFor, titleOf } from '../methods.js';
 import { expectedScore } from '../numbers.js';
-import { number, state, text } from '../state.js';
+import { choice, number, state } from '../state.js';
 
-const CHARACTERS = 5700,
+const CHARACTERS = 5300,
     N = 1536,
-    BIN = 16; // read of the book, positions for them, and those that a point is the mean of
+    BIN = 16, // read of the book, positions for them, and those that a point is the mean of
+    LAYERS = 6,
+    HEADS = 4,
+    NAMES = ['none', 'linear', 'ntk', 'yarn'];
 
 export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
-    state.add('layer', number(0, 63), 3);
-    state.add('head-of', number(0, 63), 1);
-    state.add('scored', text(160), 'none');
+    state.add('layer', number(0, LAYERS - 1), 3);
+    state.add('head-of', number(0, HEADS - 1), 1);
+    state.add('scored', choice(NAMES), 'none');
     const status = statusLine(),
-        line = command('');
+        line = command(),
+        keys = h('div');
     const results = {}; // by method: heads
     const plot = chart({
         label: 'Scores of a head by distance',
@@ -70,58 +75,66 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
             head = state.get('head-of');
         plot.clear(false);
         numbers.replaceChildren();
+        const drawn = new Set();
         const known = recorded.scores[`${layer}.${head}`] ?? {};
-        for (const name of Object.keys(known))
-            plot.set(`~${name}`, known[name], { colour: colourOf(name), title: titleOf(name), ghost: true });
+        for (const name of Object.keys(known)) {
+            plot.set(`~${name}`, known[name], { ...lookOf(name), ghost: true });
+            drawn.add(name);
+        }
         for (const [name, heads] of Object.entries(results)) {
             const scores = heads[layer]?.[head];
             if (!scores) continue;
-            plot.set(name, points(scores), { colour: colourOf(name), title: titleOf(name) });
+            plot.set(name, points(scores), lookOf(name));
+            drawn.add(name);
             numbers.append(
                 fact(`${(100 * beyond(scores)).toFixed(1)} %`, `of ${titleOf(name)}'s attention is beyond ${L}`),
             );
         }
         expected.clear(false);
         for (const name of new Set(['none', state.get('scored')])) {
-            page.plan(methodFor(name), N);
-            const { frequencies, attention } = page.frequencies(N);
+            const { frequencies, attention } = page.plan(methodFor(name, N), N).frequencies(N);
+            drawn.add(name);
             expected.set(
                 name,
                 Array.from({ length: 300 }, (_, k) => [
                     (k * N) / 300,
                     expectedScore(frequencies, (k * N) / 300, attention),
                 ]),
-                { colour: colourOf(name), title: titleOf(name) },
+                lookOf(name),
             );
         }
+        keys.replaceChildren(legend([...drawn].map(lookOf)));
         line.put(
-            `head -c ${CHARACTERS} page/book.txt | ./run model.bin --attn ${layer}.${head} --rope ` +
-                `${spelled(state.get('scored'))} -n ${N} -f -`,
+            `head -c ${CHARACTERS} book.txt | ./run model.bin --attn ${layer}.${head} -n ${N} --kv f32 --rope ` +
+                `${methodFor(state.get('scored'), N)} -f -`,
         );
     }
     const redraw = onceAFrame(draw);
 
-    async function read() {
-        const name = state.get('scored');
-        if (results[name]) return void redraw();
-        status.say(`${titleOf(name)} reads ${count(N)} tokens …`);
-        await orSay(status, async () => {
-            const done = await engine.ask('scores', {
-                model: 'model',
-                method: methodFor(name),
-                text: book.slice(0, CHARACTERS),
-                context: N,
-            }).promise;
-            results[name] = done.heads;
-            status.say('');
+    const reading = runs({
+        engine,
+        status,
+        inputs: ['factor'],
+        work: read,
+        stale: () => {
+            for (const name of Object.keys(results)) delete results[name];
             redraw();
-        });
+        },
+    });
+    async function read(run) {
+        const name = state.get('scored');
+        if (results[name]) return redraw();
+        status.say(`${titleOf(name)} reads ${count(N)} tokens …`);
+        const wish = { model: 'model', method: methodFor(name, N), text: book.slice(0, CHARACTERS), context: N };
+        const { heads } = await run.ask('scores', wish);
+        results[name] = heads;
+        return redraw();
     }
     const numbered = (what, n) => Array.from({ length: n }, (_, i) => [String(i), `${what} ${i}`]);
-    const layers = stateChips('layer', 'layer', numbered('layer', 6));
-    const heads = stateChips('head', 'head-of', numbered('head', 4));
-    const methods = stateChips('method', 'scored', methodChoices(['none', 'linear', 'ntk', 'yarn']), {
-        onset: read,
+    const layers = stateChips('layer', 'layer', numbered('layer', LAYERS));
+    const heads = stateChips('head', 'head-of', numbered('head', HEADS));
+    const methods = stateChips('method', 'scored', methodChoices(NAMES), {
+        onset: () => reading.begin(),
         colour: colourOf,
     });
     state.on(['layer', 'head-of', 'scored'], redraw);
@@ -134,7 +147,7 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
                     'The model never had to keep these scores in check. Slow hands stand where no weight was ' +
                         'trained for.',
                 );
-                read();
+                reading.begin();
             },
         },
     );
@@ -146,21 +159,18 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'One query, the last token of a chapter, and its score with every token before it: above, a real ' +
+                'One query, the last token of a piece of the story, and its score with every token before it: above, a real ' +
                     'head; below, what the hands alone would say.',
             ),
             guess,
-            h('div.row.middle', button('Read the chapter', read, { primary: true }), methods),
+            h('div.row.middle', reading.button(['Read the story'], { primary: true }), methods),
             layers,
             heads,
             status,
             plot,
             numbers,
             expected,
-            legend([
-                { title: 'plain', colour: colourOf('none') },
-                { title: 'the method', colour: colourOf('yarn') },
-            ]),
+            keys,
             line,
         ],
     };

@@ -1,48 +1,35 @@
-// 10: a text grows past 512 under a dynamic scale. Keys that were cached turned keep the scale of their time.
+// A text grows past 512 under a dynamic scale. Keys that were cached turned keep the scale of their time.
 import { chart } from '../chart.js';
-import {
-    chips,
-    command,
-    count,
-    h,
-    onceAFrame,
-    short,
-    startStop,
-    stateChips,
-    stateSlider,
-    statusLine,
-    strip,
-} from '../dom.js';
+import { chips, command, count, h, onceAFrame, short, stateChips, stateSlider, statusLine, strip } from '../dom.js';
+import { runs } from '../job.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
-import { number, state, text } from '../state.js';
+import { choice, number, state } from '../state.js';
 
 const N = 1280,
     NAMES = ['dynamic-ntk', 'dynamic-yarn', 'dynamic-linear'];
-const SETTINGS = [
-    ['fresh', 'turned when they are read', 'var(--blue)', ''],
-    ['stale', 'cached turned', 'var(--vermillion)', '6 3'],
-];
+const LOOK = { colour: 'var(--vermillion)', title: 'stale keys, times' };
 
 export function staleKeys({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
-    state.add('growing', text(40), 'dynamic-ntk');
+    state.add('growing', choice(NAMES), 'dynamic-ntk');
     state.add('grown', number(1, N), 900);
     const status = statusLine(),
-        line = command('');
+        line = command();
     const plot = chart({
         label: 'Perplexity token by token',
         height: 240,
         x: { domain: [64, N], label: 'position', name: 'position' },
-        y: { log: true, label: 'perplexity of the last 128, token by token' },
+        y: { label: 'stale keys: times as perplexed as with fresh ones' },
         rule: { at: L, text: 'the scale begins to grow' },
-        show: (v) => v.toFixed(1),
+        level: { at: 1, text: 'as with fresh keys' },
+        show: (v) => v.toFixed(2),
     });
     const ghosts = () => {
         plot.clear(false);
-        const known = recorded.stale[state.get('growing')];
-        for (const [id, title, colour, dash] of SETTINGS)
-            if (known) plot.set(`~${id}`, known[id], { colour, dash, title, ghost: true });
+        const { fresh, stale: kept } = recorded.stale[state.get('growing')];
+        const ratio = kept.map(([position, value], i) => [position, value / fresh[i][1]]);
+        plot.set('~ratio', ratio, { ...LOOK, ghost: true });
     };
     const keys = h('canvas.strip', { role: 'img' }),
         keyText = h('p.readout', { ariaLive: 'polite' });
@@ -52,8 +39,8 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     function draw() {
         const grown = state.get('grown'),
             name = state.get('growing');
-        page.plan(name, N);
-        const scaleAt = (n) => page.frequencies(n).scale,
+        const plan = page.plan(name, N),
+            scaleAt = (n) => plan.frequencies(n).scale,
             now = scaleAt(grown),
             most = scaleAt(N);
         const { paint, scale, hot } = strip(keys),
@@ -75,39 +62,39 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         }`;
         keys.ariaLabel = keyText.textContent;
         line.put(
-            `./run model.bin --ppl page/book.txt -n ${N} --stepwise ${stale ? '--stale-keys ' : ''}--rope ${name}`,
+            ...['', '--stale-keys '].map(
+                (option) => `./run model.bin --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
+            ),
         );
     }
     const redraw = onceAFrame(draw);
-    const go = startStop(
-        ['Read token by token'],
+    const reading = runs({
+        engine,
         status,
-        async (run) => {
+        inputs: ['growing'],
+        work: readTwice,
+        stale: () => {
+            status.say('');
             ghosts();
-            status.say(`${count(N)} tokens, one at a time, twice …`);
-            const [fresh, kept] = await Promise.all(
-                SETTINGS.map(([id, title, colour, dash]) => {
-                    const reading = {
-                        wish: 'steps',
-                        method: state.get('growing'),
-                        text: book,
-                        n: N,
-                        stale: id === 'stale',
-                    };
-                    return run(
-                        readText(engine, reading, (nlls) =>
-                            plot.set(id, movingPerplexity(nlls, 128, 16), { colour, dash, title }),
-                        ),
-                    );
-                }),
-            );
-            status.say(
-                `Past ${L}: ${perplexity(fresh, L, N).toFixed(1)} with keys turned when they are read, ` +
-                    `${perplexity(kept, L, N).toFixed(1)} with stale ones.`,
-            );
         },
-        { primary: true },
-    );
+    });
+    async function readTwice(run) {
+        ghosts();
+        status.say(`${count(N)} tokens, one at a time, twice …`);
+        const grown = [[], []];
+        const read = (isStale, i) =>
+            readText(run, { wish: 'steps', method: run.input.growing, text: book, n: N, stale: isStale }, (nlls) => {
+                grown[i] = nlls;
+                const both = grown[1].slice(0, grown[0].length).map((nll, at) => nll - grown[0][at]);
+                plot.set('ratio', movingPerplexity(both, 128, 16), LOOK);
+            });
+        const [fresh, kept] = await Promise.all([false, true].map(read));
+        status.say(
+            `Past ${L}: ${perplexity(fresh, L - 1, N).toFixed(1)} with keys turned when they are read, ` +
+                `${perplexity(kept, L - 1, N).toFixed(1)} with stale ones.`,
+        );
+    }
+    const go = reading.button(['Read token by token'], { primary: true });
     const methods = stateChips(
         'method',
         'growing',
@@ -128,12 +115,10 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         },
     );
     const control = stateSlider('the text has grown to', 'grown', { min: 1, max: N, step: 1, show: count });
-    state.on('growing', ghosts);
     ghosts();
     state.on(['growing', 'grown'], redraw);
     new ResizeObserver(redraw).observe(keys);
     return {
-        number: 10,
         id: 'stale',
         title: 'Growing texts and stale keys',
         body: [

@@ -1,47 +1,41 @@
-// 6: the attention factor. Too soft and attention spreads over everything, too sharp and it sees one thing.
+// The attention factor. Too soft and attention spreads over everything, too sharp and it sees one thing.
 import { chart } from '../chart.js';
-import { command, count, fact, h, short, startStop, stateSlider, statusLine } from '../dom.js';
+import { command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
+import { runs } from '../job.js';
 import { colourOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
-import { number, state } from '../state.js';
+import { choice, number, state } from '../state.js';
 
-const SWEEP = [0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5],
-    LENGTHS = 2048,
+const SWEEP = [1, 0.9, 0.95, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5],
+    TIMES = [4, 16], // the trained length
     PAIR = 'ntk-by-parts';
+const LOOKS = { 4: { colour: colourOf('ntk'), title: '4 times' }, 16: { colour: colourOf('yarn'), title: '16 times' } };
 
 export function temperature({ engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
-        n = LENGTHS,
-        s = n / L,
-        advised = 0.1 * Math.log(s) + 1;
+        advised = (times) => 0.1 * Math.log(times) + 1;
     state.add('a', number(0.5, 2, false), 1);
+    state.add('times', choice(TIMES), 16);
     const status = statusLine(),
-        line = command(''),
+        line = command(),
         numbers = h('div.numbers', { ariaLive: 'polite' });
-    const measured = new Map(),
-        entropies = new Map();
-    const look = {
-        height: 220,
-        x: { domain: [0.75, 1.55], label: 'a: cos and sin are multiplied by it', name: 'a' },
-        rule: { at: advised, text: `0.1 ln s + 1 = ${advised.toFixed(3)}` },
-    };
+    // By how many times as long: perplexity past L, and the tokens that a head looks at, by a.
+    const measured = { 4: new Map(), 16: new Map() };
     const plot = chart({
-        ...look,
         label: 'Perplexity by attention factor',
-        y: { label: `perplexity past ${L}, of ${count(n)} tokens` },
-        show: (v) => v.toFixed(2),
+        height: 250,
+        x: { domain: [0.88, 1.52], label: 'a: cos and sin are multiplied by it', name: 'a' },
+        y: { label: `perplexity past ${L}, in shares of the one at a = 1`, domain: [0.9, 1.2] },
+        level: { at: 1, text: 'as without temperature' },
+        show: (v) => v.toFixed(3),
     });
-    const spread = chart({
-        ...look,
-        label: 'Entropy by attention factor',
-        y: { label: 'tokens that a head looks at: exp of its entropy, all heads' },
-        show: (v) => v.toFixed(1),
-    });
-    plot.set('~yours', recorded.temper, { colour: colourOf('yarn'), title: 'perplexity', ghost: true });
-    page.plan(PAIR, n);
-    const { frequencies, plain } = page.frequencies(n);
-    const method = (a) => ({ divisors: Array.from(plain, (f, i) => f / frequencies[i]), attention: a });
+    const shares = (all) => {
+        const one = all.find(([a]) => a === 1);
+        return one ? all.map(([a, value]) => [a, value / one[1]]).sort((x, y) => x[0] - y[0]) : [];
+    };
+    for (const times of TIMES)
+        plot.set(`~${times}`, shares(recorded.temper[times]), { ...LOOKS[times], dash: '', ghost: true });
 
     const entropy = (scores) => {
         const max = scores.reduce((a, b) => Math.max(a, b));
@@ -55,66 +49,90 @@ export function temperature({ engine, page, shipped, recorded, book }) {
         return Math.log(sum) - product / sum;
     };
     function draw() {
-        const sorted = (map) => [...map].sort((x, y) => x[0] - y[0]);
-        plot.set('yours', sorted(measured), { colour: colourOf('yarn'), title: 'perplexity' });
-        spread.set('yours', sorted(entropies), { colour: colourOf('llama3'), title: 'tokens' });
-        const a = state.get('a');
+        const a = state.get('a'),
+            times = state.get('times');
+        for (const [each, found] of Object.entries(measured))
+            if (found.size) plot.set(each, shares([...found].map(([x, { ppl }]) => [x, ppl])), LOOKS[each]);
+        plot.change({ rule: { at: advised(times), text: `0.1 ln ${times} + 1 = ${advised(times).toFixed(3)}` } });
+        const here = measured[times].get(a);
         numbers.replaceChildren(
-            fact(measured.has(a) ? measured.get(a).toFixed(2) : '…', `perplexity past ${L} at a = ${short(a, 4)}`),
-            fact(entropies.has(a) ? entropies.get(a).toFixed(1) : '…', 'tokens that a head looks at'),
+            fact(here ? here.ppl.toFixed(2) : '…', `perplexity past ${L} at a = ${short(a, 4)}`),
+            fact(here ? here.looks.toFixed(1) : '…', 'tokens that a head looks at'),
             fact(`× ${(a * a).toFixed(3)}`, 'scores'),
         );
-        line.put(`./run model.bin --ppl page/book.txt -n ${n} --rope yarn:attn-factor=${short(a, 4)}`);
+        line.put(`./run model.bin --ppl book.txt -n ${times * L} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
     }
-    async function measure(a, run) {
-        if (measured.has(a)) return void draw();
-        const look = { model: 'model', method: method(a), text: book.slice(0, 9000), context: n };
+    async function measure(times, a, run) {
+        if (measured[times].has(a)) return void draw();
+        const n = times * L,
+            { frequencies, plain } = page.plan(PAIR, n).frequencies(n),
+            method = { divisors: Array.from(plain, (f, i) => f / frequencies[i]), attention: a };
         const [nlls, { heads }] = await Promise.all([
-            run(readText(engine, { method: method(a), text: book, n })),
-            run(engine.ask('scores', look)),
+            readText(run, { method, text: book, n }),
+            run.ask('scores', { model: 'model', method, text: book.slice(0, 4 * n), context: n }),
         ]);
         const all = heads.flat();
-        measured.set(a, perplexity(nlls, L - 1, n));
-        entropies.set(a, Math.exp(all.reduce((sum, scores) => sum + entropy(scores), 0) / all.length));
+        measured[times].set(a, {
+            ppl: perplexity(nlls, L - 1, n),
+            looks: Math.exp(all.reduce((sum, scores) => sum + entropy(scores), 0) / all.length),
+        });
         draw();
     }
-    const one = startStop(['Measure'], status, async (run) => {
-        sweep.end();
-        status.say(`Reading ${count(n)} tokens at a = ${short(state.get('a'), 4)} …`);
-        await measure(state.get('a'), run);
-    });
-    const sweep = startStop(
-        ['Try ten of them'],
+    const measuring = runs({
+        engine,
         status,
-        async (run) => {
-            one.end();
-            for (const a of SWEEP) {
-                status.say(`a = ${a} …`);
-                state.set('a', a);
-                await measure(a, run);
-            }
-            const best = [...measured].sort((x, y) => x[1] - y[1])[0];
-            status.say(`Least perplexed at a = ${short(best[0], 4)}; the formula says ${advised.toFixed(3)}.`);
+        inputs: ['times'],
+        work: async (run) => {
+            sweeping.end();
+            const { times } = run.input;
+            status.say(`Reading ${count(times * L)} tokens at a = ${short(state.get('a'), 4)} …`);
+            await measure(times, state.get('a'), run);
+            status.say('');
         },
-        { primary: true },
+    });
+    const sweeping = runs({
+        engine,
+        status,
+        inputs: ['times'],
+        work: async (run) => {
+            measuring.end();
+            const { times } = run.input;
+            for (const a of SWEEP) {
+                status.say(`a = ${a}, ${count(times * L)} tokens …`);
+                state.set('a', a);
+                await measure(times, a, run);
+            }
+            const [best, { ppl }] = [...measured[times]].sort((x, y) => x[1].ppl - y[1].ppl)[0];
+            const gain = 100 * (1 - ppl / measured[times].get(1).ppl);
+            status.say(
+                `Least perplexed at a = ${short(best, 4)}, by ${gain.toFixed(1)} %; the formula says ` +
+                    `${advised(times).toFixed(3)}.`,
+            );
+        },
+    });
+    const one = measuring.button(['Measure']),
+        sweep = sweeping.button(['Try nine of them'], { primary: true });
+    const control = stateSlider('a', 'a', { min: 0.9, max: 1.5, step: 0.01, show: (v) => v.toFixed(2) });
+    const lengths = stateChips(
+        'how much longer',
+        'times',
+        TIMES.map((times) => [String(times), `${times} times as long`]),
     );
-    const control = stateSlider('a', 'a', { min: 0.8, max: 1.5, step: 0.01, show: (v) => v.toFixed(2) });
-    state.on('a', draw);
+    state.on(['a', 'times'], draw);
     draw();
     return {
-        number: 6,
         id: 'temper',
         title: 'Temperature',
         body: [
             h(
                 'p',
-                'More tokens to look at spread attention thinner. YaRN turns the scores up a little, all of them ' +
-                    'alike: that is all the difference between it and “by parts”.',
+                'The longer the text, the thinner attention spreads. YaRN turns all scores up a little. At 16 times the ' +
+                    'length that matters.',
             ),
-            h('div.row.middle', control, one, sweep),
+            h('div.row.middle', lengths, control, one, sweep),
             status,
             numbers,
-            h('div.two', plot, spread),
+            plot,
             line,
         ],
     };

@@ -1,20 +1,28 @@
-// 12: two hundred steps of tuning. The race and the key once more, with the sibling that was trained on at the
+// Two hundred steps of tuning. The race and the key once more, with the sibling that was trained on at the
 // stretched scale.
 import { chart, legend } from '../chart.js';
-import { button, command, count, fact, h, orSay, statusLine } from '../dom.js';
-import { keyOf } from '../haystack.js';
+import { command, count, fact, h, statusLine } from '../dom.js';
+import { runs } from '../job.js';
+import { DEPTHS, keyOf } from '../haystack.js';
 import { isOneFile } from '../engine.js';
 import { colourOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 
-const N = 4096;
+const N = 4096,
+    TUNED = 'yarn:factor=16';
 const RACERS = [
     ['model', 'yarn', 'yarn, untuned', colourOf('yarn'), ''],
     ['model', 'window', 'window', colourOf('window'), '2 3'],
-    ['model-8k', 'yarn:factor=16', 'tuned', colourOf('ntk'), ''],
+    ['model-8k', TUNED, 'tuned', colourOf('ntk'), ''],
 ];
 
+// How many times as perplexed as another reading of the same text, along it.
+const against = (nlls, others) => {
+    const n = Math.min(nlls.length, others.length);
+    const more = nlls.slice(0, n).map((nll, i) => nll - others[i]);
+    return movingPerplexity(more, SPAN, 16);
+};
 const past = (nlls) => perplexity(nlls, 2047, N).toFixed(1);
 
 export function tuned({ engine, shipped, recorded, book }) {
@@ -31,70 +39,79 @@ export function tuned({ engine, shipped, recorded, book }) {
             name: 'position',
             ticks: [64, 128, 256, 512, 1024, 2048, 4096],
         },
-        y: { log: true, label: `perplexity of the last ${SPAN} tokens` },
+        y: { label: `times as perplexed as the window, over the last ${SPAN} tokens` },
         rule: { at: L, text: 'training ended, before' },
-        show: (v) => v.toFixed(1),
+        level: { at: 1, text: 'the window' },
+        show: (v) => v.toFixed(2),
     });
-    for (const [model, method, title, colour, dash] of RACERS) {
-        const known = recorded.tuned[`${model} ${method.split(':')[0]}`];
-        if (known) plot.set(`~${title}`, known, { colour, dash, title, ghost: true });
+    const known = (model, method) => recorded.tuned[`${model} ${method.split(':')[0]}`];
+    for (const [model, method, title, colour] of RACERS) {
+        if (method === 'window') continue;
+        const ratio = known(model, method).map(([at, value], i) => [at, value / known('model', 'window')[i][1]]);
+        plot.set(`~${title}`, ratio, { colour, title, ghost: true });
     }
-    let jobs = [];
-    const go = button(
-        'Fetch it and race (5.8 MB)',
-        async () => {
-            for (const job of jobs) job.cancel();
-            go.disabled = true;
-            await orSay(status, async () => {
-                status.say('Fetching model-8k.bin …');
-                await engine.open('model-8k');
-                status.say(`Reading ${count(N)} tokens, three times …`);
-                const all = {};
-                jobs = RACERS.map(([model, method, title, colour, dash]) =>
-                    readText(engine, { model, method, text: book, n: N }, (nlls) => {
-                        all[title] = nlls;
-                        plot.set(title, movingPerplexity(nlls, SPAN, 16), { colour, dash, title });
-                    }),
-                );
-                await Promise.all(jobs.map((job) => job.promise));
-                status.say(
-                    `Past 2,048: ${RACERS.map(([, , t]) => `${t} ${past(all[t])}`).join(', ')}. ` + 'Now the keys …',
-                );
-                let found = 0;
-                for (let depth = 0; depth < 5; depth++) {
-                    const key = keyOf(1, N, depth, 0);
-                    const { answer } = await engine.ask('hide', {
-                        model: 'model-8k',
-                        method: 'yarn:factor=16',
-                        length: N,
-                        depth: depth / 4,
-                        key,
-                        context: N,
-                    }).promise;
-                    found += answer === key;
-                    keys.replaceChildren(fact(`${found} of ${depth + 1}`, `keys found in ${count(N)} tokens`));
-                }
+    const racing = runs({
+        engine,
+        status,
+        work: async (run) => {
+            keys.replaceChildren();
+            plot.clear(true);
+            status.say(`${isOneFile ? 'Opening' : 'Fetching'} model-8k.bin …`);
+            await engine.open('model-8k');
+            if (!run.isOn) return;
+            status.say(`Reading ${count(N)} tokens, three times …`);
+            const read = {};
+            const follow = ([model, method, name]) =>
+                readText(run, { model, method, text: book, n: N }, (nlls) => {
+                    read[name] = nlls;
+                    for (const [, , title, colour] of RACERS)
+                        if (title !== 'window' && read[title] && read.window)
+                            plot.set(title, against(read[title], read.window), { colour, title });
+                });
+            const all = await Promise.all(RACERS.map(follow)),
+                figures = RACERS.map(([, , title], i) => `${title} ${past(all[i])}`).join(', ');
+            status.say(`Past 2,048: ${figures}. Now the keys …`);
+            const found = await seek(run);
+            status.say(`Past 2,048: ${figures}. ${found} of ${DEPTHS.length} keys found.`);
+        },
+    });
+    async function seek(run) {
+        let found = 0;
+        for (const [i, depth] of DEPTHS.entries()) {
+            const key = keyOf(1, N, i, 0),
+                hidden = { model: 'model-8k', method: TUNED, length: N, context: N, depth, key };
+            const { answer } = await run.ask('hide', hidden);
+            found += +(answer === key);
+            keys.replaceChildren(fact(`${found} of ${i + 1}`, `keys found in ${count(N)} tokens`));
+        }
+        return found;
+    }
+    const go = racing.button([isOneFile ? 'Race' : 'Fetch it and race (5.8 MB)'], { primary: true });
+    const pick = h('input', { type: 'file', accept: '.bin', ariaLabel: 'model-8k.bin' });
+    if (isOneFile) go.disabled = true; // until it is picked
+    pick.onchange = async () => {
+        const [file] = pick.files;
+        if (!file) return;
+        try {
+            await engine.give('model-8k', await file.arrayBuffer(), (facts) => {
+                if (facts.method === 'yarn' && facts.factor === 16) return '';
+                const scale = facts.factor ? ` of factor ${facts.factor}` : '';
+                return `${file.name} is another model: ${facts.method}${scale}, where yarn of factor 16 is expected`;
             });
             go.disabled = false;
-            go.textContent = 'Race again';
-        },
-        { primary: true },
-    );
-    const pick = h('input', { type: 'file', accept: '.bin', ariaLabel: 'model-8k.bin' });
-    pick.onchange = async () => {
-        if (!pick.files[0]) return;
-        engine.give('model-8k.bin', await pick.files[0].arrayBuffer());
-        go.click();
+            racing.begin();
+        } catch (error) {
+            status.say(error.message, true);
+        }
     };
     return {
-        number: 12,
         id: 'tuned',
         title: 'Two hundred steps of tuning',
         body: [
             h(
                 'p',
-                'The same model after 200 steps of training with YaRN on long windows. Perplexity on long text ' +
-                    'comes down to the window’s, and it sees everything.',
+                'The same model after 200 steps of training with YaRN on long texts. It reads them as well as the ' +
+                    'window does, and sees everything.',
             ),
             isOneFile
                 ? h(
@@ -105,10 +122,16 @@ export function tuned({ engine, shipped, recorded, book }) {
                 : null,
             h('div.row.middle', go),
             status,
-            legend(RACERS.map(([, , title, colour, dash]) => ({ title, colour, dash }))),
+            legend(
+                RACERS.filter(([, , title]) => title !== 'window').map(([, , title, colour]) => ({ title, colour })),
+            ),
             plot,
             keys,
-            command(`./run model-8k.bin --ppl page/book.txt -n ${N} --rope yarn,window`),
+            command(
+                `./run model.bin --ppl book.txt -n ${N} --kv f32 --rope yarn,window`,
+                `./run model-8k.bin --ppl book.txt -n ${N} --kv f32 --rope ${TUNED}`,
+                `./run model-8k.bin --passkey -n ${N} --trials 1 -s 1 --kv f32 --rope ${TUNED}`,
+            ),
         ],
     };
 }

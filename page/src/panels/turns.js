@@ -1,20 +1,20 @@
 // 3: how often each pair went round within the trained context. Those that never did are what breaks.
-import { scaleBand, scaleLog } from 'd3-scale';
-import { button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
+import { scaleLog } from 'd3-scale';
+import { bands, button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 
 const KNOWN = [
-    ['this page’s model', 10000, 512, 64],
-    ['Llama 2', 10000, 4096, 128],
-    ['Llama 3', 500000, 8192, 128],
-    ['Qwen2.5', 1000000, 32768, 128],
+    { name: 'this page’s model', theta: 10000, trained: 512, head: 64 },
+    { name: 'Llama 2', theta: 10000, trained: 4096, head: 128 },
+    { name: 'Llama 3', theta: 500000, trained: 8192, head: 128 },
+    { name: 'Qwen2.5', theta: 1000000, trained: 32768, head: 128 },
 ];
 
 export function countTheTurns({ small, shipped }) {
     state.add('theta', number(100, 100000000, false), shipped.theta);
     state.add('trained', number(16, 1048576), shipped.trainedContext);
-    state.add('head', number(8, 256), shipped.headDim);
+    state.add('head', number(8, 256, true, { is: (x) => x % 2 === 0, words: 'even' }), shipped.headDim);
     const svg = drawing('bars', 260).attr('role', 'img');
     svg.html(
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">' +
@@ -28,12 +28,11 @@ export function countTheTurns({ small, shipped }) {
     const oneText = svg.append('text').style('fill', 'var(--ink)');
     const box = h('div.hidden-answer', svg.node());
     const result = h('p', { ariaLive: 'polite' });
-    const line = command('');
+    const line = command();
 
     function turns() {
         const page = small.describe(state.get('head'), state.get('theta'), state.get('trained'));
-        page.plan('none', state.get('trained'));
-        const { plain } = page.frequencies(state.get('trained'));
+        const { plain } = page.plan('none', state.get('trained')).frequencies(state.get('trained'));
         page.close();
         return Array.from(plain, (f) => (f * state.get('trained')) / TURN);
     }
@@ -52,7 +51,7 @@ export function countTheTurns({ small, shipped }) {
                 'aria-label',
                 hides ? 'bars, hidden until you have guessed' : `${few} of ${all.length} pairs make less than one turn`,
             );
-        const x = scaleBand()
+        const x = bands()
             .domain(all.map((_, i) => i))
             .range([40, width - 8])
             .padding(all.length > 60 ? 0.15 : 0.3);
@@ -104,7 +103,7 @@ export function countTheTurns({ small, shipped }) {
             .attr('text-anchor', 'middle')
             .attr('x', (i) => x(i) + x.bandwidth() / 2)
             .attr('y', height - 6)
-            .text((i) => i);
+            .text(String);
         one.attr('x1', 40)
             .attr('x2', width - 8)
             .attr('y1', y(1))
@@ -158,7 +157,7 @@ export function countTheTurns({ small, shipped }) {
     new ResizeObserver(redraw).observe(box);
     const known = h(
         'div.chips',
-        KNOWN.map(([name, theta, trained, head]) =>
+        KNOWN.map(({ name, theta, trained, head }) =>
             button(name, () => {
                 box.classList.remove('hidden-answer');
                 state.set('theta', theta);

@@ -1,33 +1,22 @@
-// 9: the same page twice. Whoever sees the first copy is not surprised by the second.
-import {
-    button,
-    command,
-    count,
-    counts,
-    h,
-    onceAFrame,
-    orSay,
-    predict,
-    short,
-    stateChips,
-    statusLine,
-    strip,
-} from '../dom.js';
-import { colourOf, titleOf } from '../methods.js';
+// The same page twice. Whoever sees the first copy is not surprised by the second.
+import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine, strip } from '../dom.js';
+import { runs } from '../job.js';
+import { colourOf, optionsFor, titleOf } from '../methods.js';
 import { perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
 import { number, state } from '../state.js';
 
-const NAMES = ['none', 'yarn', 'window'];
+const NAMES = ['none', 'yarn', 'window'],
+    CELLS = 28, // of a copy; each is the mean of its tokens
+    SETTLED = 8; // tokens of the second copy until it is clear what comes
 
-export function samePageTwice({ engine, book }) {
+export function samePageTwice({ engine, recorded, book }) {
     state.add('half', number(64, 2000), 700);
     const status = statusLine(),
-        line = command(''),
+        line = command(),
         rows = h('div');
     let results = {},
-        jobs = [],
-        pieces = [];
+        copies = null; // what is read: { text, ids, pieces, second: where the second copy begins }
     const legendOf = (name) => {
         const dot = h('i.dot');
         dot.style.background = colourOf(name);
@@ -49,7 +38,7 @@ export function samePageTwice({ engine, book }) {
                 says.textContent =
                     i === null || !nlls.length
                         ? ''
-                        : `position ${i + 1}: “${(pieces[i + 1] ?? '').trim() || '␣'}” −ln p = ${short(nlls[i])}`;
+                        : `position ${i + 1}: “${(copies?.pieces[i + 1] ?? '').trim() || '␣'}” −ln p = ${short(nlls[i])}`;
             };
             canvas.onpointermove = (event) => {
                 at = (event.offsetX / canvas.clientWidth) * (results[name]?.length ?? 0);
@@ -67,83 +56,128 @@ export function samePageTwice({ engine, book }) {
     );
     rows.append(...NAMES.map((name) => strips[name].box));
 
+    // The means of a copy's surprises in cells, and of the cells that are read so far in part.
+    const cells = (nlls, from, to) =>
+        Array.from({ length: CELLS }, (_, cell) => {
+            const at = (k) => Math.round(from + ((to - from) * k) / CELLS),
+                part = nlls.slice(at(cell), at(cell + 1));
+            return part.length ? part.reduce((a, b) => a + b, 0) / part.length : NaN;
+        });
+    // What there is of a method: { first, second: cells, and both: perplexities of the copies }, measured or recorded.
+    function found(name, half) {
+        const nlls = results[name];
+        if (!nlls) return half === recorded.twice.half ? { ...recorded.twice[name], isRecorded: true } : null;
+        const middle = copies.second;
+        const isWhole = nlls.length > middle + 20;
+        return {
+            first: cells(nlls, 0, middle - 1),
+            second: cells(nlls, middle - 1, copies.ids.length - 1),
+            both: isWhole && [perplexity(nlls, 0, middle - 1), perplexity(nlls, middle - 1 + SETTLED)],
+        };
+    }
     function draw() {
-        const half = state.get('half');
         for (const name of NAMES) {
             const { canvas, head } = strips[name],
-                nlls = results[name] ?? [],
-                n = 2 * half;
+                all = found(name, state.get('half'));
             const { paint, scale, hot } = strip(canvas),
-                w = canvas.width / n;
-            nlls.forEach((nll, i) => {
-                paint.fillStyle = hot(Math.min(1, nll / 9));
-                paint.fillRect(i * w, 0, Math.max(1, w), canvas.height);
+                w = canvas.width / (2 * CELLS);
+            [...(all?.first ?? []), ...(all?.second ?? [])].forEach((nll, i) => {
+                if (!Number.isFinite(nll)) return;
+                paint.fillStyle = hot(Math.min(1, Math.max(0, nll - 1) / 5));
+                paint.fillRect(i * w, 0, w - scale, canvas.height);
             });
             paint.fillStyle = getComputedStyle(canvas).color;
             paint.fillRect(canvas.width / 2 - scale, 0, 2 * scale, canvas.height);
-            const first = perplexity(nlls, 1, half),
-                second = perplexity(nlls, half + 8, n);
-            head.lastChild.textContent =
-                nlls.length > half + 20 ? `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}` : '';
+            canvas.classList.toggle('ghost', !!all?.isRecorded);
+            head.lastChild.textContent = all?.both ? saysOf(all) : '';
         }
-        line.put(`./run model.bin --tasks copy -n ${Math.max(512, 2 * half)} --rope none,yarn,window`);
+    }
+    function saysOf({ both: [first, second], isRecorded }) {
+        const times = first / second;
+        const less =
+            times > 1.1
+                ? `${times.toFixed(1)} times less`
+                : times < 0.9
+                  ? `${(1 / times).toFixed(1)} times more`
+                  : 'alike';
+        return `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}: ${less}${isRecorded ? ' (recorded)' : ''}`;
     }
     const redraw = onceAFrame(draw);
 
-    async function start() {
-        for (const job of jobs) job.cancel();
-        results = {};
-        const half = state.get('half'),
-            mine = [];
-        jobs = mine;
-        status.say(`Reading ${count(half)} tokens, twice …`);
-        await orSay(status, async () => {
-            const encoded = await engine.ask('encode', { model: 'model', text: book.slice(0, 20 * half), bos: true })
-                .promise;
-            const page = Array.from(encoded.ids.slice(1, half + 1));
-            pieces = ['', ...encoded.pieces.slice(1, half + 1), ...encoded.pieces.slice(1, half + 1)];
-            const ids = [encoded.ids[0], ...page, ...page];
-            for (const name of NAMES)
-                mine.push(
-                    readText(engine, { name, ids, n: ids.length }, (nlls) => {
-                        if (jobs !== mine) return;
-                        results[name] = nlls;
-                        redraw();
-                    }),
-                );
-            await Promise.all(mine.map((job) => job.promise));
-            if (jobs === mine)
-                status.say(
-                    half > 512
-                        ? 'The window of 512 has forgotten the first copy when the second comes.'
-                        : 'Short enough for the window, too.',
-                );
-        });
+    // The page twice, as one text. The second copy begins where its first token ends behind the first copy's text.
+    async function twice(encode, half) {
+        const { ids, pieces } = await encode(book.slice(0, 20 * half));
+        if (ids.length <= half) throw new Error(`the book has ${count(ids.length - 1)} tokens only`);
+        const once = pieces
+                .slice(1, half + 1)
+                .join('')
+                .trim(),
+            text = `${once}\n${once}\n`;
+        const all = await encode(text);
+        let second = 1;
+        for (let read = 0; second < all.ids.length && read <= once.length; second++) read += all.pieces[second].length;
+        return { text, ...all, second };
     }
-    const choices = counts([200, 400, 700, 1400]).map(([n, words]) => [n, `${words} tokens`]);
-    const lengths = stateChips('tokens of the page', 'half', choices);
-    state.on('half', () => {
+    function showCommand() {
+        const n = copies.ids.length,
+            read = `./run model.bin --ppl twice.txt -n ${n} --per-token --kv f32`;
+        line.put(...optionsFor(NAMES, n).map(([options]) => [`${read} ${options}`, [['twice.txt', copies.text]]]));
+    }
+    const encodeApart = (text) => engine.ask('encode', { model: 'model', text, bos: true }).promise;
+    const reading = runs({
+        engine,
+        status,
+        inputs: ['half'],
+        work: readTwice,
+        stale: () => {
+            results = {};
+            copies = null;
+            status.say('');
+            prepare();
+            redraw();
+        },
+    });
+    async function readTwice(run) {
+        const { half } = run.input;
         results = {};
+        status.say(`Reading ${count(half)} tokens, twice …`);
+        copies = await twice((text) => run.ask('encode', { model: 'model', text, bos: true }), half);
+        showCommand();
+        const read = (name) =>
+            readText(run, { name, text: copies.text, n: copies.ids.length }, (nlls) => {
+                results[name] = nlls;
+                redraw();
+            });
+        await Promise.all(NAMES.map(read));
+        status.say(
+            half > 512
+                ? 'The window of 512 has forgotten the first copy when the second comes.'
+                : 'Short enough for the window, too.',
+        );
+    }
+    // The text and its tokens, for the command, before anything is read.
+    const prepare = afterPause(100, async () => {
+        const half = state.get('half'),
+            made = await twice(encodeApart, half);
+        if (half !== state.get('half') || copies) return;
+        copies = made;
+        showCommand();
         redraw();
     });
-    const guess = predict(
-        'A page is read, then the same page again. Whom does the second copy surprise?',
-        ['nobody', 'the window', 'everybody'],
-        { onanswer: start, say: () => '' },
-    );
+    const choices = counts([200, 400, 700, 1400]).map(([n, words]) => [n, `${words} tokens`]);
+    const lengths = stateChips('tokens of the page', 'half', choices);
     new ResizeObserver(redraw).observe(rows);
+    prepare();
     return {
-        number: 9,
         id: 'twice',
         title: 'The same page twice',
         body: [
             h(
                 'p',
-                'Every token is a stripe, the darker the more it surprised. The bar in the middle is where the ' +
-                    'page begins anew.',
+                'A page is read, then the same page again. The darker, the more it surprised. Whoever remembers the ' +
+                    'first copy is not surprised by the second.',
             ),
-            guess,
-            h('div.row.middle', lengths, button('Read it twice', start, { primary: true })),
+            h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
             rows,
             line,

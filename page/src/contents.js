@@ -1,0 +1,42 @@
+// The bar of contents that stays at the top: the chapter that is being read, and how far the reader is.
+import { h, onceAFrame } from './dom.js';
+import { go } from './links.js';
+
+export function contents(bar, chapters) {
+    const read = h('div.read');
+    const links = chapters.map(({ id, title }, i) =>
+        h(
+            'a',
+            {
+                href: `#at=${id}`,
+                onclick: (event) => {
+                    event.preventDefault();
+                    go(id);
+                },
+            },
+            h('b', String(i + 1)),
+            h('span', title),
+        ),
+    );
+    bar.append(h('div.links', links), read);
+    let now = -1;
+    const look = onceAFrame(() => {
+        const tops = chapters.map(({ id }) => document.getElementById(id).getBoundingClientRect().top);
+        const at = Math.max(
+            0,
+            tops.findLastIndex((top) => top < innerHeight * 0.4),
+        );
+        read.style.transform = `scaleX(${scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)})`;
+        if (at === now) return;
+        now = at;
+        links.forEach((link, i) => {
+            link.classList.toggle('done', i < at);
+            if (i === at) link.setAttribute('aria-current', 'true');
+            else link.removeAttribute('aria-current');
+        });
+        const row = links[at].parentElement;
+        row.scrollLeft = links[at].offsetLeft - (row.clientWidth - links[at].offsetWidth) / 2;
+    });
+    addEventListener('scroll', look, { passive: true });
+    new ResizeObserver(look).observe(document.body);
+}

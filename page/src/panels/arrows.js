@@ -1,0 +1,273 @@
+// What RoPE is, in three pictures: an arrow that is turned by its position; two of them, whose product knows the
+// distance alone; pairs of many speeds. Below them the formula, its parts in the pictures' colours.
+import { scaleLinear } from 'd3-scale';
+import { line } from 'd3-shape';
+import { button, drawing, h, onceAFrame, stateSlider } from '../dom.js';
+import { expectedScore, TURN } from '../numbers.js';
+import { number, state } from '../state.js';
+import { prose } from '../terms.js';
+
+const WORDS = 'It was a fine morning in the spring when the post came with a letter'.split(' ');
+const SPEED = 0.42, // radians per position, of the one pair that the first two pictures have
+    LAST = WORDS.length - 1,
+    FAR = 40, // distances in the curves
+    R = 84;
+const CLOCKS = [
+    [0, 'pair 0'],
+    [6, 'pair 6'],
+    [12, 'pair 12'],
+    [31, 'pair 31'],
+];
+
+const tip = (angle, radius = R) => [radius * Math.sin(angle), -radius * Math.cos(angle)];
+
+// A plane with a circle, in which arrows are drawn.
+function plane(label) {
+    const svg = drawing('plane').attr('viewBox', '-100 -100 200 200').attr('role', 'img').attr('aria-label', label);
+    svg.append('circle').attr('class', 'rim').attr('r', R);
+    svg.append('line').attr('class', 'cross').attr('x1', -R).attr('x2', R);
+    svg.append('line').attr('class', 'cross').attr('y1', -R).attr('y2', R);
+    return svg;
+}
+function arrow(svg, name, part) {
+    const g = svg.append('g').attr('class', `arrow ${name}`).attr('data-part', part);
+    g.append('line').attr('y2', -R + 8);
+    g.append('path').attr('d', `M0 ${-R}L-6.5 ${-R + 13}L6.5 ${-R + 13}Z`);
+    return { turn: (angle) => g.attr('transform', `rotate(${(angle * 360) / TURN})`), g };
+}
+// The part of a circle between two angles.
+function wedge(from, to, radius) {
+    const [a, b] = [from, to].sort((x, y) => x - y),
+        big = (b - a) % TURN > Math.PI ? 1 : 0;
+    if (b - a < 1e-6) return '';
+    return `M0 0L${tip(a, radius)}A${radius} ${radius} 0 ${big} 1 ${tip(b, radius)}Z`;
+}
+// A curve by distance with a dot where we are.
+function curve(label, low) {
+    const WIDE = 200,
+        HIGH = 62;
+    const svg = drawing('by-distance')
+        .attr('viewBox', `0 0 ${WIDE} ${HIGH + 16}`)
+        .attr('role', 'img');
+    svg.attr('aria-label', label);
+    const x = scaleLinear()
+            .domain([0, FAR])
+            .range([4, WIDE - 4]),
+        y = scaleLinear().domain([low, 1]).range([HIGH, 4]);
+    svg.append('line')
+        .attr('class', 'cross')
+        .attr('x1', 4)
+        .attr('x2', WIDE - 4)
+        .attr('y1', y(0))
+        .attr('y2', y(0));
+    const path = svg.append('path').attr('class', 'wave'),
+        stem = svg.append('line').attr('class', 'stem'),
+        dot = svg.append('circle').attr('r', 4.5);
+    svg.append('text')
+        .attr('x', WIDE - 4)
+        .attr('y', HIGH + 13)
+        .attr('text-anchor', 'end')
+        .text('distance m − n →');
+    return {
+        node: svg.node(),
+        put(at, distance) {
+            const steps = Array.from({ length: 161 }, (_, k) => (k * FAR) / 160);
+            path.attr('d', line()(steps.map((d) => [x(d), y(at(d))])));
+            dot.attr('cx', x(distance)).attr('cy', y(at(distance)));
+            stem.attr('x1', x(distance))
+                .attr('x2', x(distance))
+                .attr('y1', y(0))
+                .attr('y2', y(at(distance)));
+        },
+    };
+}
+
+// The formula's parts: what is shown, the picture's colour, and what it means.
+const PARTS = {
+    score: ['score', 'How well a query fits a key: their dot product. What attention goes by.'],
+    sum: ['Σ', 'All pairs add up: 32 in each head of this model.'],
+    a: ['a', 'What the words say: how long the two arrows of a pair are. Positions do not change it.'],
+    m: ['m', 'Where the query stands.'],
+    n: ['n', 'Where the key stands. Only the difference counts.'],
+    f: ['f', 'The speed of pair i: how far it turns from one position to the next.'],
+    phi: ['φ', 'The angle between the two arrows before they were turned. The words say it, too.'],
+    theta: ['θ', 'The base, 10,000 here. The larger it is, the slower the slow pairs.'],
+    i: ['−2i/d', 'Pair 0 is the fastest. Each of the 32 is a quarter slower than the one before. d is 64.'],
+};
+
+export function whatRopeIs({ page, shipped }) {
+    state.add('m', number(0, LAST), 9);
+    state.add('k', number(0, LAST), 3);
+    const { plain } = page.plan('none', shipped.trainedContext).frequencies(shipped.trainedContext);
+
+    const words = h(
+        'div.words',
+        { role: 'group', ariaLabel: 'the query stands at' },
+        WORDS.map((word, at) =>
+            h('button', { type: 'button', onclick: () => state.set('m', at) }, word, h('small', String(at))),
+        ),
+    );
+
+    const one = plane('an arrow turned by its position');
+    const trail = one.append('g').attr('class', 'trail'),
+        swept = one.append('path').attr('class', 'swept').attr('data-part', 'f');
+    const single = arrow(one, 'query', 'm'),
+        oneText = h('p.readout', { ariaLive: 'polite' });
+
+    const two = plane('a query and a key, both turned, and the angle between them');
+    const between = two.append('path').attr('class', 'between');
+    const key = arrow(two, 'key', 'n'),
+        query = arrow(two, 'query', 'm');
+    const twoText = h('p.readout', { ariaLive: 'polite' }),
+        product = curve('the product of the two by their distance', -1);
+
+    const clocks = CLOCKS.map(([i, name]) => {
+        const svg = plane(name);
+        const hands = [arrow(svg, 'key', 'n'), arrow(svg, 'query', 'm')];
+        return { i, hands, box: h('div', svg.node(), name) };
+    });
+    const all = curve('the sum of all pairs by distance', -0.35);
+    const threeText = h('p.readout', { ariaLive: 'polite' });
+
+    const both = (by) => {
+        const step = Math.max(-state.get('k'), Math.min(LAST - state.get('m'), by));
+        state.set('k', state.get('k') + step);
+        state.set('m', state.get('m') + step);
+    };
+    // A query sees no later key: one pushes the other along.
+    state.on('m', (m) => state.get('k') > m && state.set('k', m));
+    state.on('k', (n) => state.get('m') < n && state.set('m', n));
+    const control = (label, name) => stateSlider(label, name, { min: 0, max: LAST, step: 1, show: String });
+
+    function draw() {
+        const m = state.get('m'),
+            n = state.get('k'),
+            d = m - n;
+        [...words.children].forEach((word, at) => {
+            word.className = at === m ? 'query' : at === n ? 'key' : '';
+            word.setAttribute('aria-pressed', at === m);
+        });
+        trail
+            .selectAll('line')
+            .data(Array.from({ length: m }, (_, p) => tip(p * SPEED, R - 6)))
+            .join('line')
+            .attr('x2', ([x]) => x)
+            .attr('y2', ([, y]) => y);
+        swept.attr('d', m ? wedge((m - 1) * SPEED, m * SPEED, R) : '');
+        single.turn(m * SPEED);
+        oneText.textContent = `“${WORDS[m]}” stands at ${m}: turned ${m} times by the same angle.`;
+        query.turn(m * SPEED);
+        key.turn(n * SPEED);
+        between.attr('d', wedge(n * SPEED, m * SPEED, 30));
+        const fits = Math.cos(d * SPEED);
+        product.put((x) => Math.cos(x * SPEED), d);
+        twoText.textContent = `${d} apart: product ${fits.toFixed(2)}`;
+        for (const { i, hands } of clocks) {
+            hands[0].turn(n * plain[i]);
+            hands[1].turn(m * plain[i]);
+        }
+        all.put((x) => expectedScore(plain, x), d);
+        threeText.textContent = `${d} apart: ${expectedScore(plain, d).toFixed(2)} of all 32`;
+    }
+    const redraw = onceAFrame(draw);
+    state.on(['m', 'k'], redraw);
+    redraw();
+
+    // The formula: a part that is pressed, or pointed at, lights up in the pictures.
+    const means = h('p.means', { ariaLive: 'polite' }, 'Touch a part of the formula.');
+    const part = (name) =>
+        h(
+            `button.part.${name}`,
+            { type: 'button', onclick: () => light(name), onmouseenter: () => light(name), onfocus: () => light(name) },
+            PARTS[name][0],
+            name === 'a' || name === 'phi' || name === 'f' ? h('sub', 'i') : null,
+        );
+    const sup = (name) => h('sup', part(name));
+    const formula = h(
+        'div.formula',
+        h(
+            'p',
+            part('score'),
+            ' = ',
+            part('sum'),
+            ' ',
+            part('a'),
+            ' cos( (',
+            part('m'),
+            ' − ',
+            part('n'),
+            ') · ',
+            part('f'),
+            ' + ',
+            part('phi'),
+            ' )',
+        ),
+        h('p', part('f'), ' = ', part('theta'), sup('i')),
+    );
+    const light = (name) => {
+        pictures.dataset.lit = name;
+        means.textContent = PARTS[name][1];
+        for (const each of formula.querySelectorAll('.part'))
+            each.classList.toggle('on', each.classList.contains(name));
+    };
+    formula.onmouseleave = () => delete pictures.dataset.lit;
+
+    const pictures = h(
+        'div.three',
+        h(
+            'figure',
+            h('figcaption', h('b', '1'), prose('A [token] becomes numbers. Two of them are an arrow.')),
+            one.node(),
+            oneText,
+        ),
+        h(
+            'figure',
+            h(
+                'figcaption',
+                h('b', '2'),
+                prose('A [query] and a [key] turn alike. Their product knows the distance alone.'),
+            ),
+            two.node(),
+            twoText,
+            product.node,
+            h(
+                'div.row.middle',
+                button('◂', () => both(-1), { ariaLabel: 'both one back' }),
+                'move both',
+                button('▸', () => both(1), { ariaLabel: 'both one on' }),
+            ),
+        ),
+        h(
+            'figure',
+            h(
+                'figcaption',
+                h('b', '3'),
+                prose('A [head] has 32 such [pairs|pair], fast and slow. Their sum falls with distance.'),
+            ),
+            h(
+                'div.four',
+                clocks.map(({ box }) => box),
+            ),
+            threeText,
+            all.node,
+        ),
+    );
+    return {
+        id: 'arrows',
+        title: 'An arrow, turned by its position',
+        body: [
+            h(
+                'p',
+                prose(
+                    'A dot product does not know where two tokens stand. *Rotary position embedding*, RoPE, tells it: ' +
+                        'it turns every arrow by its [position].',
+                ),
+            ),
+            words,
+            h('div.row', control('query at m', 'm'), control('key at n', 'k')),
+            pictures,
+            formula,
+            means,
+        ],
+    };
+}

@@ -1,0 +1,97 @@
+// What is measured of keys: all lengths and depths for three methods, a cell at a time, beside what was recorded.
+import { command, count, h, statusLine } from '../dom.js';
+import { DEPTHS, keyOf } from '../haystack.js';
+import { runs } from '../job.js';
+import { methodFor, titleOf } from '../methods.js';
+
+const NAMES = ['none', 'yarn', 'window'],
+    LENGTHS = [256, 512, 1024, 2048, 4096],
+    LONGEST = LENGTHS.at(-1),
+    SEED = 1;
+
+export function keyGrid({ engine, recorded }) {
+    const status = statusLine(),
+        line = command(),
+        cells = {}; // by method, length and number of the depth
+    const mark = (cell, right, title) => {
+        cell.className = right ? 'yes' : 'no';
+        cell.textContent = right ? '✓' : '·';
+        cell.title = title;
+    };
+    const cellOf = (name, length, i) => {
+        const cell = (cells[`${name} ${length} ${i}`] = h('td.ghost'));
+        const known = recorded.passkey.find(([m, n, d]) => m === name && n === length && d === DEPTHS[i]);
+        if (!known) return cell;
+        mark(cell, known[3] >= 0.5, `recorded: ${100 * known[3]} % of 4 keys`);
+        cell.classList.add('ghost');
+        return cell;
+    };
+    const row = (name, length) =>
+        h(
+            'tr',
+            h('th', count(length)),
+            DEPTHS.map((_, i) => cellOf(name, length, i)),
+        );
+    const head = () =>
+        h(
+            'tr',
+            h('th', ''),
+            DEPTHS.map((d) => h('th', `${100 * d} %`)),
+        );
+    const tables = NAMES.map((name) =>
+        h(
+            'div.grid',
+            h(
+                'table',
+                h('caption', titleOf(name)),
+                h('thead', head()),
+                h(
+                    'tbody',
+                    LENGTHS.map((length) => row(name, length)),
+                ),
+            ),
+        ),
+    );
+    const asking = runs({ engine, status, inputs: ['factor'], work: askAll, stale: showCommand });
+    async function askAll(run) {
+        let right = 0,
+            all = 0;
+        for (const length of LENGTHS)
+            for (const name of NAMES)
+                for (const [i, depth] of DEPTHS.entries()) {
+                    const cell = cells[`${name} ${length} ${i}`],
+                        key = keyOf(SEED, length, i, 0),
+                        hidden = { length, depth, key, context: LONGEST };
+                    cell.classList.add('now');
+                    status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * depth} % …`);
+                    try {
+                        const method = methodFor(name, LONGEST);
+                        const { answer } = await run.ask('hide', { model: 'model', method, ...hidden });
+                        mark(cell, answer === key, `key ${key}, answer ${answer}`);
+                        right += +(answer === key);
+                        all++;
+                    } finally {
+                        cell.classList.remove('now');
+                    }
+                }
+        status.say(`${right} of ${all} keys found.`);
+    }
+    function showCommand() {
+        const methods = NAMES.map((name) => methodFor(name, LONGEST)).join(',');
+        line.put(`./run model.bin --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${methods}`);
+    }
+    showCommand();
+    return h(
+        'div',
+        h('h3', 'Every length, every depth'),
+        h(
+            'p.fine',
+            'Rows: the length of the text. Columns: how deep the key stands. Pale cells were recorded with ./run, ' +
+                'full ones are yours.',
+        ),
+        h('div.grids', tables),
+        asking.button(['Run the grid']),
+        status,
+        line,
+    );
+}

@@ -1,0 +1,103 @@
+// What is measured of handles: perplexity when the hand rests, and the program's own search for better ones.
+import { afterPause, count, fact, statusLine } from '../dom.js';
+import { runs } from '../job.js';
+import { colourOf, methodFor, titleOf } from '../methods.js';
+import { movingPerplexity, perplexity } from '../numbers.js';
+import { readText, SPAN } from '../reading.js';
+import { state } from '../state.js';
+
+const READS = 60, // windows that a search reads
+    SEED = 7;
+
+// Reads the book with the handles as they are. `named` tells the method whose places they have, '' where none has them.
+// `result` and `live`, a chart, show what comes of it.
+export function measureHandles({ engine, book, trained, named, result, live }) {
+    const status = statusLine();
+    let last = '', // what was measured, so that nothing is measured twice
+        wanted = false; // has the reader touched anything?
+    const reading = runs({
+        engine,
+        status,
+        inputs: ['fix-n'],
+        work: async (run) => {
+            const n = run.input['fix-n'],
+                method = methodFor(named() || 'yours', n);
+            status.say(`Reading ${count(n)} tokens …`);
+            await readText(run, { method, text: book, n }, (nlls) => {
+                live.set('yours', movingPerplexity(nlls, SPAN, 16), { colour: colourOf('yours'), title: 'yours' });
+                show(nlls, n);
+            });
+        },
+    });
+    function show(nlls, n) {
+        const number = (value, name) => fact(Number.isFinite(value) ? value.toFixed(1) : '…', name);
+        const past = Math.min(nlls.length, n - 1);
+        result.replaceChildren(
+            number(perplexity(nlls, trained / 2 - 1, Math.min(trained, past + 1) - 1), `perplexity up to ${trained}`),
+            number(past > trained ? perplexity(nlls, trained - 1, past) : NaN, `past ${trained}`),
+        );
+    }
+    const later = afterPause(280, () => {
+        const key = JSON.stringify([state.get('slow'), state.get('temper'), state.get('fix-n'), named()]);
+        if (key === last) return;
+        last = key;
+        reading.begin();
+    });
+    return {
+        status,
+        // When the handles have moved; `touched` by the reader, who then wants to know.
+        moved(touched = true) {
+            wanted ||= touched;
+            if (wanted) later();
+        },
+        again() {
+            last = '';
+            wanted = true;
+            later();
+        },
+    };
+}
+
+// --search with the handles' beginning, at a length. `better` gets the divisors and the attention factor of each that is
+// better than those before. It runs in a worker of its own, which Stop ends: the best so far stays.
+export function searchHandles({ engine, book, trained, named, better }) {
+    const status = statusLine();
+    // As many windows as the book has for it, half of which search.
+    const settings = () => {
+        const context = Math.min(2048, state.get('fix-n'));
+        return { context, windows: Math.floor(2048 / context), reads: READS, seed: SEED };
+    };
+    const hear = ({ done, nll, divisors, attention }) => {
+        const percent = `${Math.round(100 * done)} % of the search is done.`;
+        status.say(nll ? `Best so far past ${trained}: ${Math.exp(nll).toFixed(2)}. ${percent}` : percent);
+        if (divisors) better(divisors, attention);
+    };
+    const searching = runs({
+        engine,
+        status,
+        inputs: ['fix-n'],
+        work: async (run) => {
+            const apart = engine.apart(),
+                method = methodFor(named() || 'yours', settings().context);
+            status.say('Opening the model once more …');
+            const wish = { model: 'model', method, text: book, ...settings() };
+            const { promise } = apart.ask('search', wish, run.heard(hear));
+            try {
+                const { lines } = await run.take({ promise, cancel: () => apart.close() });
+                status.say(told(lines));
+            } finally {
+                apart.close();
+            }
+        },
+    });
+    function told(lines) {
+        const [[, name, began], [, , best], [, , yarn], [, , judged]] = lines
+            .map((line) => line.match(/^# \w+ (\S+) nll \S+ ppl (\S+)/))
+            .filter(Boolean);
+        return (
+            `Past ${trained}: ${best}, begun with ${titleOf(name)} at ${began}. In windows that it did not search: ` +
+            `${judged}, and YaRN ${yarn}.`
+        );
+    }
+    return { status, settings, end: searching.end, isOn: searching.isOn, button: searching.button };
+}

@@ -1,0 +1,42 @@
+// Where a panel stands. What a panel throws, while it is made or later while it draws, is said in its own place, and
+// the other panels go on.
+import { h } from './dom.js';
+
+let here = null; // the place of the panel that is being made
+
+// A panel by its function (context) => { number, title, id, body }. Where that fails, a panel in its place says why.
+export function panelOf(make, context, index = 0) {
+    const note = h('p.failed', { role: 'alert', hidden: true });
+    const fail = (error) => {
+        console.warn(error);
+        note.hidden = false;
+        note.textContent = `This panel failed: ${error.message}. The others go on.`;
+    };
+    const before = here;
+    here = { fail };
+    try {
+        const { body, ...panel } = make(context);
+        return { ...panel, body: [note, ...[body].flat()] };
+    } catch (error) {
+        fail(error);
+        return { number: index + 1, title: 'A panel that failed', id: `panel-${index + 1}`, body: [note] };
+    } finally {
+        here = before;
+    }
+}
+
+// A function of the panel that is being made now: what it throws later is said in that panel's place.
+export function kept(work) {
+    const place = here;
+    if (!place) return work;
+    return (...given) => {
+        try {
+            const result = work(...given);
+            if (result instanceof Promise) result.catch(place.fail);
+            return result;
+        } catch (error) {
+            place.fail(error);
+            return undefined;
+        }
+    };
+}

@@ -1,0 +1,79 @@
+// The story: six chapters in a reader's order, the panels that carry each, and those that stand under "more".
+import { whatRopeIs } from './panels/arrows.js';
+import { whereAHeadLooks } from './panels/attention.js';
+import { watchItBreak } from './panels/break.js';
+import { clocks } from './panels/clocks.js';
+import { yourModel } from './panels/config.js';
+import { fixIt } from './panels/fix.js';
+import { yourMethod } from './panels/formula.js';
+import { hideAKey } from './panels/key.js';
+import { distances } from './panels/maps.js';
+import { race } from './panels/race.js';
+import { whyScoresGoWrong } from './panels/scores.js';
+import { staleKeys } from './panels/stale.js';
+import { temperature } from './panels/temper.js';
+import { tuned } from './panels/tuned.js';
+import { countTheTurns } from './panels/turns.js';
+import { samePageTwice } from './panels/twice.js';
+
+/**
+ * A chapter. `on` is how the text goes on to the next; `more` are panels for those who want more, and `what` their line.
+ * Leads are written as terms.js reads them.
+ * @typedef {{ id: string, title: string, lead?: string, panels: Function[], more: Function[], what?: string, on?: string }}
+ *     Chapter
+ */
+
+/** @type {Chapter[]} */
+export const CHAPTERS = [
+    {
+        id: 'breaks',
+        title: 'It breaks',
+        panels: [],
+        more: [watchItBreak],
+        what: 'run it yourself, with your own opening',
+        on: 'Nothing was lost at 512. The [weights] are the same, and so is the opening. What changed is where each [token] seems to stand.',
+    },
+    {
+        id: 'turning',
+        title: 'What turns',
+        lead: 'Inside the model, positions are hands of clocks.',
+        panels: [whatRopeIs, clocks],
+        more: [],
+        on: 'Some hands went round many times in training. Others hardly moved.',
+    },
+    {
+        id: 'why',
+        title: 'Why it breaks',
+        lead: 'Past 512 the slow hands point where they never pointed before.',
+        panels: [countTheTurns, whereAHeadLooks],
+        more: [whyScoresGoWrong],
+        what: 'the scores of all 24 heads',
+        on: 'Plain RoPE looks far away, at angles that nobody taught it. So bring the slow hands back.',
+    },
+    {
+        id: 'mend',
+        title: 'Fix it yourself',
+        lead: '[YaRN|yarn] slows the hands that never went round. It leaves the fast ones alone.',
+        panels: [fixIt],
+        more: [temperature, distances, yourMethod],
+        what: 'temperature, distances, a method of your own',
+        on: 'The text reads well again. But does the model still know what it read?',
+    },
+    {
+        id: 'proof',
+        title: 'The proof',
+        lead: 'A model with a [window] of 512 writes well for ever: it forgets the rest. So hide a key, and ask.',
+        panels: [hideAKey, samePageTwice],
+        more: [race, tuned],
+        what: 'the race, and two hundred steps of tuning',
+        on: 'So it reads four times its length, and remembers, without any training. Every model with RoPE has these hands.',
+    },
+    {
+        id: 'yours',
+        title: 'Your model',
+        lead: 'Paste its config. See which hands are lost, and who reads it otherwise.',
+        panels: [yourModel],
+        more: [staleKeys],
+        what: 'growing texts and stale keys',
+    },
+];

@@ -1,0 +1,97 @@
+// What the tests of panels share: ./run built as the page is, the page open in a browser, and what a reader does with it.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildReference, check, launch, open, reference, ROOT, serve } from './browser.mjs';
+
+buildReference();
+export const { server, url } = await serve();
+export const browser = await launch();
+const began = Date.now();
+export const page = await open(browser, url, { ready: false });
+export const alive = Date.now() - began;
+export const BOOK = readFileSync(join(ROOT, 'book.txt'), 'utf8');
+
+// A wish to the page's own engine: what it ends with, and -ln p and tokens of all its parts.
+export const wish = (on, name, data) =>
+    on.evaluate(
+        async ([name, data]) => {
+            const parts = [];
+            const done = await rope.engine.ask(name, { model: 'model', ...data }, (part) => parts.push(part)).promise;
+            return {
+                done,
+                nll: parts.flatMap((p) => (p.nll ? Array.from(p.nll) : [])),
+                tokens: parts.flatMap((p) => p.tokens ?? []),
+            };
+        },
+        [name, data],
+    );
+export const text = (selector) => page.locator(selector).innerText();
+export const until = (selector, pattern, on = page) =>
+    on.waitForFunction(
+        ([s, p]) => new RegExp(p).test(document.querySelector(s)?.innerText ?? ''),
+        [selector, pattern.source],
+        { timeout: 240000 },
+    );
+export const chip = (panel, name) =>
+    page.locator(`#${panel} button.chip`, { hasText: new RegExp(`^${name}$`) }).first();
+export async function dragTo(locator, dx, dy = 0) {
+    await locator.scrollIntoViewIfNeeded();
+    const box = await locator.boundingBox();
+    const x = box.x + box.width / 2,
+        y = box.y + box.height / 2;
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x + dx / 2, y + dy / 2, { steps: 4 });
+    await page.mouse.move(x + dx, y + dy, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForTimeout(60);
+}
+export const stopAll = () =>
+    page.evaluate(() => {
+        for (const b of document.querySelectorAll('button')) if (['Stop', 'Pause'].includes(b.textContent)) b.click();
+    });
+
+// ---- the commands that panels show ----------------------------------------------------------------------------------
+
+// A folder like the repository's as a reader has it, in which commands are run as they are shown.
+const desk = mkdtempSync(join(tmpdir(), 'rope-desk-'));
+mkdirSync(join(desk, 'page'));
+for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt'])
+    symlinkSync(join(ROOT, name), join(desk, name));
+symlinkSync(join(ROOT, 'model.bin'), join(desk, 'mymodel.bin'));
+symlinkSync(reference, join(desk, 'run'));
+process.on('exit', () => rmSync(desk, { recursive: true, force: true }));
+
+export const commandsOf = (panel, on = page) => on.locator(`#${panel} .command`);
+
+// Saves the files that a panel's command names, runs it verbatim, and gives what it printed. A status of 1 is a verdict.
+export async function runShown(panel, nth = 0, on = page) {
+    const box = commandsOf(panel, on).nth(nth);
+    for (const save of await box.locator('button', { hasText: /^save / }).all()) {
+        const [download] = await Promise.all([on.waitForEvent('download'), save.evaluate((b) => b.click())]);
+        await download.saveAs(join(desk, download.suggestedFilename()));
+    }
+    const line = await box.locator('code').textContent(),
+        done = spawnSync('sh', ['-c', line], { cwd: desk, encoding: 'utf8', maxBuffer: 1 << 28 });
+    if (!check(done.status === 0 || done.status === 1, `it runs: ${line}`, done.stderr)) return '';
+    return done.stdout;
+}
+
+// The rows of -ln p per token, or of --ppl, by method; and the perplexity of rows of --ppl in [from, to).
+export function byMethod(rows) {
+    const all = {};
+    for (const row of rows) (all[row.method] ??= []).push(row);
+    return all;
+}
+export function pplOf(rows, from, to = Infinity) {
+    const parts = rows.filter((row, i) => +row.from >= from && +row.to <= to && !(i && +row.from < +rows[i - 1].from));
+    const tokens = parts.reduce((sum, row) => sum + +row.tokens, 0);
+    return Math.exp(parts.reduce((sum, row) => sum + row.nll * row.tokens, 0) / tokens);
+}
+export const nllsOf = (rows) => rows.map((row) => +row.nll);
+
+// A number as the page shows it, with so many digits behind the point, is the program's.
+export const shows = (shown, value, digits, what) =>
+    check(Math.abs(shown - value) <= 0.51 * 10 ** -digits + 1e-3 * Math.abs(value), what, `${shown}, not ${value}`);

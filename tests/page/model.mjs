@@ -1,0 +1,247 @@
+// Your model.
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PICTURES, check, run, table, tableOf } from './browser.mjs';
+import { chip, commandsOf, page, runShown, text, until } from './driver.mjs';
+
+export default {
+    async your_model() {
+        const area = page.locator('#model textarea');
+        const example = async (name) => {
+            await page.locator('#model button', { hasText: name }).first().click();
+            await page.waitForTimeout(350);
+        };
+        await example('Qwen2.5');
+        const file = join(tmpdir(), `rope-page-config-${process.pid}.json`);
+        writeFileSync(file, await area.inputValue());
+        const same = (a, b) => a.replace(/\s+/g, ' ').trim() === b.replace(/\s+/g, ' ').trim();
+        const said = run('--rope-json', '--rope-config', file, '-n', '131072');
+        check(
+            same(await text('#model pre'), said),
+            "the block is --rope-json's",
+            `${await text('#model pre')} / ${said}`,
+        );
+        await page.locator('#model').screenshot({ path: join(PICTURES, 'model.png') });
+        await chip('model', 'ntk').focus();
+        await page.keyboard.press('Enter');
+        await page.waitForTimeout(100);
+        check(
+            same(await text('#model pre'), run('--rope-json', '--rope-config', file, '-n', '131072', '--rope', 'ntk')),
+            'and with another method',
+            await text('#model pre'),
+        );
+        await chip('model', 'as it says').click();
+        const shown = await page
+            .locator('#model table.list tbody tr')
+            .evaluateAll((all) => all.map((tr) => [...tr.cells].map((td) => td.innerText).join(' ')));
+        check(
+            shown.length === 3 &&
+                /^context.* 32,768 131,072 ok$/s.test(shown[0]) &&
+                /^reach.* 131,072 131,072 ok$/s.test(shown[1]) &&
+                /^method.* yarn yarn ok$/s.test(shown[2]),
+            "--check's rows about settings",
+            shown,
+        );
+        const engines = ['--engines', '--rope-config', file, '-n', '131072'];
+        let told;
+        try {
+            told = table(...engines);
+        } catch (error) {
+            told = tableOf(error.stdout.toString()); // status 1: some differ
+        }
+        const lines = await page.locator('#model .readings li').allInnerTexts();
+        const others = told.filter((row) => row.verdict !== 'same');
+        check(
+            others.length === 2 &&
+                lines.length === others.length + 1 &&
+                others.every((row) =>
+                    lines.some(
+                        (line) =>
+                            line.startsWith(row.engine) &&
+                            line.includes(row.note) &&
+                            line.includes(`Pair ${row.worst_pair} turns`),
+                    ),
+                ) &&
+                /^hf5, hf4, vllm, sglang, llama\.cpp, mlx-lm read it alike\.$/.test(lines.at(-1)),
+            "--engines's rows in a sentence each",
+            lines,
+        );
+        // Its four commands: the whole check, the engines, the block, and the frequencies.
+        const commands = commandsOf('model');
+        check((await commands.count()) === 4, 'four commands', await commands.allInnerTexts());
+        check(tableOf(await runShown('model', 1)).length === told.length, 'the command has the engines');
+        check(same(await text('#model pre'), await runShown('model', 2)), 'the command has the block');
+        const unseen = (await text('#model .numbers')).match(/(\d+) of 64/)[1];
+        const pairs = tableOf(await runShown('model', 3));
+        check(pairs.length === 64, 'the command has the pairs', pairs.length);
+        check(+unseen >= 0, 'and the panel counts them', unseen);
+        const range = page.locator('#model input[type=range]');
+        await range.focus();
+        await page.keyboard.press('End');
+        await page.waitForTimeout(100);
+        check(
+            /1048576 positions are/.test(await text('#model .warnings')),
+            'a longer text than the factor reaches is warned about',
+            await text('#model .warnings'),
+        );
+        for (const [bad, line] of [
+            ['{"model_type": "gpt2", "n_embd": 768}', /model_type.*gpt2/],
+            ['hello', /line 1/],
+            ['{"rope_type": "yarn", "factor": "four"}', /factor/],
+            ['[[[[['.repeat(100), /line 1/],
+            ['{"rope_theta": 1e999, "factor": -1, "rope_type": "linear"}', /rope_theta|factor/],
+            ['', /line|empty|JSON/],
+        ]) {
+            await area.fill(bad);
+            await page.waitForTimeout(250);
+            await until('#model .status', line).catch(() => {});
+            check(
+                line.test(await text('#model .status')),
+                `refused with a line: ${bad.slice(0, 30)}`,
+                await text('#model .status'),
+            );
+        }
+        await example('a block alone');
+        check(/linear/.test(await text('#model .numbers')) && (await text('#model .status')) === '', 'a block alone');
+        await example('Llama 3.1');
+    },
+
+    // The verdicts on settings are those of ./run --check, for files that are right and files that are not.
+    async settings() {
+        const file = join(tmpdir(), `rope-page-settings-${process.pid}.json`);
+        const whole = (positions, block) => ({
+            ...{ model_type: 'llama', hidden_size: 256, num_attention_heads: 4 },
+            ...{ max_position_embeddings: positions, rope_theta: 10000 },
+            rope_scaling: { original_max_position_embeddings: 512, ...block },
+        });
+        const lists = Array(32).fill(1.5);
+        const longrope = { rope_type: 'longrope', factor: 4, short_factor: lists };
+        const llama3 = { low_freq_factor: 1, high_freq_factor: 4, factor: 2 };
+        for (const [config, other, bad] of [
+            [whole(2048, { rope_type: 'yarn', factor: 4 }), '', ''],
+            [whole(2048, { rope_type: 'yarn', factor: 1 }), '', 'context,reach'],
+            [whole(512, { rope_type: 'yarn', factor: 4 }), 'ntk', 'method'],
+            [whole(512, { rope_type: 'yarn', factor: 4 }), 'window', 'window,method'],
+            [whole(512, { rope_type: 'llama3', ...llama3 }), '', ''],
+            [whole(2048, { ...longrope, long_factor: lists, attention_factor: 2 }), '', 'temperature'],
+            [{ rope_type: 'linear', factor: 1.1 }, '', 'reach'],
+            [{ rope_type: 'dynamic', factor: 2 }, 'dca', 'method'],
+        ]) {
+            const words = JSON.stringify(config),
+                what = `${words.slice(0, 60)} ${other}`;
+            writeFileSync(file, words);
+            const rows = await page.evaluate(
+                ([words, other]) => {
+                    const page = rope.small.configure(words, 64, 10000, 512);
+                    const rows = page.plan(other, 600).judge(600);
+                    page.close();
+                    return rows;
+                },
+                [words, other],
+            );
+            let said;
+            try {
+                said = table(
+                    ...['model.bin', '--check', '-n', '600', '--budget', '1', '--tsv'],
+                    ...['--rope-config', file, ...(other ? ['--rope', other] : [])],
+                );
+            } catch (error) {
+                said = tableOf(error.stdout.toString()); // a check that fails ends with 1
+            }
+            const settings = said.slice(
+                0,
+                said.findIndex((row) => row.check === 'short-perplexity'),
+            );
+            // To the page the config is the model; ./run holds method, theta and context against model.bin's own.
+            const of = (all) =>
+                all
+                    .filter((r) => !['method', 'theta', 'train_ctx'].includes(r.check))
+                    .map((r) => `${r.check} ${r.value} ${r.limit} ${r.verdict}`)
+                    .join();
+            check(of(rows) === of(settings), `--check: ${what}`, [of(rows), of(settings)]);
+            const failed = rows.filter((row) => row.verdict === 'fail');
+            check(rows.length > 0 && failed.map((row) => row.check).join() === bad, `what fails: ${what}`, of(rows));
+        }
+    },
+
+    // The numbers in the fields stand only where the config says nothing; what stands for what is said.
+    async gaps() {
+        await page.evaluate(() => rope.state.set('want', 131072));
+        const area = page.locator('#model textarea');
+        const paste = async (words) => {
+            await area.fill(typeof words === 'string' ? words : JSON.stringify(words));
+            await page.waitForTimeout(400);
+        };
+        const block = { rope_type: 'llama3', factor: 32, low_freq_factor: 1, high_freq_factor: 4 };
+        await paste({
+            ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', head_dim: 64, hidden_size: 2048 },
+            ...{ num_attention_heads: 32, max_position_embeddings: 131072, rope_theta: 500000 },
+            rope_scaling: { ...block, original_max_position_embeddings: 8192 },
+        });
+        const facts = await text('#model .numbers');
+        check((await text('#model .status')) === '', 'Llama 3.2 1B is read', await text('#model .status'));
+        check(/500,000/.test(facts) && /8,192/.test(facts) && / of 32/.test(facts), 'with its own numbers', facts);
+        check(!/is taken to be/.test(await text('#model')), 'which are all there');
+        check(
+            /^These settings hold together, and reach 131,072 positions\.$/.test(await text('#model .verdict')),
+            'one sentence says that the settings hold',
+            await text('#model .verdict'),
+        );
+        const red = () =>
+            page
+                .locator('#model svg circle')
+                .evaluateAll((all) => all.filter((c) => /vermillion/.test(c.style.fill)).length);
+        check((await red()) === 0, 'and nothing is red beside it', await red());
+
+        await paste('"rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}');
+        check((await text('#model .status')) === '', 'a bare rope_scaling is read', await text('#model .status'));
+        check(
+            /head_dim is taken to be 128, rope_theta is taken to be 10,000/.test(await text('#model')),
+            'what it leaves out is said',
+            await text('#model'),
+        );
+        check(!/max_position_embeddings is taken/.test(await text('#model')), 'and not what it has');
+        check(
+            /^These settings are made for 16,384 positions, not 131,072/.test(await text('#model .verdict')),
+            'the verdict says how far',
+            await text('#model .verdict'),
+        );
+        check((await red()) > 0, 'unseen angles are red where settings do not hold');
+        const printed = await runShown('model', 2);
+        check(
+            printed.replace(/\s+/g, ' ').trim() === (await text('#model pre')).replace(/\s+/g, ' ').trim(),
+            'the command with the same numbers has the same block',
+            printed,
+        );
+        check(tableOf(await runShown('model', 3)).length === 64, 'and as many pairs');
+        await page.locator('#model .field input').nth(1).fill('500000');
+        await page.waitForTimeout(300);
+        check(
+            /500,000/.test(await text('#model .numbers')),
+            'another theta in its field',
+            await text('#model .numbers'),
+        );
+        await page.locator('#model .field input').nth(1).fill('10000');
+    },
+
+    // The whole check of a model, as shown.
+    async checking() {
+        await page.evaluate(() => rope.state.set('want', 1024));
+        await page
+            .locator('#model textarea')
+            .fill('{"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 512}');
+        await page.waitForTimeout(400);
+        const shown = await page
+            .locator('#model table.list tbody tr')
+            .evaluateAll((all) => all.map((tr) => [tr.querySelector('b').innerText, tr.lastChild.innerText].join(' ')));
+        const rows = tableOf(await runShown('model', 0));
+        const settings = rows.filter((row) => shown.some((line) => line.startsWith(row.check)));
+        check(
+            rows.length > shown.length &&
+                settings.every((row) => row.check === 'method' || shown.includes(`${row.check} ${row.verdict}`)),
+            'the rows about settings are those of the command',
+            `${shown} ${rows.map((row) => `${row.check} ${row.verdict}`)}`,
+        );
+    },
+};

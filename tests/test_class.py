@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""docs/class.md is as it says: its plan, its links, its sums, and those of its commands that cost little (`make class`
+runs them all). And what is wrong in it is found."""
+
+import os
+import sys
+
+from common import ROOT, add_counts, check, in_work, main, run, write
+
+CLASS = os.path.join(ROOT, 'docs', 'class.md')
+FAULTS = {
+    'a number that is off': ('628.3  0.815      1', '668.3  0.815      1'),
+    'a word': ('llama.cpp\tignored', 'llama.cpp\tsame'),
+    'a line that nothing prints': ('    31 0.000133', '    30 9.000133  1.0e+04\n    31 0.000133'),
+    'a line too few': ('mlx-lm\tsame\t29\n', ''),
+    'a sum': ('# 174970', '# 174971'),
+    'a minute': ('| 80 to 86 |', '| 81 to 86 |'),
+    'a link': ('(figures/attention.png)', '(figures/attentive.png)'),
+    'a chapter of the page': ('| The proof: Hide', '| The truth: Hide'),
+    'a command that fails': ('none --theta 160000', 'nothing --theta 160000'),
+}
+
+
+def class_tool(*arguments):
+    return run('--quick', *arguments, program=os.path.join(ROOT, 'tools', 'class.py'), timeout=300)
+
+
+def test_class():
+    add_counts(class_tool(), 'docs/class.md')
+
+
+def test_faults():
+    """Each in a text of its own, with no more commands than its own."""
+    with open(CLASS, encoding='utf-8') as file:
+        text = file.read()
+    for what, (right, wrong) in FAULTS.items():
+        if not check(text.count(right) == 1, 'the text holds %r' % right, text.count(right)):
+            continue
+        result = class_tool(write(in_work('class.md'), text.replace(right, wrong)))
+        check(result.status == 1 and 0 < result.out.count('FAIL') <= 2, what + ' is found', result)
+
+
+if not os.path.exists(os.path.join(ROOT, 'model.bin')):
+    sys.exit(print('0 passed, 0 failed, 1 skipped'))
+main(globals())

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Plain English, held by make lint and tests/test_words.py: finds sentences of more than 35 words, and words to avoid,
+in the documents and in what --help prints. One line for each finding, `path:line: what (found, expected)`, and exit
+status 1; or one line that says how much was read, and 0.
+
+    python3 tools/words.py [--all]     --all also prints what the ceilings still let pass, and exits with 0
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WORDS = 35  # of a sentence, at most
+
+# Findings that a document may still have; others have none. A number here may fall and never rise.
+CEILINGS = {'docs/check.md': 4, 'docs/class.md': 2}
+
+# A pattern, and what to write instead. The first are British spellings, the rest make a reader stop.
+AVOID = [
+    (r'(?:col|behavi|neighb|fav|hon)our\w*', 'American spelling: -or'),
+    (r'licence\w*', 'license'),
+    (r'(?:cent|met|fib|theat)re[ds]?', 'American spelling: -er'),
+    (r'grey\w*', 'gray'),
+    (r'(?:normal|quant|optim|minim|maxim|initial|summar|general|organ|recogn|special|real|parallel|token|character|'
+     r'emphas|memor|serial|vector|final|random|util|author)is(?:e[ds]?|ers?|ing|ations?)', 'American spelling: -ize'),
+    (r'analys(?:e|ed|ing)', 'analyze'),
+    (r'(?:label|model|travel|cancel|signal)l(?:ed|ing)', 'American spelling: one l'),
+    (r'(?:learnt|burnt|spelt)', 'American spelling: -ed'),
+    (r'(?:whilst|amongst|towards|upwards|downwards)', 'while, among, toward'),
+    (r'(?:catalogue|dialogue|programme|cheque|judgement)s?', 'American spelling'),
+    (r'(?:whoever|whosoever|whatsoever)', 'name who or what it is'),
+    (r'foret(?:ell|ells|old)', 'predict'),
+    (r'(?:hence|thus|therein|thereof|thereby|therefrom|whereby|wherein|whereupon|hereby|upon|lest|albeit)',
+     'so, in it, on'),
+    (r'(?:utili[sz]e\w*|leverag\w+|in order to|prior to|due to the fact)', 'use, to, before, because'),
+    (r'(?:obviously|simply|basically|trivially|needless to say|of course|clearly)', 'nothing'),
+    (r'(?:is|are|was|were|nobody|unless|not) said', 'given, set; prints, warns'),
+    (r'(?:of ours|of theirs)', 'our, their'),
+    (r'(?:come|comes|came) of', 'comes from'),
+    (r'(?:go|goes|went) before', 'override, precede'),
+    (r'no matter', 'also when'),
+    (r'(?:the latter|the former|respectively|aforementioned)', 'name it'),
+]
+FOUND = [(re.compile(r'\b(?:%s)\b' % pattern, re.I), instead) for pattern, instead in AVOID]
+
+
+def plain(text):
+    """A paragraph as it is read: code is one word, a link its text, a picture nothing."""
+    text = re.sub(r'`+[^`]*`+', 'Code', text)
+    text = re.sub(r'!\[[^]]*\]\([^)]*\)', '', text)
+    text = re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', text)
+    return re.sub(r'\*+|<[^>]*>', '', text)
+
+
+def paragraphs(markdown):
+    """(line, text) of each paragraph, heading, item of a list and cell of a table. What is code is left out."""
+    held, begun, fenced, in_list = [], 0, False, False
+
+    def flush():
+        text = plain(' '.join(held))
+        held.clear()
+        return [(begun, text)] if text.strip() else []
+    for number, line in enumerate(markdown.split('\n'), 1):
+        item = re.match(r'\s*(?:[-*]|\d+\.)\s+', line)
+        edge = not line.strip() or line.startswith(('```', '#', '|')) or item
+        if edge or fenced:
+            yield from flush()
+        if line.startswith('```'):
+            fenced = not fenced
+        elif fenced or not held and line.startswith('    ') and not (in_list or item):
+            continue
+        elif line.startswith('|'):
+            cells = re.split(r'(?<!\\)\|', line.strip().strip('|'))
+            yield from ((number, plain(cell)) for cell in cells if re.search(r'\w', cell))
+        elif line.strip():
+            begun = begun if held else number
+            held.append(line[item.end():] if item else line.strip().lstrip('#>'))
+            in_list = bool(item) or in_list and line.startswith(' ')
+            if line.startswith('#'):
+                yield from flush()
+    yield from flush()
+
+
+def sentences(text):
+    """A sentence ends where the next one begins, with a capital, a number or a bracket."""
+    return [part for part in re.split(r'(?<=[.!?])["”)]*\s+(?=["“(\[]?[A-Z0-9])', text) if re.search(r'\w', part)]
+
+
+def words(sentence):
+    return [word for word in sentence.split() if re.search(r'\w', word)]
+
+
+def faults(path, blocks):
+    """What is against plain English in the (line, text) of one document."""
+    for line, text in blocks:
+        for sentence in sentences(text):
+            n = len(words(sentence))
+            if n > WORDS:
+                yield '%s:%d: a long sentence (%d words, at most %d): %.60s' % (path, line, n, WORDS, sentence.strip())
+        for pattern, instead in FOUND:
+            for match in pattern.finditer(text):
+                yield '%s:%d: a word to avoid (%s, %s)' % (path, line, match.group(), instead)
+
+
+def documents():
+    """{path: [(line, text)]} of all documents, and of what --help prints: the exporter's, and run's if it is built."""
+    names = ['README.md', 'CHANGELOG.md', 'models/README.md'] + sorted(
+        os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
+    read = {}
+    for name in names:
+        with open(os.path.join(ROOT, name), encoding='utf-8') as file:
+            read[name] = list(paragraphs(file.read()))
+    with open(os.path.join(ROOT, 'model_export.py'), encoding='utf-8') as file:
+        read['model_export.py'] = list(paragraphs(file.read().split('"""')[1]))
+    program = os.path.join(ROOT, 'run')
+    if os.path.exists(program):
+        told = subprocess.run([program, '--help'], stdout=subprocess.PIPE, check=True).stdout.decode()
+        read['run --help'] = [(number, line.strip()) for number, line in enumerate(told.split('\n'), 1)]
+    else:
+        print('run is not built: what --help prints is not read')
+    return read
+
+
+def too_many(found, ceilings):
+    """The findings of the documents that have more than their ceiling."""
+    for path, lines in found.items():
+        ceiling = ceilings.get(path, 0)
+        if len(lines) > ceiling:
+            yield from lines
+            if ceiling:
+                yield '%s:1: too many findings (%d, at most %d)' % (path, len(lines), ceiling)
+
+
+def main(arguments):
+    read = documents()
+    found = {path: list(faults(path, blocks)) for path, blocks in read.items()}
+    if '--all' in arguments:
+        print('\n'.join(line for lines in found.values() for line in lines))
+        return 0
+    over = list(too_many(found, CEILINGS))
+    all_sentences = [part for blocks in read.values() for _, text in blocks for part in sentences(text)]
+    lengths = [len(words(part)) for part in all_sentences]
+    print('\n'.join(over) or 'words: %d sentences in %d documents, the longest of %d words, %d findings let pass' %
+          (len(lengths), len(read), max(lengths), sum(map(len, found.values()))))
+    return 1 if over else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
