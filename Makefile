@@ -6,7 +6,7 @@
 # make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
 # make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
-# make test-page  drives it in headless Chromium
+# make test-page  drives it in headless Chromium; make page-picture takes docs/figures/page.png of it there
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
 # make lint     holds house style and plain English, then what is there of gcc's analyzer, clang-tidy, cppcheck, and lint-page
@@ -122,6 +122,10 @@ test-page: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
 test-page: run page
 	@MAKEFLAGS= $(PYTHON) tests/run_tests.py test_page
 
+page-picture: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
+page-picture: page
+	node tools/page_picture.mjs
+
 # tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small
 # files justify.
 FUZZERS = model tokenizer text options config blocks engines
@@ -181,7 +185,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install page page-tools page-open test-page debug check-portable valgrind wasm-bench test figures class fuzz lint lint-page format clean help FORCE
+.PHONY: install page page-tools page-open test-page page-picture debug check-portable valgrind wasm-bench test figures class fuzz lint lint-page format clean help FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

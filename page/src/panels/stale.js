@@ -6,14 +6,14 @@ import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
 import { choice, number, state } from '../state.js';
 
-const N = 1280,
-    NAMES = ['dynamic-ntk', 'dynamic-yarn', 'dynamic-linear'];
+const NAMES = ['dynamic-ntk', 'dynamic-yarn', 'dynamic-linear'];
 const LOOK = { colour: 'var(--vermillion)', title: 'stale keys, times' };
 
-export function staleKeys({ engine, page, shipped, recorded, book }) {
-    const L = shipped.trainedContext;
+export function staleKeys({ file, engine, page, shipped, recorded, book }) {
+    const L = shipped.trainedContext,
+        N = 2.5 * L;
     state.add('growing', choice(NAMES), 'dynamic-ntk');
-    state.add('grown', number(1, N), 900);
+    state.add('grown', number(1, N), Math.round((900 / 512) * L));
     const status = statusLine(),
         line = command();
     const plot = chart({
@@ -27,7 +27,9 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     });
     const ghosts = () => {
         plot.clear(false);
-        const { fresh, stale: kept } = recorded.stale[state.get('growing')];
+        const known = recorded.stale[state.get('growing')];
+        if (!known) return;
+        const { fresh, stale: kept } = known;
         const ratio = kept.map(([position, value], i) => [position, value / fresh[i][1]]);
         plot.set('~ratio', ratio, { ...LOOK, ghost: true });
     };
@@ -63,7 +65,7 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         keys.ariaLabel = keyText.textContent;
         line.put(
             ...['', '--stale-keys '].map(
-                (option) => `./run model.bin --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
+                (option) => `./run ${file} --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
             ),
         );
     }
