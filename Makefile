@@ -28,7 +28,8 @@ CC ?= cc
 # This machine's instructions: -march=native, or -mcpu=native where the compiler wants it so. make ARCH= for any machine.
 accepts = $(shell printf 'int main(void){return 0;}' | $(CC) $(1) -x c - -o /dev/null 2>/dev/null && echo $(1))
 ARCH := $(or $(call accepts,-march=native),$(call accepts,-mcpu=native))
-CFLAGS ?= -O3 $(ARCH)
+# Loops begin where a processor fetches: q4 decodes a fifth slower on AVX2 when its loop happens to lie elsewhere.
+CFLAGS ?= -O3 -falign-loops=32 $(ARCH)
 LDLIBS = -lm
 PYTHON ?= python3
 
