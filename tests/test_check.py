@@ -239,10 +239,29 @@ def test_piece():
     check(run(MODEL, '--check', '--spread', 9000).status == 2, '--spread is refused')
 
 
+def made_up_clock():
+    return compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+
+
+def test_verdicts_by_jumps():
+    """Those of docs/check.md at 8,192, on a clock that leaves no time for whole texts of that length."""
+    program = made_up_clock()
+    for model, breaks, options in ((MODEL, True, ('--rope', 'none')), (MODEL, True, ('--rope', 'linear')),
+                                   (MODEL, True, ('--rope', 'yarn', '--factor', 3)),
+                                   (MODEL, True, ('--rope', 'self-extend:group=2')),
+                                   (MODEL, False, ('--rope', 'ntk')), (MODEL, False, ('--rope', 'dca')),
+                                   (MODEL, False, ('--rope', 'dynamic-yarn')), (SIBLING, False, ())):
+        result = run(0.003, 1e9, 1, model, '--check', '-n', 8192, *options, program=program, timeout=600)
+        rows = {(r['check'], int(r['length'])): r['verdict'] for r in table(result.out)[2]}
+        found = rows.get(('jumps', 8192)), rows.get(('jump-retrieval', 8192)), rows.get(('perplexity', 8192))
+        check(found == (('fail', 'fail', 'untried') if breaks else ('ok', 'ok', 'untried')) and result.status == breaks,
+              '%s %s by jumps' % (os.path.basename(model), ' '.join(map(str, options))), (found, result.out[-300:]))
+
+
 def test_slow_clocks():
     """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
     ones and ones that become slower: the budget is kept to a tenth."""
-    program = compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+    program = made_up_clock()
     seen = set()
     for per_token, n, budget in ((5e-5, 1024, 1), (0.003, 4096, 60), (0.01, 8192, 60),
                                  (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60), (0.1, 131072, 5)):
