@@ -139,7 +139,7 @@ export function samePageTwice({ engine, recorded, book }) {
             ),
             h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
-            Object.values(heads),
+            ...Object.values(heads),
             plot,
             line,
         ],
