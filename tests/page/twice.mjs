@@ -18,7 +18,13 @@ export default {
         await page.locator('#twice button.primary').click();
         await until('#twice .status', /forgotten/);
         const here = await page.locator('#twice p:has(b) span').allInnerTexts();
-        const numbers = (lines) => lines.flatMap((line) => line.match(/\d+\.\d/g).slice(0, 2).map(Number));
+        const numbers = (lines) =>
+            lines.flatMap((line) =>
+                line
+                    .match(/\d+\.\d/g)
+                    .slice(0, 2)
+                    .map(Number),
+            );
         close(numbers(here), numbers(told), 0.11, 'the recording is what is measured here');
         check((await page.locator('#twice .chart path.live').count()) === 3, 'three lines of its own');
         await page.locator('#twice button', { hasText: '200 tokens' }).click();

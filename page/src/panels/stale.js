@@ -129,8 +129,8 @@ export function staleKeys({ file, engine, page, shipped, recorded, book }) {
             h(
                 'p',
                 'A dynamic scale grows with the text, so every hand slows a little with each token. But old keys were ' +
-                    'cached as they were turned then. So does Hugging Face’s generate. Methods that slow the fast hands, ' +
-                    'too, mind most.',
+                    'cached as they were turned then: Hugging Face’s generate keeps them so. Linear slows the fast hands, too, ' +
+                    'and pays most.',
             ),
             methods,
             h('div.row', control),

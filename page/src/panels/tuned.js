@@ -34,11 +34,11 @@ export function tuned({ engine, shipped, recorded, book }) {
         label: 'Perplexity before and after tuning',
         height: 260,
         x: {
-            domain: [64, N],
+            domain: [256, N],
             log: true,
             label: 'position',
             name: 'position',
-            ticks: [64, 128, 256, 512, 1024, 2048, 4096],
+            ticks: [256, 512, 1024, 2048, 4096],
         },
         y: { label: `times as perplexed as the window, over the last ${WIDE} tokens` },
         rule: { at: L, text: 'training ended, before' },

@@ -1,4 +1,4 @@
-// 3: how often each pair went round within the trained context. Those that never did are what breaks.
+// How often each pair went round within the trained context. Those that never did are what breaks.
 import { scaleLog } from 'd3-scale';
 import { bands, button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
@@ -168,7 +168,6 @@ export function countTheTurns({ small, shipped }) {
         ),
     );
     return {
-        number: 3,
         id: 'turns',
         title: 'Count the turns',
         body: [

@@ -141,7 +141,7 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
             ),
             h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
-            Object.values(heads),
+            ...Object.values(heads),
             plot,
             line,
         ],
