@@ -49,6 +49,8 @@ function frames() {
             ),
         ),
     );
+    for (const word of document.querySelectorAll('[data-term]'))
+        word.replaceWith(...prose(`[${word.textContent}|${word.getAttribute('data-term')}]`));
     contents(document.getElementById('toc'), CHAPTERS);
 }
 
