@@ -122,7 +122,10 @@ export function chart(options) {
                 .attr('stroke-dasharray', (s) => s.dash || null)
                 .attr('d', (s) => path(s.points));
         }
-        recordedText.attr('x', right).text([...series.values()].some(isAlone) ? 'recorded' : '');
+        recordedText
+            .attr('x', right)
+            .attr('y', width < 560 ? 25 : 10)
+            .text([...series.values()].some(isAlone) ? 'recorded' : '');
         drawLevel(right);
         drawCursor(bottom);
     }
@@ -244,6 +247,7 @@ export function chart(options) {
     return Object.assign(box, {
         // Puts a series in the place of the one of that name. A ghost's name begins with ~.
         set(name, points, look = {}) {
+            if (!points) return; // nothing is recorded
             series.set(name, { ...series.get(name), ...look, name, points });
             redraw();
         },

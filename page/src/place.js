@@ -3,6 +3,7 @@
 import { h } from './dom.js';
 
 let here = null; // the place of the panel that is being made
+const places = new Set(); // of panels that stand: { fail, isGone }
 
 // A panel by its function (context) => { title, id, body }. Where that fails, a panel in its place says why.
 export function panelOf(make, context, index = 0) {
@@ -13,7 +14,8 @@ export function panelOf(make, context, index = 0) {
         note.textContent = `This panel failed: ${error.message}. The others go on.`;
     };
     const before = here;
-    here = { fail };
+    here = { fail, isGone: false };
+    places.add(here);
     try {
         const { body, ...panel } = make(context);
         return { ...panel, body: [note, ...[body].flat()] };
@@ -25,11 +27,18 @@ export function panelOf(make, context, index = 0) {
     }
 }
 
+// All panels go: whatever they still wanted to draw or to say is not heard.
+export function leaveAll() {
+    for (const place of places) place.isGone = true;
+    places.clear();
+}
+
 // A function of the panel that is being made now: what it throws later is said in that panel's place.
 export function kept(work) {
     const place = here;
     if (!place) return work;
     return (...given) => {
+        if (place.isGone) return undefined;
         try {
             const result = work(...given);
             if (result instanceof Promise) result.catch(place.fail);

@@ -8,7 +8,7 @@ import { number, state, text } from '../state.js';
 import { tint, tints } from '../tints.js';
 
 const NAMES = ['none', 'yarn'];
-const PAST = 2500,
+const BEYOND = 1988, // positions past the trained context that are written
     SPAN = 64,
     TEMPERATURE = 0.8,
     TOP_P = 0.9;
@@ -65,10 +65,11 @@ function column(name, edge) {
     });
 }
 
-export function watchItBreak({ engine, shipped, recorded }) {
+export function watchItBreak({ engine, shipped, recorded, file }) {
     state.add('seed', number(1, 4294967295), recorded.first.seed);
     state.add('open', text(400), recorded.first.opening);
-    const edge = shipped.trainedContext;
+    const edge = shipped.trainedContext,
+        PAST = edge + BEYOND;
     const columns = NAMES.map((name) => column(name, edge));
     const status = statusLine();
     let phase = 'idle', // idle, first, held, second, done
@@ -112,7 +113,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
             name,
             columns[i]
                 .curve()
-                .filter(([x]) => x > 1500)
+                .filter(([x]) => x > edge + 1000)
                 .map(([, y]) => y),
         ]);
         const mean = (list) => Math.exp(list.reduce((a, b) => a + Math.log(b), 0) / list.length);
@@ -203,7 +204,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
     function showCommands() {
         const how = `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32`;
         const prompt = quoted(state.get('open'));
-        lines.put(...NAMES.map((name) => `./run model.bin ${how} --rope ${methodOf(name)} -i ${prompt}`));
+        lines.put(...NAMES.map((name) => `./run ${file} ${how} --rope ${methodOf(name)} -i ${prompt}`));
     }
     showCommands();
     const opening = stateField('opening', 'open', { type: 'text', maxLength: 400, size: 38 });

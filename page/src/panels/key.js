@@ -18,10 +18,10 @@ const key5 = {
     expects: 'five digits, the first of which is not 0',
 };
 
-export function hideAKey({ engine, page, shipped, recorded }) {
+export function hideAKey({ file, engine, page, shipped, recorded }) {
     const L = shipped.trainedContext;
     const names = [...NAMES, ...page.maps().map((map) => map.name)];
-    state.add('key-n', number(128, 4096), 2048);
+    state.add('key-n', number(128, 8 * L), 4 * L);
     state.add('depth', number(0, 1, false), 0.25);
     state.add('digits', key5, '73914');
     state.add('asked', choice(names), 'yarn');
@@ -65,7 +65,7 @@ export function hideAKey({ engine, page, shipped, recorded }) {
         const hidden = { length: n(), depth: state.get('depth'), key: state.get('digits') };
         const haystack = async () => (await engine.ask('haystack', { model: 'model', ...hidden }).promise).text;
         line.put([
-            `./run model.bin -n ${n()} -t 0 --kv f32 ${options} -f haystack.txt`,
+            `./run ${file} -n ${n()} -t 0 --kv f32 ${options} -f haystack.txt`,
             [['haystack.txt', haystack], ...files],
         ]);
     }
@@ -152,7 +152,7 @@ export function hideAKey({ engine, page, shipped, recorded }) {
             h(
                 'div.row.middle',
                 h('label.field', h('span', 'the key'), digits),
-                stateChips('length', 'key-n', counts([512, 1024, 2048, 4096])),
+                stateChips('length', 'key-n', counts([L, 2 * L, 4 * L, 8 * L])),
             ),
             foldedChips('method', 'asked', methodChoices(names), ['none', 'yarn', 'window'], { colour: colourOf }),
             box,
@@ -161,7 +161,7 @@ export function hideAKey({ engine, page, shipped, recorded }) {
             answer,
             status,
             line,
-            keyGrid({ engine, recorded }),
+            keyGrid({ engine, recorded, file, trained: L }),
         ],
     };
 }

@@ -22,12 +22,12 @@ const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours', 'mine']
 const FEW = ['none', 'linear', 'ntk', 'yarn', 'llama3', 'window'];
 const MOST_TEXT = 2000; // characters that an address carries
 
-export function race({ engine, page, shipped, recorded, book }) {
+export function race({ file, engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext;
     const chosen = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
     const RACERS = chosen.map(([name]) => name);
     state.add('race', choices(RACERS), ['none', 'yarn', 'window']);
-    state.add('n', number(64, 8192), 2048);
+    state.add('n', number(64, 16384), 4 * L);
     state.add('view', choice(['ratio', 'perplexity']), 'ratio');
     state.add('text', text(MOST_TEXT), '');
     let passage = state.get('text') || book,
@@ -74,11 +74,11 @@ export function race({ engine, page, shipped, recorded, book }) {
                 most: isRatio() ? 12 : 600,
             },
         });
-        const file = passage === book ? 'book.txt' : 'mytext.txt',
-            pasted = passage === book ? [] : [[file, passage]];
+        const source = passage === book ? 'book.txt' : 'mytext.txt',
+            pasted = passage === book ? [] : [[source, passage]];
         line.put(
             ...optionsFor(runners(), length()).map(([options, files]) => [
-                `./run model.bin --ppl ${file} -n ${length()} --kv f32 ${options}`,
+                `./run ${file} --ppl ${source} -n ${length()} --kv f32 ${options}`,
                 [...pasted, ...files],
             ]),
         );
@@ -171,7 +171,7 @@ export function race({ engine, page, shipped, recorded, book }) {
         },
     });
     const go = reading.button(['Race'], { primary: true });
-    const lengths = stateChips('length', 'n', counts([1024, 2048, 4096]));
+    const lengths = stateChips('length', 'n', counts([2 * L, 4 * L, 8 * L]));
     const methods = foldedChips('methods', 'race', chosen, FEW, { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,

@@ -7,13 +7,13 @@ import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
 import { choice, number, state } from '../state.js';
 
-const N = 1280,
-    NAMES = ['dynamic-linear', 'dynamic-yarn', 'dynamic-ntk'];
+const NAMES = ['dynamic-linear', 'dynamic-yarn', 'dynamic-ntk'];
 
-export function staleKeys({ engine, page, shipped, recorded, book }) {
-    const L = shipped.trainedContext;
+export function staleKeys({ file, engine, page, shipped, recorded, book }) {
+    const L = shipped.trainedContext,
+        N = 2.5 * L;
     state.add('growing', choice(NAMES), NAMES[0]);
-    state.add('grown', number(1, N), 900);
+    state.add('grown', number(1, N), Math.round((900 / 512) * L));
     const status = statusLine(),
         line = command();
     const plot = chart({
@@ -28,7 +28,9 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
     const ghosts = () => {
         plot.clear(false);
         for (const name of NAMES) {
-            const { fresh, stale: kept } = recorded.stale[name];
+            const known = recorded.stale[name];
+            if (!known) continue;
+            const { fresh, stale: kept } = known;
             const ratio = kept.map(([position, value], i) => [position, value / fresh[i][1]]);
             plot.set(`~${name}`, ratio, { ...lookOf(name), ghost: true });
         }
@@ -65,7 +67,7 @@ export function staleKeys({ engine, page, shipped, recorded, book }) {
         keys.ariaLabel = keyText.textContent;
         line.put(
             ...['', '--stale-keys '].map(
-                (option) => `./run model.bin --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
+                (option) => `./run ${file} --ppl book.txt -n ${N} --kv f32 --stepwise ${option}--rope ${name}`,
             ),
         );
     }

@@ -94,10 +94,12 @@ export function tuned({ engine, shipped, recorded, book }) {
         const [file] = pick.files;
         if (!file) return;
         try {
-            await engine.give('model-8k', await file.arrayBuffer(), (facts) => {
-                if (facts.method === 'yarn' && facts.factor === 16) return '';
-                const scale = facts.factor ? ` of factor ${facts.factor}` : '';
-                return `${file.name} is another model: ${facts.method}${scale}, where yarn of factor 16 is expected`;
+            await engine.give('model-8k', file, {
+                refuse: (facts) => {
+                    if (facts.method === 'yarn' && facts.factor === 16) return '';
+                    const scale = facts.factor ? ` of factor ${facts.factor}` : '';
+                    return `${file.name} is another model: ${facts.method}${scale}, where yarn of factor 16 is expected`;
+                },
             });
             go.disabled = false;
             racing.begin();

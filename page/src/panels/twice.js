@@ -11,8 +11,9 @@ const NAMES = ['none', 'yarn', 'window'],
     SPAN = 64, // tokens that a point is the mean of
     SETTLED = 8; // tokens of the second copy until it is clear what comes
 
-export function samePageTwice({ engine, recorded, book }) {
-    state.add('half', number(64, 2000), 700);
+export function samePageTwice({ file, engine, shipped, recorded, book }) {
+    const L = shipped.trainedContext;
+    state.add('half', number(64, 4 * L), Math.round((700 / 512) * L));
     const status = statusLine(),
         line = command();
     let results = {},
@@ -81,7 +82,7 @@ export function samePageTwice({ engine, recorded, book }) {
     }
     function showCommand() {
         const n = copies.ids.length,
-            read = `./run model.bin --ppl twice.txt -n ${n} --per-token --kv f32`;
+            read = `./run ${file} --ppl twice.txt -n ${n} --per-token --kv f32`;
         line.put(...optionsFor(NAMES, n).map(([options]) => [`${read} ${options}`, [['twice.txt', copies.text]]]));
     }
     const encodeApart = (text) => engine.ask('encode', { model: 'model', text, bos: true }).promise;
@@ -111,8 +112,8 @@ export function samePageTwice({ engine, recorded, book }) {
             });
         await Promise.all(NAMES.map(read));
         status.say(
-            half > 512
-                ? 'The window of 512 has forgotten the first copy when the second comes.'
+            half > L
+                ? `The window of ${L} has forgotten the first copy when the second comes.`
                 : 'Short enough for the window, too.',
         );
     }
@@ -125,7 +126,8 @@ export function samePageTwice({ engine, recorded, book }) {
         showCommand();
         redraw();
     });
-    const choices = counts([200, 400, 700, 1400]).map(([n, words]) => [n, `${words} tokens`]);
+    const halves = [200, 400, 700, 1400].map((n) => Math.round((n / 512) * L)),
+        choices = counts(halves).map(([n, words]) => [n, `${words} tokens`]);
     const lengths = stateChips('tokens of the page', 'half', choices);
     redraw();
     prepare();
