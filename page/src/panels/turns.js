@@ -3,6 +3,7 @@ import { scaleLog } from 'd3-scale';
 import { bands, button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
+import { prose } from '../terms.js';
 
 const KNOWN = [
     { name: 'this page’s model', theta: 10000, trained: 512, head: 64 },
@@ -137,9 +138,10 @@ export function countTheTurns({ small, shipped }) {
         ...look,
     });
     const guess = predict(
-        `This model: theta ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
-            `${shipped.trainedContext} positions. ` +
-            'How many of the pairs never made one whole turn?',
+        prose(
+            `This model: [theta] ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
+                `${shipped.trainedContext} positions. How many of the pairs never made one whole turn?`,
+        ),
         ['none', '4', '16', '28'],
         {
             onanswer: (i) => {
