@@ -39,7 +39,7 @@ export default {
         await page.waitForTimeout(80);
         check(/yarn/.test(await text('#race .readout')), 'values under the cursor', await text('#race .readout'));
         await page.locator('#race').screenshot({ path: join(PICTURES, 'race.png') });
-        await page.locator('#race summary').click();
+        await page.locator('#race summary', { hasText: 'Your own text' }).click();
         const area = page.locator('#race textarea');
         await area.fill('x');
         await go.click();
