@@ -62,9 +62,13 @@ FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 
 // ---- what there is --------------------------------------------------------------------------------------------------
 
-// Opens a model and its tokenizer, which lie in emscripten's file system; they may be removed there afterwards.
+// Opens a model with RoPE and its tokenizer, which lie in emscripten's file system; they may be removed there
+// afterwards.
 FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
     if (!open_model(model_path, &page->model, &page->err)) return false;
+    const int encoding = page->model.config.encoding;
+    if (encoding != ENCODING_ROPE)
+        return fail(&page->err, "this model knows positions by %s, not by RoPE", encoding_names[encoding]);
     page->start = page->model.rope;
     page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
     return page->tokenizer != NULL;

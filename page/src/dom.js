@@ -112,6 +112,27 @@ export function stateChips(label, key, choices, { onset, ...look } = {}) {
     return list;
 }
 
+// The same in two rows: those of `few` at hand, the others folded away unless one of them is chosen.
+export function foldedChips(label, key, choices, few, look) {
+    const isFew = ([name]) => few.includes(name),
+        open = [state.get(key)].flat().some((name) => !few.includes(name));
+    return h(
+        'div',
+        stateChips(label, key, choices.filter(isFew), look),
+        h(
+            'details.others',
+            { open },
+            h('summary', 'other methods'),
+            stateChips(
+                `${label}, others`,
+                key,
+                choices.filter((one) => !isFew(one)),
+                look,
+            ),
+        ),
+    );
+}
+
 export function labelled(text, control, note) {
     control.id ||= unique();
     return h('label.field', { htmlFor: control.id }, h('span', text), control, note);
@@ -245,17 +266,24 @@ export function statusLine() {
     });
 }
 
-// Calls `draw` once before the next picture, however often it was asked for; a hidden tab draws when it is seen again.
-export function onceAFrame(paint) {
+// Calls `draw` once before the next picture, however often it was asked for, and so many milliseconds after the last
+// time; a hidden tab draws when it is seen again.
+export function onceAFrame(paint, apart = 0) {
     const draw = kept(paint);
-    let asked = false;
+    let asked = false,
+        last = -Infinity;
+    const next = () =>
+        requestAnimationFrame((now) => {
+            asked = false;
+            last = now;
+            draw();
+        });
     return () => {
         if (asked) return;
         asked = true;
-        requestAnimationFrame(() => {
-            asked = false;
-            draw();
-        });
+        const early = last + apart - performance.now();
+        if (early > 0) setTimeout(next, early);
+        else next();
     };
 }
 

@@ -34,10 +34,11 @@ async function bytesOf(name) {
 }
 
 export class Engine {
-    constructor(files = {}) {
+    constructor(files = {}, given = {}) {
         this.jobs = new Map(); // by number: { resolve, reject, part }
         this.number = 0;
-        this.files = files; // promises of bytes, by model and for tokenizer and wasm
+        this.files = files; // promises of bytes, by name
+        this.given = given; // files that the reader picked, { file, tokenizer } by model: the worker reads them itself
         this.opened = {}; // promises of facts, by model
         this.smallRope = null; // see small()
         this.start();
@@ -45,7 +46,7 @@ export class Engine {
 
     // An engine with the same files and a worker of its own, for a wish that takes minutes in one step. To be closed.
     apart() {
-        return new Engine(this.files);
+        return new Engine(this.files, this.given);
     }
 
     // Ends the worker, whatever it is doing.
@@ -60,17 +61,35 @@ export class Engine {
         return (this.files[name] ??= bytesOf(name));
     }
 
-    // The bytes of a file that the reader of the page has picked stand for a model's. `refuse` gets the facts of it and
-    // says why it will not do; empty: it does. Resolves to the facts.
-    async give(model, bytes, refuse) {
-        this.files[FILES[model]] = Promise.resolve(bytes);
+    // A file that the reader of the page has picked stands for a model's, and another one for its tokenizer's. `refuse`
+    // gets the facts of it and says why it will not do; empty: it does. Resolves to the facts. What cannot be had leaves
+    // everything as it was.
+    /** @param {string} model @param {File} file @param {{ tokenizer?: File, refuse?: (facts: any) => string }} [more] */
+    async give(model, file, { tokenizer, refuse } = {}) {
+        const before = this.given[model];
+        if (this.opened[model]) {
+            this.close(); // what reads the old one
+            this.start();
+        }
+        this.given[model] = { file, tokenizer };
         delete this.opened[model];
-        const facts = await this.open(model),
-            reason = refuse(facts);
-        if (!reason) return facts;
-        delete this.files[FILES[model]];
-        delete this.opened[model];
-        throw new Refusal(reason);
+        try {
+            const facts = await this.open(model),
+                reason = refuse?.(facts);
+            if (reason) throw new Refusal(reason);
+            return facts;
+        } catch (error) {
+            this.given[model] = before;
+            delete this.opened[model];
+            throw error;
+        }
+    }
+
+    // The file that ships is the model's again.
+    takeBack(model) {
+        delete this.given[model];
+        this.close();
+        this.start();
     }
 
     start() {
@@ -115,9 +134,10 @@ export class Engine {
     // The facts of a model, once it is open in the worker.
     open(model) {
         this.opened[model] ??= (async () => {
+            const { file, tokenizer: its } = this.given[model] ?? {};
             const [bytes, tokenizer] = await Promise.all([
-                this.file(FILES[model]),
-                this.file('tokenizer.bin'),
+                file ?? this.file(FILES[model]),
+                its ?? this.file('tokenizer.bin'),
                 this.ready,
             ]);
             return this.send('open', { model, bytes, tokenizer }).promise;
@@ -125,7 +145,7 @@ export class Engine {
         this.opened[model].catch((error) => {
             if (error instanceof Cancelled) return;
             delete this.opened[model];
-            delete this.files[FILES[model]];
+            if (!this.given[model]) delete this.files[FILES[model]];
         });
         return this.opened[model];
     }

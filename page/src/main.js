@@ -6,11 +6,17 @@ import { button, h } from './dom.js';
 import { Engine } from './engine.js';
 import { followAddress, go, linkTo } from './links.js';
 import { learnMethods, methodFor } from './methods.js';
+import { whereAHeadLooks } from './panels/attention.js';
 import { opening } from './panels/opening.js';
-import { panelOf } from './place.js';
+import { tuned } from './panels/tuned.js';
+import { leaveAll, panelOf } from './place.js';
 import { state } from './state.js';
 import { CHAPTERS } from './story.js';
 import { prose } from './terms.js';
+
+// Panels that show what was recorded of the model that ships, or its sibling; and no recordings, for another model.
+const OF_THE_SHIPPED = [whereAHeadLooks, tuned];
+const NOTHING = { write: {}, race: {}, tuned: {}, passkey: [], scores: {}, stale: {}, twice: {}, temper: {} };
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
 const main = document.getElementById('panels'),
@@ -49,6 +55,8 @@ function frames() {
             ),
         ),
     );
+    for (const word of document.querySelectorAll('[data-term]'))
+        word.replaceWith(...prose(`[${word.textContent}|${word.getAttribute('data-term')}]`));
     contents(document.getElementById('toc'), CHAPTERS);
 }
 
@@ -68,9 +76,17 @@ function fill({ id, panels, more, what, on }, context) {
             panel.body,
         );
     };
-    chapter.append(...panels.map(section));
-    if (on) chapter.append(h('p.lead.on', prose(on)));
-    if (more.length) chapter.append(h('details.more', h('summary', `More: ${what}`), more.map(section)));
+    const fits = (make) => !context.own || !OF_THE_SHIPPED.includes(make),
+        further = more.filter(fits);
+    chapter.querySelector('.filled')?.remove();
+    chapter.append(
+        h(
+            'div.filled',
+            panels.filter(fits).map(section),
+            on && h('p.lead.on', prose(on)),
+            further.length ? h('details.more', h('summary', `More: ${what}`), further.map(section)) : null,
+        ),
+    );
 }
 let all = 1;
 
@@ -81,11 +97,26 @@ async function begin() {
     const engine = new Engine();
     const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
     const book = new TextDecoder().decode(bytes);
-    const page = small.describe(shipped.headDim, shipped.theta, shipped.trainedContext);
-    globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
-    const context = { engine, small, page, shipped, recorded, book, methods: learnMethods(page, shipped) };
-    for (const chapter of CHAPTERS) fill(chapter, context);
+    const keys = state.keys();
+    // All panels, for the model that ships or for one of the reader's: { name, facts }.
+    const build = (own) => {
+        leaveAll();
+        state.keepOnly(keys);
+        all = 1;
+        const facts = own?.facts ?? shipped,
+            page = small.describe(facts.headDim, facts.theta, facts.trainedContext);
+        globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
+        const what = {
+            shipped: facts,
+            recorded: own ? { first: recorded.first, ...NOTHING } : recorded,
+            file: own?.name ?? 'model.bin',
+            own,
+        };
+        const context = { engine, small, page, book, methods: learnMethods(page, facts), build, ...what };
+        for (const chapter of CHAPTERS) fill(chapter, context);
+    };
     cardsBelowChips(main);
+    build();
     document.getElementById('run-it').removeAttribute('disabled');
     followAddress();
     const complaint = state.complaints()[0];

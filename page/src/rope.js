@@ -52,14 +52,19 @@ export class Rope {
     openModel(model, tokenizer) {
         const page = new Page(this);
         const { FS } = this.wasm;
-        FS.writeFile('/model.bin', new Uint8Array(model));
-        FS.writeFile('/tokenizer.bin', new Uint8Array(tokenizer));
+        FS.writeFile('/model.bin', model, { canOwn: true }); // without a copy
+        FS.writeFile('/tokenizer.bin', tokenizer, { canOwn: true });
         const opened = this.withText('/model.bin', (m) =>
             this.withText('/tokenizer.bin', (t) => this.wasm._page_open(page.at, m, t)),
         );
         FS.unlink('/model.bin'); // what is mapped is a copy
         FS.unlink('/tokenizer.bin');
-        page.check(opened);
+        try {
+            page.check(opened);
+        } catch (error) {
+            page.close();
+            throw error;
+        }
         return page;
     }
 

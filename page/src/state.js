@@ -107,6 +107,12 @@ export const state = {
         const mine = kept(listener);
         for (const key of [keys].flat()) listeners[key].push(mine);
     },
+    // Makes keys unknown, and those who listen to them, but these.
+    keepOnly(keys) {
+        for (const key of Object.keys(kinds))
+            if (!keys.includes(key)) for (const all of [kinds, first, now, listeners]) delete all[key];
+    },
+    keys: () => Object.keys(kinds),
     // What the address says that could not be used.
     complaints: () => complaints,
 };

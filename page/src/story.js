@@ -15,6 +15,7 @@ import { temperature } from './panels/temper.js';
 import { tuned } from './panels/tuned.js';
 import { countTheTurns } from './panels/turns.js';
 import { samePageTwice } from './panels/twice.js';
+import { yourWeights } from './panels/weights.js';
 
 /**
  * A chapter. `on` is how the text goes on to the next; `more` are panels for those who want more, and `what` their line.
@@ -72,7 +73,7 @@ export const CHAPTERS = [
         id: 'yours',
         title: 'Your model',
         lead: 'Paste its config. See which hands are lost, and who reads it otherwise.',
-        panels: [yourModel],
+        panels: [yourModel, yourWeights],
         more: [staleKeys],
         what: 'growing texts and stale keys',
     },

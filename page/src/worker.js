@@ -101,10 +101,12 @@ const wishes = {
         rope = await loadRope(wasm);
     },
 
-    // { model, bytes, tokenizer } -> facts
+    // { model, bytes, tokenizer }, each bytes or a file -> facts
     async open(job, { model, bytes, tokenizer }) {
-        const opened = rope.openModel(bytes, tokenizer);
-        pages[model]?.close();
+        const read = async (file) => new Uint8Array(file instanceof Blob ? await file.arrayBuffer() : file);
+        pages[model]?.close(); // two may be too many for the memory
+        delete pages[model];
+        const opened = rope.openModel(await read(bytes), await read(tokenizer));
         pages[model] = opened;
         return pages[model].facts();
     },

@@ -56,7 +56,7 @@ export const stopAll = () =>
 // ---- the commands that panels show ----------------------------------------------------------------------------------
 
 // A folder like the repository's as a reader has it, in which commands are run as they are shown.
-const desk = mkdtempSync(join(tmpdir(), 'rope-desk-'));
+export const desk = mkdtempSync(join(tmpdir(), 'rope-desk-'));
 mkdirSync(join(desk, 'page'));
 for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt'])
     symlinkSync(join(ROOT, name), join(desk, name));

@@ -39,7 +39,7 @@ export default {
         await page.waitForTimeout(80);
         check(/yarn/.test(await text('#race .readout')), 'values under the cursor', await text('#race .readout'));
         await page.locator('#race').screenshot({ path: join(PICTURES, 'race.png') });
-        await page.locator('#race summary').click();
+        await page.locator('#race summary', { hasText: 'Your own text' }).click();
         const area = page.locator('#race textarea');
         await area.fill('x');
         await go.click();
@@ -95,7 +95,7 @@ export default {
 
     // A pasted text that is shorter than the length: the command reads as much of it.
     async own_text() {
-        await page.locator('#race details').evaluate((d) => (d.open = true));
+        await page.locator('#race details:has(textarea)').evaluate((d) => (d.open = true));
         await page.locator('#race textarea').fill(BOOK.slice(2000, 4500));
         await page.waitForFunction(() =>
             /mytext\.txt -n [1-9]\d\d /.test(document.querySelector('#race .command').innerText),

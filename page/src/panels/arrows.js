@@ -12,12 +12,7 @@ const SPEED = 0.42, // radians per position, of the one pair that the first two 
     LAST = WORDS.length - 1,
     FAR = 40, // distances in the curves
     R = 84;
-const CLOCKS = [
-    [0, 'pair 0'],
-    [6, 'pair 6'],
-    [12, 'pair 12'],
-    [31, 'pair 31'],
-];
+const CLOCKS = [0, 6, 12, 31]; // of 32 pairs; of another number as far along
 
 const tip = (angle, radius = R) => [radius * Math.sin(angle), -radius * Math.cos(angle)];
 
@@ -121,8 +116,10 @@ export function whatRopeIs({ page, shipped }) {
     const twoText = h('p.readout', { ariaLive: 'polite' }),
         product = curve('the product of the two by their distance', -1);
 
-    const clocks = CLOCKS.map(([i, name]) => {
-        const svg = plane(name);
+    const clocks = CLOCKS.map((of32) => {
+        const i = Math.round((of32 / 31) * (plain.length - 1)),
+            name = `pair ${i}`,
+            svg = plane(name);
         const hands = [arrow(svg, 'key', 'n'), arrow(svg, 'query', 'm')];
         return { i, hands, box: h('div', svg.node(), name) };
     });
@@ -167,7 +164,7 @@ export function whatRopeIs({ page, shipped }) {
             hands[1].turn(m * plain[i]);
         }
         all.put((x) => expectedScore(plain, x), d);
-        threeText.textContent = `${d} apart: ${expectedScore(plain, d).toFixed(2)} of all 32`;
+        threeText.textContent = `${d} apart: ${expectedScore(plain, d).toFixed(2)} of all ${plain.length}`;
     }
     const redraw = onceAFrame(draw);
     state.on(['m', 'k'], redraw);
@@ -242,7 +239,7 @@ export function whatRopeIs({ page, shipped }) {
             h(
                 'figcaption',
                 h('b', '3'),
-                prose('A [head] has 32 such [pairs|pair], fast and slow. Their sum falls with distance.'),
+                prose(`A [head] has ${plain.length} such [pairs|pair], fast and slow. Their sum falls with distance.`),
             ),
             h(
                 'div.four',

@@ -8,10 +8,12 @@ import { number, state, text } from '../state.js';
 import { tint, tints } from '../tints.js';
 
 const NAMES = ['none', 'yarn'];
-const PAST = 2500,
+const BEYOND = 1988, // positions past the trained context that are written
     SPAN = 64,
     TEMPERATURE = 0.8,
     TOP_P = 0.9;
+const PICTURE_MS = 120, // between two pictures: laying out and painting long texts costs more than writing them
+    FAR = 1e9;
 
 // One text as it grows.
 function column(name, edge) {
@@ -23,20 +25,24 @@ function column(name, edge) {
         nlls = [],
         fresh = [];
     let read = 0; // positions
+    let follows = true; // the text's end, unless the reader has scrolled away from it
+    scroll.onscroll = () => {
+        follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
+    };
     const flush = onceAFrame(() => {
-        const follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
         scroll.append(...fresh);
         fresh = [];
         const last = nlls.slice(-SPAN),
             mean = last.reduce((a, b) => a + b, 0) / last.length;
         at.textContent = last.length ? `position ${count(read)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
-        if (follows) scroll.scrollTop = scroll.scrollHeight;
-    });
+        if (follows) scroll.scrollTop = FAR; // beyond its end
+    }, PICTURE_MS);
     return Object.assign(box, {
         reset() {
             position = 0;
             nlls = [];
             fresh = [];
+            follows = true;
             scroll.replaceChildren();
             at.textContent = '';
         },
@@ -65,10 +71,11 @@ function column(name, edge) {
     });
 }
 
-export function watchItBreak({ engine, shipped, recorded }) {
+export function watchItBreak({ engine, shipped, recorded, file }) {
     state.add('seed', number(1, 4294967295), recorded.first.seed);
     state.add('open', text(400), recorded.first.opening);
-    const edge = shipped.trainedContext;
+    const edge = shipped.trainedContext,
+        PAST = edge + BEYOND;
     const columns = NAMES.map((name) => column(name, edge));
     const status = statusLine();
     let phase = 'idle', // idle, first, held, second, done
@@ -83,7 +90,10 @@ export function watchItBreak({ engine, shipped, recorded }) {
         show: (v) => v.toFixed(1),
     });
     for (const name of NAMES) plot.set(`~${name}`, recorded.write[name], { ...lookOf(name), ghost: true });
-    const showCurves = onceAFrame(() => NAMES.forEach((name, i) => plot.set(name, columns[i].curve(), lookOf(name))));
+    const showCurves = onceAFrame(
+        () => NAMES.forEach((name, i) => plot.set(name, columns[i].curve(), lookOf(name))),
+        2 * PICTURE_MS,
+    );
 
     const go = button('Write', () => step(), { primary: true });
     const pause = button(
@@ -112,7 +122,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
             name,
             columns[i]
                 .curve()
-                .filter(([x]) => x > 1500)
+                .filter(([x]) => x > edge + 1000)
                 .map(([, y]) => y),
         ]);
         const mean = (list) => Math.exp(list.reduce((a, b) => a + Math.log(b), 0) / list.length);
@@ -203,7 +213,7 @@ export function watchItBreak({ engine, shipped, recorded }) {
     function showCommands() {
         const how = `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32`;
         const prompt = quoted(state.get('open'));
-        lines.put(...NAMES.map((name) => `./run model.bin ${how} --rope ${methodOf(name)} -i ${prompt}`));
+        lines.put(...NAMES.map((name) => `./run ${file} ${how} --rope ${methodOf(name)} -i ${prompt}`));
     }
     showCommands();
     const opening = stateField('opening', 'open', { type: 'text', maxLength: 400, size: 38 });

@@ -10,7 +10,8 @@ import { number, state } from '../state.js';
 
 const NS = 'http://www.w3.org/2000/svg';
 const R = 26;
-const LARGE = { 0: 'fast', 10: 'middle', 18: 'slow', 31: 'slowest' }; // pairs that are always shown
+// Pairs that are always shown, of 32; of another number those as far along.
+const LARGE = { 0: 'fast', 10: 'middle', 18: 'slow', 31: 'slowest' };
 
 const shortTurns = (t) =>
     t === 0 ? '0' : t < 0.01 ? '<.01' : t < 1 ? t.toFixed(2).slice(1) : t < 10 ? t.toFixed(1) : count(t);
@@ -25,7 +26,8 @@ function sector(from, to, radius = R) {
     return sweep <= 0 ? '' : `M0 0L${at(from)}A${radius} ${radius} 0 ${sweep > Math.PI ? 1 : 0} 1 ${at(end)}Z`;
 }
 
-function dial(i) {
+function dial(i, pairs) {
+    const large = Object.entries(LARGE).find(([of32]) => Math.round((+of32 / 31) * (pairs - 1)) === i)?.[1];
     const svg = document.createElementNS(NS, 'svg');
     svg.setAttribute('viewBox', '-31 -31 62 62');
     svg.setAttribute('aria-hidden', 'true');
@@ -39,8 +41,8 @@ function dial(i) {
     add('circle', 'face').setAttribute('r', R);
     for (const hand of ['key', 'query']) parts[hand] = add('line', hand);
     const turns = h('span');
-    const name = LARGE[i] ? [h('b', LARGE[i]), ` pair ${i}`] : [`pair ${i}`];
-    const box = h(LARGE[i] ? 'div.dial.large' : 'div.dial', svg, name, h('br'), turns);
+    const name = large ? [h('b', large), ` pair ${i}`] : [`pair ${i}`];
+    const box = h(large ? 'div.dial.large' : 'div.dial', svg, name, h('br'), turns);
     const turn = (hand, angle) => {
         parts[hand].setAttribute('x2', (R - 4) * Math.sin(angle));
         parts[hand].setAttribute('y2', -(R - 4) * Math.cos(angle));
@@ -48,13 +50,13 @@ function dial(i) {
     return { box, parts, turn, turns };
 }
 
-export function clocks({ page, shipped }) {
+export function clocks({ file, page, shipped }) {
     const L = shipped.trainedContext,
         pairs = shipped.headDim / 2,
         MOST = 4 * L;
-    state.add('query', number(0, MOST), 900);
+    state.add('query', number(0, MOST), Math.round((900 / 512) * L));
     state.add('key', number(0, MOST), 0);
-    const dials = Array.from({ length: pairs }, (_, i) => dial(i));
+    const dials = Array.from({ length: pairs }, (_, i) => dial(i, pairs));
     const method = stateChips('method', 'method', methodChoices(SIX));
     const numbers = h('div.numbers', { ariaLive: 'polite' });
     const line = command();
@@ -203,7 +205,7 @@ export function clocks({ page, shipped }) {
             fact(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
         );
         line.put(
-            `./run model.bin --explain --rope ${methodFor(name, MOST)} -n ` +
+            `./run ${file} --explain --rope ${methodFor(name, MOST)} -n ` +
                 `${MOST}${name !== 'none' ? `   # factor ${short(scale)}` : ''}`,
         );
     }

@@ -1,4 +1,4 @@
-// 5: a handle for each pair, how much it is slowed; what that does to neighbours, to unseen angles and to perplexity.
+// A handle for each pair, how much it is slowed; what that does to neighbours, to unseen angles and to perplexity.
 import { chart, legend } from '../chart.js';
 import {
     button,
@@ -40,11 +40,11 @@ function gauge(name) {
     });
 }
 
-export function fixIt({ engine, page, shipped, recorded, book }) {
+export function fixIt({ file, engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
         pairs = shipped.headDim / 2,
         plain = plainSpeeds();
-    state.add('fix-n', number(64, 4096), 2048);
+    state.add('fix-n', number(64, 8 * L), 4 * L);
     const n = () => state.get('fix-n'),
         scale = () => Math.max(1.0001, n() / L);
 
@@ -106,7 +106,7 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
                     expectedScore(list, d, a),
                 ]);
         score.change({ x: { domain: [0, n()] } });
-        score.set('~none', at(plain, 1), { colour: colourOf('none'), ghost: true, title: 'plain' });
+        score.set('~none', at(plain, 1), { colour: colourOf('none'), ghost: true, computed: true, title: 'plain' });
         score.set('yours', at(f, state.get('temper')), { colour: colourOf('yours'), title: 'yours' });
         shownAs = named();
         presets.draw();
@@ -115,16 +115,16 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
     function showCommands() {
         const at = (length) => {
             if (shownAs) return [`--rope ${methodFor(shownAs, length)}`, []];
-            const file = blockOf('yours', length);
-            return [`--rope-config ${file[0]}`, [file]];
+            const block = blockOf('yours', length);
+            return [`--rope-config ${block[0]}`, [block]];
         };
         const [options, files] = at(n());
-        line.put([`./run model.bin --ppl book.txt -n ${n()} --kv f32 ${options}`, files]);
+        line.put([`./run ${file} --ppl book.txt -n ${n()} --kv f32 ${options}`, files]);
         if (search.isOn()) return; // it shows what it began with
         const { context, windows, reads, seed } = search.settings(),
             how = `-n ${context} --search-windows ${windows} --reads ${reads} -s ${seed} --kv f32`;
         const [from, itsFiles] = at(context);
-        searchLine.put([`./run model.bin --search book.txt ${how} ${from}`, itsFiles]);
+        searchLine.put([`./run ${file} --search book.txt ${how} ${from}`, itsFiles]);
     }
     const redraw = onceAFrame(draw);
 
@@ -212,14 +212,13 @@ export function fixIt({ engine, page, shipped, recorded, book }) {
     new ResizeObserver(redraw).observe(board.box);
     redraw();
     return {
-        number: 5,
         id: 'fix',
         title: 'A handle for each pair',
         body: [
             intro,
             h(
                 'div.row.middle',
-                stateChips('length', 'fix-n', counts([1024, 2048, 4096])),
+                stateChips('length', 'fix-n', counts([2 * L, 4 * L, 8 * L])),
                 button('measure', measure.again, { primary: true }),
             ),
             board.body,

@@ -1,4 +1,4 @@
-// 14: a formula of the reader's own, for the speed of one pair, added to every chip and shared by the address.
+// A formula of the reader's own, for the speed of one pair, added to every chip and shared by the address.
 import { chart, legend } from '../chart.js';
 import { button, command, counts, fact, h, onceAFrame, stateChips, statusLine } from '../dom.js';
 import { toC } from '../expression.js';
@@ -13,10 +13,10 @@ const EXAMPLES = [
     ['cut off', 'turns < 1 ? 0.000001 : plain'],
 ];
 
-export function yourMethod({ page, shipped }) {
+export function yourMethod({ file, page, shipped }) {
     const L = shipped.trainedContext,
         d = shipped.headDim;
-    state.add('formula-n', number(1024, 8192), 2048);
+    state.add('formula-n', number(L, 16 * L), 4 * L);
     const status = statusLine(),
         code = h('pre.block', { tabIndex: 0 }),
         line = command();
@@ -46,7 +46,7 @@ export function yourMethod({ page, shipped }) {
             plot.set(
                 `~${name}`,
                 plain.map((f, i) => [i, f / frequencies[i]]),
-                { ...lookOf(name), ghost: true },
+                { ...lookOf(name), ghost: true, computed: true },
             );
         }
         try {
@@ -72,8 +72,8 @@ export function yourMethod({ page, shipped }) {
             status.say('');
             if (!state.put('f', source === FIRST_FORMULA ? '' : source))
                 throw new Error(`this is not ${state.expects('f')}`);
-            const file = blockOf('mine', n);
-            line.put([`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope-config ${file[0]}`, [file]]);
+            const block = blockOf('mine', n);
+            line.put([`./run ${file} --ppl book.txt -n ${n} --kv f32 --rope-config ${block[0]}`, [block]]);
         } catch (error) {
             status.say(error.message, true);
             numbers.replaceChildren();
@@ -101,7 +101,6 @@ export function yourMethod({ page, shipped }) {
         ),
     );
     return {
-        number: 14,
         id: 'formula',
         title: 'Your method',
         body: [
@@ -123,7 +122,7 @@ export function yourMethod({ page, shipped }) {
             ),
             field,
             examples,
-            stateChips('length', 'formula-n', counts([1024, 2048, 4096])),
+            stateChips('length', 'formula-n', counts([2 * L, 4 * L, 8 * L])),
             status,
             plot,
             legend([

@@ -5,11 +5,11 @@ import { runs } from '../job.js';
 import { methodFor, titleOf } from '../methods.js';
 
 const NAMES = ['none', 'yarn', 'window'],
-    LENGTHS = [256, 512, 1024, 2048, 4096],
-    LONGEST = LENGTHS.at(-1),
     SEED = 1;
 
-export function keyGrid({ engine, recorded }) {
+export function keyGrid({ engine, recorded, file, trained }) {
+    const LENGTHS = [trained / 2, trained, 2 * trained, 4 * trained, 8 * trained],
+        LONGEST = 8 * trained;
     const status = statusLine(),
         line = command(),
         cells = {}; // by method, length and number of the depth
@@ -78,7 +78,7 @@ export function keyGrid({ engine, recorded }) {
     }
     function showCommand() {
         const methods = NAMES.map((name) => methodFor(name, LONGEST)).join(',');
-        line.put(`./run model.bin --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${methods}`);
+        line.put(`./run ${file} --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${methods}`);
     }
     showCommand();
     return h(

@@ -1,5 +1,5 @@
-// 8: a key is hidden in filler and asked for at the end. Whoever only sees the last 512 tokens cannot know it.
-import { command, count, counts, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
+// A key is hidden in filler and asked for at the end. Whoever only sees the last 512 tokens cannot know it.
+import { command, count, counts, foldedChips, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
 import { build } from '../haystack.js';
 import { runs } from '../job.js';
 import { colourOf, methodChoices, methodFor, optionsFor, SIX, titleOf } from '../methods.js';
@@ -18,10 +18,10 @@ const key5 = {
     expects: 'five digits, the first of which is not 0',
 };
 
-export function hideAKey({ engine, page, shipped, recorded }) {
+export function hideAKey({ file, engine, page, shipped, recorded }) {
     const L = shipped.trainedContext;
     const names = [...NAMES, ...page.maps().map((map) => map.name)];
-    state.add('key-n', number(128, 4096), 2048);
+    state.add('key-n', number(128, 8 * L), 4 * L);
     state.add('depth', number(0, 1, false), 0.25);
     state.add('digits', key5, '73914');
     state.add('asked', choice(names), 'yarn');
@@ -65,7 +65,7 @@ export function hideAKey({ engine, page, shipped, recorded }) {
         const hidden = { length: n(), depth: state.get('depth'), key: state.get('digits') };
         const haystack = async () => (await engine.ask('haystack', { model: 'model', ...hidden }).promise).text;
         line.put([
-            `./run model.bin -n ${n()} -t 0 --kv f32 ${options} -f haystack.txt`,
+            `./run ${file} -n ${n()} -t 0 --kv f32 ${options} -f haystack.txt`,
             [['haystack.txt', haystack], ...files],
         ]);
     }
@@ -140,7 +140,6 @@ export function hideAKey({ engine, page, shipped, recorded }) {
     const box = h('div', hay.node);
     new ResizeObserver(redraw).observe(box);
     return {
-        number: 8,
         id: 'key',
         title: 'Hide a key',
         body: [
@@ -153,16 +152,16 @@ export function hideAKey({ engine, page, shipped, recorded }) {
             h(
                 'div.row.middle',
                 h('label.field', h('span', 'the key'), digits),
-                stateChips('length', 'key-n', counts([512, 1024, 2048, 4096])),
+                stateChips('length', 'key-n', counts([L, 2 * L, 4 * L, 8 * L])),
             ),
-            stateChips('method', 'asked', methodChoices(names), { colour: colourOf }),
+            foldedChips('method', 'asked', methodChoices(names), ['none', 'yarn', 'window'], { colour: colourOf }),
             box,
             excerpt,
             h('div.row.middle', asking.button(['Ask for the key'], { primary: true })),
             answer,
             status,
             line,
-            keyGrid({ engine, recorded }),
+            keyGrid({ engine, recorded, file, trained: L }),
         ],
     };
 }

@@ -6,11 +6,11 @@ import { choice, number, state } from '../state.js';
 
 const CELLS = 96;
 
-export function distances({ page, shipped }) {
+export function distances({ file, page, shipped }) {
     const L = shipped.trainedContext,
         maps = page.maps();
     state.add('map', choice(['none', ...maps.map((map) => map.name)]), maps[0]?.name ?? 'none');
-    state.add('length-of-map', number(1024, 8192), 2048);
+    state.add('length-of-map', number(2 * L, 16 * L), 4 * L);
     const line = command(),
         says = h('p.readout', { ariaLive: 'polite' }),
         about = h('p.fine');
@@ -88,7 +88,7 @@ export function distances({ page, shipped }) {
                   : 'No distance is new.')
             : `Plain: ${Math.round((100 * unseen) / pairs)} % of all pairs are at distances that training never ` +
               `showed.`;
-        line.put(`./run model.bin --ppl book.txt -n ${n} --kv f32 --rope none,window${map ? `,${map.name}` : ''}`);
+        line.put(`./run ${file} --ppl book.txt -n ${n} --kv f32 --rope none,window${map ? `,${map.name}` : ''}`);
     }
     const redraw = onceAFrame(draw);
     canvas.onpointermove = (event) => {
@@ -110,7 +110,7 @@ export function distances({ page, shipped }) {
         ['none', 'plain'],
         ...maps.map((m) => [m.name, m.name, m.summary]),
     ]);
-    const lengths = stateChips('length', 'length-of-map', counts([1024, 2048, 4096, 8192]));
+    const lengths = stateChips('length', 'length-of-map', counts([2 * L, 4 * L, 8 * L, 16 * L]));
     state.on(['map', 'length-of-map'], redraw);
     redraw();
     return {

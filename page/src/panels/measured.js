@@ -64,8 +64,9 @@ export function searchHandles({ engine, book, trained, named, better }) {
     const status = statusLine();
     // As many windows as the book has for it, half of which search.
     const settings = () => {
-        const context = Math.min(2048, state.get('fix-n'));
-        return { context, windows: Math.floor(2048 / context), reads: READS, seed: SEED };
+        const most = 4 * trained,
+            context = Math.min(most, state.get('fix-n'));
+        return { context, windows: Math.floor(most / context), reads: READS, seed: SEED };
     };
     const hear = ({ done, nll, divisors, attention }) => {
         const percent = `${Math.round(100 * done)} % of the search is done.`;

@@ -1,4 +1,4 @@
-// 4: the scores of a real head against distance, beside the curve that frequencies alone would give.
+// The scores of a real head against distance, beside the curve that frequencies alone would give.
 import { chart, legend } from '../chart.js';
 import { command, count, fact, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
 import { runs } from '../job.js';
@@ -6,17 +6,17 @@ import { colourOf, lookOf, methodChoices, methodFor, titleOf } from '../methods.
 import { expectedScore } from '../numbers.js';
 import { choice, number, state } from '../state.js';
 
-const CHARACTERS = 5300,
-    N = 1536,
-    BIN = 16, // read of the book, positions for them, and those that a point is the mean of
-    LAYERS = 6,
-    HEADS = 4,
+const CHARACTERS = 5300 / 512, // read of the book for a position of the trained context: enough for three times as many
+    BIN = 16, // positions that a point is the mean of
     NAMES = ['none', 'linear', 'ntk', 'yarn'];
 
-export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
-    const L = shipped.trainedContext;
-    state.add('layer', number(0, LAYERS - 1), 3);
-    state.add('head-of', number(0, HEADS - 1), 1);
+export function whyScoresGoWrong({ file, engine, page, shipped, recorded, book }) {
+    const L = shipped.trainedContext,
+        N = 3 * L,
+        characters = Math.round(CHARACTERS * L),
+        { layers: LAYERS = 6, heads: HEADS = 4 } = shipped;
+    state.add('layer', number(0, LAYERS - 1), LAYERS >> 1);
+    state.add('head-of', number(0, HEADS - 1), 1 % HEADS);
     state.add('scored', choice(NAMES), 'none');
     const status = statusLine(),
         line = command(),
@@ -105,7 +105,7 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
         }
         keys.replaceChildren(legend([...drawn].map(lookOf)));
         line.put(
-            `head -c ${CHARACTERS} book.txt | ./run model.bin --attn ${layer}.${head} -n ${N} --kv f32 --rope ` +
+            `head -c ${characters} book.txt | ./run ${file} --attn ${layer}.${head} -n ${N} --kv f32 --rope ` +
                 `${methodFor(state.get('scored'), N)} -f -`,
         );
     }
@@ -125,7 +125,7 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
         const name = state.get('scored');
         if (results[name]) return redraw();
         status.say(`${titleOf(name)} reads ${count(N)} tokens …`);
-        const wish = { model: 'model', method: methodFor(name, N), text: book.slice(0, CHARACTERS), context: N };
+        const wish = { model: 'model', method: methodFor(name, N), text: book.slice(0, characters), context: N };
         const { heads } = await run.ask('scores', wish);
         results[name] = heads;
         return redraw();
@@ -153,7 +153,6 @@ export function whyScoresGoWrong({ engine, page, shipped, recorded, book }) {
     );
     draw();
     return {
-        number: 4,
         id: 'scores',
         title: 'Why scores go wrong',
         body: [

@@ -1,5 +1,5 @@
 // The attention factor. Too soft and attention spreads over everything, too sharp and it sees one thing.
-import { chart } from '../chart.js';
+import { chart, legend } from '../chart.js';
 import { command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf } from '../methods.js';
@@ -12,7 +12,7 @@ const SWEEP = [1, 0.9, 0.95, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5],
     PAIR = 'ntk-by-parts';
 const LOOKS = { 4: { colour: colourOf('ntk'), title: '4 times' }, 16: { colour: colourOf('yarn'), title: '16 times' } };
 
-export function temperature({ engine, page, shipped, recorded, book }) {
+export function temperature({ file, engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
         advised = (times) => 0.1 * Math.log(times) + 1;
     state.add('a', number(0.5, 2, false), 1);
@@ -35,7 +35,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
         return one ? all.map(([a, value]) => [a, value / one[1]]).sort((x, y) => x[0] - y[0]) : [];
     };
     for (const times of TIMES)
-        plot.set(`~${times}`, shares(recorded.temper[times]), { ...LOOKS[times], dash: '', ghost: true });
+        plot.set(`~${times}`, shares(recorded.temper[times] ?? []), { ...LOOKS[times], dash: '', ghost: true });
 
     const entropy = (scores) => {
         const max = scores.reduce((a, b) => Math.max(a, b));
@@ -60,7 +60,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
             fact(here ? here.looks.toFixed(1) : '…', 'tokens that a head looks at'),
             fact(`× ${(a * a).toFixed(3)}`, 'scores'),
         );
-        line.put(`./run model.bin --ppl book.txt -n ${times * L} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
+        line.put(`./run ${file} --ppl book.txt -n ${times * L} --kv f32 --rope yarn:attn-factor=${short(a, 4)}`);
     }
     async function measure(times, a, run) {
         if (measured[times].has(a)) return void draw();
@@ -132,6 +132,7 @@ export function temperature({ engine, page, shipped, recorded, book }) {
             h('div.row.middle', lengths, control, one, sweep),
             status,
             numbers,
+            legend(TIMES.map((times) => LOOKS[times])),
             plot,
             line,
         ],
