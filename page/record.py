@@ -146,16 +146,9 @@ def temper():
     return found
 
 
-def twice(half, cells=28, settled=8):
-    """A page of so many tokens, then the same page again: the means of -ln p in cells of each copy, and its perplexity,
-    as page/src/panels/twice.js reads and draws it."""
-    def mean(part):
-        return sum(part) / len(part)
-
-    def in_cells(nlls, start, end):
-        edges = [math.floor(start + (end - start) * k / cells + 0.5) for k in range(cells + 1)]
-        return [round(mean(nlls[a:b]), 2) for a, b in zip(edges, edges[1:])]
-
+def twice(half, settled=8):
+    """A page of so many tokens, then the same page again: how many times as perplexed the second copy leaves along the
+    page, and the perplexity of both, as page/src/panels/twice.js reads and draws it."""
     with open(BOOK, encoding="utf-8") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(book.read()[:20 * half])
         file.flush()
@@ -171,10 +164,9 @@ def twice(half, cells=28, settled=8):
         nlls = per_token("model.bin", file.name, len(pieces), ["none", "yarn", "window"])
     found = {"half": half}
     for method, all_nlls in nlls.items():
-        found[method] = {"first": in_cells(all_nlls, 0, second - 1),
-                         "second": in_cells(all_nlls, second - 1, len(pieces) - 1),
-                         "both": [round(math.exp(mean(part)), 2)
-                                  for part in (all_nlls[:second - 1], all_nlls[second - 1 + settled:])]}
+        first, again = all_nlls[:second - 1], all_nlls[second - 1:]
+        found[method] = {"times": moving([b - a for a, b in zip(first, again)], 64, 16),
+                         "both": [round(math.exp(sum(part) / len(part)), 2) for part in (first, again[settled:])]}
     return found
 
 
@@ -200,7 +192,7 @@ def race():
 
 def tuned():
     def curve(model, method):
-        return moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 128, 32)
+        return moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 512, 32)
 
     return {"model yarn": curve("model.bin", "yarn"), "model window": curve("model.bin", "window"),
             "model-8k yarn": curve("model-8k.bin", "yarn")}

@@ -3,6 +3,7 @@ made from docs/format.md alone."""
 
 import array
 import fcntl
+import functools
 import os
 import pty
 import random
@@ -222,7 +223,8 @@ def compile_all(folder, source, kind, more_flags):
     built_with = os.path.join(ROOT, 'build', 'flags')
     flags = shlex.split(open(built_with).read())
     if kind == 'sanitized':
-        flags += ['-O1', '-g1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
+        flags += ['-O1', '-g1', '-fsanitize=address,undefined', '-fno-sanitize=object-size',
+                  '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
     flags = [f for f in flags if f != '-Werror'] + ['-I', ROOT]
     files = ['rope.c', 'rope.h', 'Makefile'] + house('src')
     for file in files:
@@ -358,11 +360,18 @@ def shapes(c):
 
 def random_weights(c, seed):
     """{name: array of float32}, such that attention is peaked enough for positions to matter and the logits differ."""
+    made = weights_of(tuple(shapes(c)), c['shared_classifier'], seed)
+    return {name: values[:] for name, values in made.items()}
+
+
+@functools.lru_cache(None)
+def weights_of(tensors, shared, seed):
+    """The same, made once for all models of these shapes: gauss() takes long."""
     rng, weights = random.Random(seed), {}
-    for name, rows, columns in shapes(c):
+    for name, rows, columns in tensors:
         gain = {'embedding': 1, 'classifier': 2}.get(name,
                                                      1.6 if name[:2] in ('wq', 'wk') else 1) / max(columns, 1) ** 0.5
-        gain = 1 if name == 'embedding' and not c['shared_classifier'] else gain
+        gain = 1 if name == 'embedding' and not shared else gain
         weights[name] = array.array('f',
                                     [rng.gauss(0, gain) for _ in range(rows * columns)]
                                     if rows else [rng.gauss(0, 0.5) for _ in range(columns)]

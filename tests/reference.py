@@ -212,7 +212,7 @@ def conjugate(head):
     return [z.conjugate() for z in head[0]], head[1]
 
 
-def meet_turned(q, k, turns):
+def meet_turned(_, q, k, turns):
     """The product of a query whose pairs were turned and a key: the real part of q · turn · k*. And of the rest."""
     turned = sum(map(mul, map(mul, q[0], turns), k[0])).real
     return turned + dot(q[1], k[1]) if q[1] else turned
@@ -222,16 +222,17 @@ def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
-def attend(queries, keys, values, c, positions, window, sinks, meet, far):
-    """meet(h, q, k, i, j) is the score of a query at i and a key at j, times sqrt(head_dim); far(d) is added to values
-    at distance d, if anything is."""
+def attend(queries, keys, values, c, positions, window, sinks, meet, between, far):
+    """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, times sqrt(head_dim); far(d) is added
+    to values at distance d, if anything is."""
     share, root = c['n_heads'] // c['n_kv_heads'], math.sqrt(c['head_dim'])
     out = []
     for position, heads in zip(positions, queries):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
+        apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
-            scores = [meet(h, heads[h], keys[k][h // share], position, positions[k]) / root for k in seen]
+            scores = [meet(h, heads[h], keys[k][h // share], what) / root for k, what in zip(seen, apart)]
             top = max(scores)
             weights = [math.exp(score - top) for score in scores]
             total = sum(weights)
@@ -260,19 +261,19 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     turns = {}  # {distance: what each pair is multiplied with, with the attention factor of the query and of the key}
     speeds = functools.lru_cache(None)(lambda length: rope(c, length))
 
-    growth = {i: max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn or c['logn'] else 1 for i in positions}
+    def growth(i):
+        return max(1.0, math.log(i + 1) / math.log(c['train_ctx']))
 
-    def turned(q, k, i, j):
+    def turn(i, j):
         if stale:
             (now, own), (then, others) = speeds(i + 1), speeds(j + 1)
-            return meet_turned(q, k, [cmath.rect(own * others, i * x - j * y) for x, y in zip(now, then)])
+            return [cmath.rect(own * others, i * x - j * y) for x, y in zip(now, then)]
         if j < unscaled:  # longrope, alone: a query or a key in front turns by its own position
-            return meet_turned(q, k, [cmath.rect(a * a, i * v - j * w)
-                                      for v, w in zip(f if i >= unscaled else plain, plain)])
+            return [cmath.rect(a * a, i * v - j * w) for v, w in zip(f if i >= unscaled else plain, plain)]
         d = distance(map, i, j) if map else i - j
         if d not in turns:
             turns[d] = [cmath.rect(a * a, d * x) for x in f]
-        return meet_turned(q, k, turns[d])
+        return turns[d]
 
     embedding = rows_of(weights, 'embedding', dim)
     stream = [embedded(c, weights, embedding[token], p) for token, p in zip(ids, positions)]
@@ -286,20 +287,18 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         return [[norm(head, own_norm, eps) for head in row] for row in split] if own_norm else split
     for layer in range(c['n_layers']):
         flags = c['layers'][layer] if c['layer_table'] else 0
-        slides, by_distance = not flags & SEES_ALL, meeting(c, weights, layer)
-
-        def meet(h, q, k, i, j):
-            if c['encoding']:
-                return by_distance(h, q, k, i - j)
-            return growth[i] * (dot(q, k) if flags & WITHOUT_ROPE else turned(q, k, i, j))
+        slides, turns_pairs = not flags & SEES_ALL, not c['encoding'] and not flags & WITHOUT_ROPE
         width = window if window is not None else c['sliding_window'] if slides else 0
         normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
         queries, keys, values = (heads(name, layer, normed, c['n_heads' if name == 'q' else 'n_kv_heads'])
                                  for name in 'qkv')
-        if not c['encoding'] and not flags & WITHOUT_ROPE:
+        if logn or c['logn']:
+            queries = [[[x * growth(i) for x in head] for head in row] for i, row in zip(positions, queries)]
+        if turns_pairs:
             queries = [[pairs(head, 2 * len(f)) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, 2 * len(f))) for head in row] for row in keys]
-        mixed = attend(queries, keys, values, c, positions, width, sinks, meet, distant(c, weights, layer))
+        meet, between = (meet_turned, turn) if turns_pairs else (meeting(c, weights, layer), lambda i, j: i - j)
+        mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer))
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)

@@ -53,8 +53,11 @@ def order(name):
 def main(words):
     names = sorted(n for n in os.listdir(FOLDER) if n.startswith('test_') and n.endswith('.py')
                    and (not words or any(w in n for w in words)))
-    with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1))
+    try:
         totals = [sum(column) for column in zip(*pool.map(run_file, sorted(names, key=order)))] or [0, 1, 0]
+    finally:
+        pool.shutdown(cancel_futures=True)  # an interrupted run begins no other file
     print('%d passed, %d failed' % tuple(totals[:2]) + (', %d skipped' % totals[2] if totals[2] else ''))
     return 1 if totals[1] else 0
 

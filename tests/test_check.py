@@ -5,9 +5,12 @@ same were tried by hand (docs/check.md)."""
 import os
 import re
 import struct
+import subprocess
+import sys
+import time
 
-from common import (FIELDS, ROOT, check, compiled, config, good, in_work, main, one_line, random_weights, read, run,
-                    skip, table, write, write_model, write_tokenizer)
+from common import (FIELDS, ROOT, SHARED, check, compiled, config, good, in_work, main, one_line, random_weights,
+                    read, run, skip, table, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
@@ -236,12 +239,31 @@ def test_piece():
     check(run(MODEL, '--check', '--spread', 9000).status == 2, '--spread is refused')
 
 
+def made_up_clock():
+    return compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+
+
+def test_verdicts_by_jumps():
+    """Those of docs/check.md at 8,192, on a clock that leaves no time for whole texts of that length."""
+    program = made_up_clock()
+    for model, breaks, options in ((MODEL, True, ('--rope', 'none')), (MODEL, True, ('--rope', 'linear')),
+                                   (MODEL, True, ('--rope', 'yarn', '--factor', 3)),
+                                   (MODEL, True, ('--rope', 'self-extend:group=2')),
+                                   (MODEL, False, ('--rope', 'ntk')), (MODEL, False, ('--rope', 'dca')),
+                                   (MODEL, False, ('--rope', 'dynamic-yarn')), (SIBLING, False, ())):
+        result = run(0.003, 1e9, 1, model, '--check', '-n', 8192, *options, program=program, timeout=600)
+        rows = {(r['check'], int(r['length'])): r['verdict'] for r in table(result.out)[2]}
+        found = rows.get(('jumps', 8192)), rows.get(('jump-retrieval', 8192)), rows.get(('perplexity', 8192))
+        check(found == (('fail', 'fail', 'untried') if breaks else ('ok', 'ok', 'untried')) and result.status == breaks,
+              '%s %s by jumps' % (os.path.basename(model), ' '.join(map(str, options))), (found, result.out[-300:]))
+
+
 def test_slow_clocks():
     """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
     ones and ones that become slower: the budget is kept to a tenth."""
-    program = compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+    program = made_up_clock()
     seen = set()
-    for per_token, n, budget in ((5e-5, 1024, 1), (0.003, 4096, 60), (0.01, 8192, 60), (0.03, 131072, 60),
+    for per_token, n, budget in ((5e-5, 1024, 1), (0.003, 4096, 60), (0.01, 8192, 60),
                                  (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60), (0.1, 131072, 5)):
         for slower_from, times in (1e9, 1), (budget / 3, 3), (0.9 * budget, 4), (budget / 10, 0.3):
             what = '%g s a token, %g times from %g s on, budget %g' % (per_token, times, slower_from, budget)
@@ -256,6 +278,29 @@ def test_slow_clocks():
                 check('# holds to 8192 by jumps' in result.out.splitlines(), what + ': a verdict', result.out)
     check({(name, verdict) for name in ('short-perplexity', 'jumps', 'jump-retrieval', 'perplexity', 'retrieval')
            for verdict in ('ok', 'untried')} <= seen, 'all kinds of rows fit or are left out', seen)
+
+
+def test_a_large_model():
+    """A large shape that computes what model.bin does, beside a busy loop: the budget is kept by the wall's clock."""
+    inflate = os.path.join(SHARED, 'tools', 'inflate.py')
+    python = next((p for p in (sys.executable, '/usr/bin/python3') if os.path.exists(p) and subprocess.run(
+        [p, '-c', 'import numpy'], stderr=subprocess.DEVNULL).returncode == 0), None)
+    if not os.path.exists(inflate) or not python:
+        return skip('a large model (%s, with numpy)' % inflate)
+    small, large, f16, q8 = map(in_work, ('small', 'large', 'large-f16.bin', 'large.bin'))
+    for command in ([sys.executable, os.path.join(ROOT, 'model_export.py'), MODEL, small + '/'],
+                    [python, inflate, small, large, '1024', '2816', '12', '8'],
+                    [sys.executable, os.path.join(ROOT, 'model_export.py'), large, f16]):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    good(f16, '--quantize', 'q8', q8)
+    budget = 10
+    with subprocess.Popen([sys.executable, '-c', 'while True: pass']) as busy:
+        began = time.time()
+        result = run(q8, '--check', '-z', TOKENIZER, '-n', 131072, '--rope', 'yarn', '--budget', budget, timeout=300)
+        took = time.time() - began
+        busy.kill()
+    check(took < 1.1 * budget + 1, 'the budget is kept, but for the start', (took, result.out))
+    check('\tuntried\n' in result.out and '\n# read whole to ' in result.out, 'what is left out is said', result.out)
 
 
 if not os.path.exists(SIBLING):

@@ -165,7 +165,7 @@ def test_attention():
 
 
 def test_shipped():
-    """The eight of models/: their size, what they say they are, and what the lesson's first chapter says of them, on
+    """The eight of models/: their size, what they say they are, and what the lesson's chapter on them says, on
     book.txt: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""
     text, inside, far = os.path.join(ROOT, 'book.txt'), {}, {}
     for kind in ENCODINGS:

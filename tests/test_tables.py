@@ -105,7 +105,7 @@ def test_progress_of_a_check():
     """A bar is drawn while a row is worked out, and is gone when the row stands there."""
     raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 2048, '--rope', 'yarn'))
     lines = screen(raw)
-    drawn = re.search(r'\r(jumps|perplexity|retrieval|short-perplexity) ?\d* +\[[#.]+\]', raw)
+    drawn = re.search(r'\r(jumps|perplexity|retrieval) \d+ +\[[#.]+\]', raw)
     check(drawn, 'a bar is shown', raw[-400:])
     check(not any('[#' in line or '[.' in line for line in lines), 'no bar among the rows', lines)
 
@@ -205,7 +205,7 @@ def test_attention():
         for head in (0, 3):
             query = reference.pairs(reference.product(q[head * d:head * d + d], x[-1]), d)
             keys = [reference.pairs(reference.product(k[head // 2 * d:head // 2 * d + d], row), d) for row in x]
-            scores = [reference.meet_turned(query, reference.conjugate(key), [
+            scores = [reference.meet_turned(head, query, reference.conjugate(key), [
                 cmath.rect(a * a, (n - 1 - m) * v) for v in f]) / math.sqrt(d) for m, key in enumerate(keys)]
             total = sum(map(math.exp, scores))
             settings, header, rows = table(good(in_work('attn.bin'), '--attn', '0.%d' % head, '-i', prompt, '--kv',

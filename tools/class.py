@@ -2,7 +2,7 @@
 """Holds docs/class.md to what it says: its commands print what stands below them, its sums come out, its links lead
 somewhere, and its minutes are ninety. `make class`.
 
-    tools/class.py [--quick] [FILE]    --quick: the commands that cost least, for make test; FILE: another text
+    tools/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
 
 What is compared: ```console blocks, `$ command` and what it prints at a terminal of 100 columns ("..." is left out);
 ```python blocks, whose comments are the values; ```c blocks, a method and its row, which are built into a copy for the
@@ -168,7 +168,7 @@ def check_commands(text, count, quick, folder):
         count.check(status in (0, 1), command, 'exit status %d' % status)
         count.check(work <= 2 * SECONDS, command, '%.0f seconds of the processor' % work)
         if not quick:
-            print('%5.1f s, %5.1f s of the processor: %s' % (wall, work, command[:90]), flush=True)
+            print('%5.1f s, %5.1f s of the processor: %s' % (wall, work, command[:80]), file=sys.stderr)
 
 
 def check_sums(text, count):
@@ -197,6 +197,10 @@ def check_plan(text, count):
     count.check(re.findall(r'^\*\*(\d+)\.\*\*', text.split('## Solutions')[1], re.M) == tens, 'ten solutions')
     for link in re.findall(r'\]\((?!https?:|#)([^)#]+)', text):
         count.check(os.path.exists(os.path.join(ROOT, 'docs', link)), 'a link leads somewhere', link)
+    figures = {name for name in os.listdir(os.path.join(ROOT, 'docs', 'figures')) if name.endswith('.png')}
+    slides = re.findall(r'^\| \d+ \| \[([\w-]+\.png)\]', text, re.M)
+    odd = ' '.join(figures.symmetric_difference(slides))
+    count.check(sorted(slides) == sorted(figures), 'each figure is a slide', odd)
     headings = {re.sub(r'[^\w -]', '', line).strip().lower().replace(' ', '-')
                 for line in re.findall(r'^#+ (.*)', text, re.M)}
     for link in re.findall(r'\]\(#([^)]+)', text):

@@ -46,8 +46,8 @@ export function chart(options) {
     const yLabel = svg.append('text').attr('class', 'axis-label').attr('x', 4).attr('y', 10);
 
     const recordedText = svg.append('text').attr('class', 'axis-label').attr('text-anchor', 'end').attr('y', 10);
-    // A recorded line stands for what has not been measured yet.
-    const isAlone = (s) => s.ghost && s.title && !series.has(s.name.slice(1));
+    // A recorded line stands for what has not been measured yet. Ghosts that the page has computed are no recordings.
+    const isAlone = (s) => s.ghost && !s.computed && s.title && !series.has(s.name.slice(1));
 
     function yDomain() {
         if (options.y.domain) return options.y.domain;
@@ -77,9 +77,9 @@ export function chart(options) {
         y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, MARGIN.top]);
         clipRect
             .attr('x', MARGIN.left)
-            .attr('y', 0)
+            .attr('y', MARGIN.top - 2)
             .attr('width', right - MARGIN.left)
-            .attr('height', bottom);
+            .attr('height', bottom - MARGIN.top + 2);
         const few = Math.max(2, Math.floor(width / 90));
         const xAxis = axisBottom(x)
             .tickSizeOuter(0)
@@ -192,7 +192,10 @@ export function chart(options) {
     };
 
     function drawCursor(bottom) {
-        const all = cursor === null ? [] : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
+        const all =
+            cursor === null
+                ? []
+                : [...series.values()].filter((s) => s.title && (!s.ghost || s.computed || isAlone(s)));
         const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
         parts.over
             .selectAll('line')

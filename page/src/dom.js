@@ -112,6 +112,27 @@ export function stateChips(label, key, choices, { onset, ...look } = {}) {
     return list;
 }
 
+// The same in two rows: those of `few` at hand, the others folded away unless one of them is chosen.
+export function foldedChips(label, key, choices, few, look) {
+    const isFew = ([name]) => few.includes(name),
+        open = [state.get(key)].flat().some((name) => !few.includes(name));
+    return h(
+        'div',
+        stateChips(label, key, choices.filter(isFew), look),
+        h(
+            'details.others',
+            { open },
+            h('summary', 'other methods'),
+            stateChips(
+                `${label}, others`,
+                key,
+                choices.filter((one) => !isFew(one)),
+                look,
+            ),
+        ),
+    );
+}
+
 export function labelled(text, control, note) {
     control.id ||= unique();
     return h('label.field', { htmlFor: control.id }, h('span', text), control, note);

@@ -55,6 +55,8 @@ function frames() {
             ),
         ),
     );
+    for (const word of document.querySelectorAll('[data-term]'))
+        word.replaceWith(...prose(`[${word.textContent}|${word.getAttribute('data-term')}]`));
     contents(document.getElementById('toc'), CHAPTERS);
 }
 
@@ -112,8 +114,8 @@ async function begin() {
         };
         const context = { engine, small, page, book, methods: learnMethods(page, facts), build, ...what };
         for (const chapter of CHAPTERS) fill(chapter, context);
-        cardsBelowChips(main);
     };
+    cardsBelowChips(main);
     build();
     document.getElementById('run-it').removeAttribute('disabled');
     followAddress();

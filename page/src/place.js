@@ -5,7 +5,7 @@ import { h } from './dom.js';
 let here = null; // the place of the panel that is being made
 const places = new Set(); // of panels that stand: { fail, isGone }
 
-// A panel by its function (context) => { number, title, id, body }. Where that fails, a panel in its place says why.
+// A panel by its function (context) => { title, id, body }. Where that fails, a panel in its place says why.
 export function panelOf(make, context, index = 0) {
     const note = h('p.failed', { role: 'alert', hidden: true });
     const fail = (error) => {
@@ -21,7 +21,7 @@ export function panelOf(make, context, index = 0) {
         return { ...panel, body: [note, ...[body].flat()] };
     } catch (error) {
         fail(error);
-        return { number: index + 1, title: 'A panel that failed', id: `panel-${index + 1}`, body: [note] };
+        return { title: 'A panel that failed', id: `panel-${index + 1}`, body: [note] };
     } finally {
         here = before;
     }

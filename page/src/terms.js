@@ -12,7 +12,6 @@ const TERMS = {
     key: 'The numbers with which a token answers: this is what I am.',
     pair: 'Two neighbouring numbers of a query or a key. In a plane they are an arrow.',
     head: 'One of several readers that look back side by side. This model has 24: 6 layers of 4. Each has 64 numbers.',
-    score: 'The dot product of a query and a key. The higher it is, the more the token is looked at.',
     perplexity:
         'How many next tokens the model hesitates between, on average. 1 is certain; 20 is a die with 20 sides. ' +
         'Low is good.',

@@ -138,28 +138,20 @@ void multiply_float_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vec
     }
 }
 
-ALWAYS_INLINE void int8_rows(WeightType type, const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
-                             float *sums) {
-    for (int64_t t = 0; t < v->n; t++)
-        for (int64_t r = 0; r < n_rows; r++) sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, m, row + r, v, t);
+typedef struct {
+    const Matrix *m;
+    int64_t row, n_rows;
+    const Vectors *v;
+    float *sums;
+} Int8Rows;
+
+ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
+    const Int8Rows *g = given;
+    for (int64_t t = 0; t < g->v->n; t++)
+        for (int64_t r = 0; r < g->n_rows; r++)
+            g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, g->v, t);
 }
 
 void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    switch (m->type) {
-    case WEIGHT_Q8: int8_rows(WEIGHT_Q8, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q4: int8_rows(WEIGHT_Q4, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q4_0: int8_rows(WEIGHT_Q4_0, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q4_1: int8_rows(WEIGHT_Q4_1, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q5_0: int8_rows(WEIGHT_Q5_0, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q5_1: int8_rows(WEIGHT_Q5_1, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q8_0: int8_rows(WEIGHT_Q8_0, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q2_K: int8_rows(WEIGHT_Q2_K, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q3_K: int8_rows(WEIGHT_Q3_K, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q4_K: int8_rows(WEIGHT_Q4_K, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q5_K: int8_rows(WEIGHT_Q5_K, m, row, n_rows, v, sums); break;
-    case WEIGHT_Q6_K: int8_rows(WEIGHT_Q6_K, m, row, n_rows, v, sums); break;
-    case WEIGHT_IQ4_NL: int8_rows(WEIGHT_IQ4_NL, m, row, n_rows, v, sums); break;
-    case WEIGHT_IQ4_XS: int8_rows(WEIGHT_IQ4_XS, m, row, n_rows, v, sums); break;
-    default: int8_rows(WEIGHT_MXFP4, m, row, n_rows, v, sums);
-    }
+    for_type(m->type, int8_rows, &(Int8Rows){m, row, n_rows, v, sums});
 }

@@ -22,10 +22,9 @@ enum {
     TAIL = 64,         // tokens that are read one by one
     MAX_LENGTHS = 32,
 };
-static const double MOST_LOSS = 1.25;             // perplexity of a whole text, in shares of the short windows'
-static const double MOST_JUMP_LOSS = 1.3;         // and of texts that are spread
-static const double MOST_SHORT_JUMP_LOSS = 1.35;  // where the text is of 4 times LEAST_HALF tokens
-static const double BASE_LOSS = 1.1;              // and in short windows with the file's theta, in shares of another's
+static const double MOST_LOSS = 1.25;  // perplexity of a text that is long or spread, in shares of the short windows'
+static const double MOST_SHORT_LOSS = 1.35;  // and where it is spread and of 4 * LEAST_HALF tokens
+static const double BASE_LOSS = 1.1;         // and in short windows with the file's theta, in shares of another's
 static const double MOST_CHANGE = 0.16;   // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
 static const double BASE_STEP = 8;        // to the other thetas
@@ -149,8 +148,7 @@ static bool measure_speed(Check *c, Error *err) {
     bool ok = open_spread(c, c->j.m->length, c->halves * c->half, PIECES, err);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
-    for (int at = 0, n = 1; ok && at + n <= c->halves * c->half && (at < 2 || n * c->per_token < look);
-         at += n, n = at) {
+    for (int at = 0, n = 1; ok && at + n <= 2 * c->half && (at < 4 || n * c->per_token < 2 * look); at += n, n = at) {
         const double began = now_seconds();
         ok = session_read(c->session, c->ids + at, n, at + n, 0, err);
         c->per_token = (now_seconds() - began) / n;
@@ -173,8 +171,8 @@ static double key_seconds(const Check *c, int n, int trials, bool whole) {
 
 // Seconds for short windows, and for jumps to so many lengths with so many keys each.
 static double jump_seconds(const Check *c, int n_lengths, int trials) {
-    const int n = c->halves * c->half;
-    return seconds_for(c, n * (2.0 + n_lengths), n) + key_seconds(c, key_tokens(c), trials, false) * n_lengths;
+    const int n = c->halves * c->half, own = c->references[FILES_OWN].rope.method != ROPE_NONE;
+    return seconds_for(c, n * (1.0 + own + n_lengths), n) + key_seconds(c, key_tokens(c), trials, false) * n_lengths;
 }
 
 // Seconds for perplexity of a whole text at all lengths up to the i-th; 0 below the first.
@@ -252,11 +250,13 @@ static bool read_bases(Check *c, Row *row, Error *err) {
 // The rows about short windows, without which there is nothing to judge by. A base is no matter of length.
 static bool check_short(Check *c, Error *err) {
     const ModelConfig *m = &c->j.m->model->config;
+    const int n = c->halves * c->half;
     Row row = {"short-perplexity", .length = 2 * c->half, .seconds = jump_seconds(c, 0, 0)};
-    Row base = {"base", .length = 2 * c->half, .seconds = row.seconds, .kept = 7 * row.seconds, .limit = BASE_LOSS};
     row.limit = m->vocab_size * KNOWS_NOTHING;
-    return attempt(c, read_short, &row, err) &&
-           (!c->judged || m->encoding != ENCODING_ROPE || attempt(c, read_bases, &base, err));
+    if (!attempt(c, read_short, &row, err)) return false;
+    Row base = {"base", .length = 2 * c->half, .seconds = seconds_for(c, 2 * n, n), .limit = BASE_LOSS};
+    base.kept = 7 * base.seconds;
+    return !c->judged || m->encoding != ENCODING_ROPE || attempt(c, read_bases, &base, err);
 }
 
 // ---- jumps ----------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ static bool ask_keys(Check *c, Row *row, Error *err) {
 // Jumps to each length, the longest first, with keys in the first piece of a text whose last asks for one; then steps.
 static bool check_jumps(Check *c, Error *err) {
     const int last = c->n_lengths - 1, n = c->halves * c->half;
-    const double limit = c->half > LEAST_HALF ? MOST_JUMP_LOSS : MOST_SHORT_JUMP_LOSS;
+    const double limit = c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS;
     for (int i = last; i > 0; i--) {
         Row row = {"jumps", i, c->lengths[i], n, .seconds = seconds_for(c, n, n), .limit = limit};
         Row keys = {"jump-retrieval", i, c->lengths[i], .tokens = key_tokens(c)};

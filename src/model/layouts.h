@@ -214,6 +214,27 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     return out;
 }
 
+// Calls work for a type of these. It is inlined with the type as a constant, so that each type has its own loop.
+ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given), const void *given) {
+    switch (type) {
+    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
+    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
+    case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
+    case WEIGHT_Q4_1: work(WEIGHT_Q4_1, given); break;
+    case WEIGHT_Q5_0: work(WEIGHT_Q5_0, given); break;
+    case WEIGHT_Q5_1: work(WEIGHT_Q5_1, given); break;
+    case WEIGHT_Q8_0: work(WEIGHT_Q8_0, given); break;
+    case WEIGHT_Q2_K: work(WEIGHT_Q2_K, given); break;
+    case WEIGHT_Q3_K: work(WEIGHT_Q3_K, given); break;
+    case WEIGHT_Q4_K: work(WEIGHT_Q4_K, given); break;
+    case WEIGHT_Q5_K: work(WEIGHT_Q5_K, given); break;
+    case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;
+    case WEIGHT_IQ4_NL: work(WEIGHT_IQ4_NL, given); break;
+    case WEIGHT_IQ4_XS: work(WEIGHT_IQ4_XS, given); break;
+    default: work(WEIGHT_MXFP4, given);
+    }
+}
+
 // Room for the end of a row, with zeros behind it.
 typedef struct {
     uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];

@@ -50,34 +50,24 @@ int64_t matrix_scale_bytes(const Matrix *m) {
     return 4 * (m->groups_cross_rows ? m->rows * m->cols / size : m->rows * ((m->cols + size - 1) / size));
 }
 
-// Registers [first, end) of the numbers; columns before and after those are left alone.
-ALWAYS_INLINE void unpack(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
-    const Scales s = scales_of(type, at);
+typedef struct {
+    SuperBlock at;
+    int first, end;  // registers; columns before and after those are left alone
+    Unpacked *out;
+} Unpacking;
+
+ALWAYS_INLINE void unpack(WeightType type, const void *given) {
+    const Unpacking u = *(const Unpacking *)given;
+    const Scales s = scales_of(type, u.at);
     UNROLLED (i, REGISTERS) {
-        if (i >= first && i < end) store(out->q + i * REGISTER, (vf)weights_of(type, at.values, i));
+        if (i >= u.first && i < u.end) store(u.out->q + i * REGISTER, (vf)weights_of(type, u.at.values, i));
     }
-    memcpy(out->scales, &s.scales, sizeof out->scales);
-    if (layouts[type].has_offset) memcpy(out->offsets, &s.offsets, sizeof out->offsets);
+    memcpy(u.out->scales, &s.scales, sizeof s.scales);
+    if (layouts[type].has_offset) memcpy(u.out->offsets, &s.offsets, sizeof s.offsets);
 }
 
 static void unpack_registers(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
-    switch (type) {
-    case WEIGHT_Q8: unpack(WEIGHT_Q8, at, first, end, out); break;
-    case WEIGHT_Q4: unpack(WEIGHT_Q4, at, first, end, out); break;
-    case WEIGHT_Q4_0: unpack(WEIGHT_Q4_0, at, first, end, out); break;
-    case WEIGHT_Q4_1: unpack(WEIGHT_Q4_1, at, first, end, out); break;
-    case WEIGHT_Q5_0: unpack(WEIGHT_Q5_0, at, first, end, out); break;
-    case WEIGHT_Q5_1: unpack(WEIGHT_Q5_1, at, first, end, out); break;
-    case WEIGHT_Q8_0: unpack(WEIGHT_Q8_0, at, first, end, out); break;
-    case WEIGHT_Q2_K: unpack(WEIGHT_Q2_K, at, first, end, out); break;
-    case WEIGHT_Q3_K: unpack(WEIGHT_Q3_K, at, first, end, out); break;
-    case WEIGHT_Q4_K: unpack(WEIGHT_Q4_K, at, first, end, out); break;
-    case WEIGHT_Q5_K: unpack(WEIGHT_Q5_K, at, first, end, out); break;
-    case WEIGHT_Q6_K: unpack(WEIGHT_Q6_K, at, first, end, out); break;
-    case WEIGHT_IQ4_NL: unpack(WEIGHT_IQ4_NL, at, first, end, out); break;
-    case WEIGHT_IQ4_XS: unpack(WEIGHT_IQ4_XS, at, first, end, out); break;
-    default: unpack(WEIGHT_MXFP4, at, first, end, out);
-    }
+    for_type(type, unpack, &(Unpacking){at, first, end, out});
 }
 
 void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out) {

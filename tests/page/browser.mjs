@@ -142,7 +142,7 @@ export async function open(browser, url, { ready = true, more = true, ...options
     await page.waitForFunction(() => document.querySelectorAll('#panels section').length > 6);
     if (more)
         await page.evaluate(() => {
-            for (const box of document.querySelectorAll('details.more')) box.open = true;
+            for (const box of document.querySelectorAll('details.more, details.others')) box.open = true;
         });
     if (ready) await page.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent));
     return page;

@@ -18,9 +18,9 @@ export default {
         await page.keyboard.press('Shift+ArrowUp');
         await page.waitForTimeout(60);
         check(
-            /^Query 1,\d{3}, key 11/.test(await text('#maps .readout')),
+            /^Query 1,\d{3}, key 11/.test(await text('#maps .readout >> nth=0')),
             'a pair by keyboard',
-            await text('#maps .readout'),
+            await text('#maps .readout >> nth=0'),
         );
         await chip('maps', 'self-extend').click();
         await page.locator('#maps').screenshot({ path: join(PICTURES, 'maps.png') });

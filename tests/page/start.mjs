@@ -13,7 +13,7 @@ export default {
             (f) => statSync(join(PAGE, f)).size,
         );
         check(sizes.reduce((a, b) => a + b) < 8e6, 'at most 8 MB with one model', sizes);
-        check(statSync(join(PAGE, 'rope.html')).size < 8.2e6, 'rope.html is at most 8.2 MB');
+        check(statSync(join(PAGE, 'rope.html')).size < 8e6, 'rope.html is at most 8 MB');
         check(!page.asked.some((u) => u.includes('8k')), 'the second model is not fetched by itself');
     },
 };

@@ -17,7 +17,8 @@ export default {
         check(shown.length === 2 * first.excerpts.length, 'an excerpt of each text in every row', shown.length);
         for (const [i, name] of ['none', 'yarn'].entries()) {
             const how = `-n ${first.length} -t 0.8 -p 0.9 -s ${first.seed} --ignore-eos --kv f32 --rope ${name}`;
-            const whole = squeezed(run('model.bin', ...how.split(' '), '-i', first.opening));
+            const said = run('model.bin', ...how.split(' '), '-i', first.opening),
+                whole = squeezed(said);
             const parts = shown.filter((_, k) => k % 2 === i).map((part) => squeezed(part.replaceAll('…', '')));
             check(
                 parts.every((part) => part.length > 60 && whole.includes(part)),
@@ -25,7 +26,7 @@ export default {
                 parts.filter((part) => !whole.includes(part)),
             );
             const file = join(tmpdir(), `rope-first-${process.pid}.txt`);
-            writeFileSync(file, run('model.bin', ...how.split(' '), '-i', first.opening).trimEnd());
+            writeFileSync(file, said.trimEnd());
             const per = ['--per-token', '--kv', 'f32', '--rope', 'window'];
             const rows = table('model.bin', '--ppl', file, '-n', String(first.length - 50), ...per);
             const [from, to] = first.excerpts.at(-1);

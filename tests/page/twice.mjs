@@ -1,9 +1,35 @@
 // The same page twice.
 import { join } from 'node:path';
-import { PICTURES, check, tableOf } from './browser.mjs';
+import { PICTURES, check, close, tableOf } from './browser.mjs';
 import { byMethod, nllsOf, page, runShown, text, until } from './driver.mjs';
 
 export default {
+    // Before anything is pressed a recording stands there, and says so; what is then measured is the same.
+    async recorded_twice() {
+        await page.evaluate(() => rope.state.set('half', 700));
+        await until('#twice', /plain +first copy/);
+        const told = await page.locator('#twice p:has(b) span').allInnerTexts();
+        check(
+            told.every((line) => /\(recorded\)/.test(line)),
+            'what is recorded says so',
+            told,
+        );
+        check((await page.locator('#twice .chart path.alone').count()) === 3, 'three recorded lines');
+        await page.locator('#twice button.primary').click();
+        await until('#twice .status', /forgotten/);
+        const here = await page.locator('#twice p:has(b) span').allInnerTexts();
+        const numbers = (lines) =>
+            lines.flatMap((line) =>
+                line
+                    .match(/\d+\.\d/g)
+                    .slice(0, 2)
+                    .map(Number),
+            );
+        close(numbers(here), numbers(told), 0.11, 'the recording is what is measured here');
+        check((await page.locator('#twice .chart path.live').count()) === 3, 'three lines of its own');
+        await page.locator('#twice button', { hasText: '200 tokens' }).click();
+    },
+
     async same_page_twice() {
         await page.locator('#twice button', { hasText: '700 tokens' }).click();
         await page.locator('#twice button.primary').focus();
@@ -28,9 +54,11 @@ export default {
                 `${copies[i]} ${first}`,
             );
         }
-        await page.locator('#twice canvas').nth(1).focus();
-        await page.keyboard.press('Shift+ArrowRight');
-        check(/ln p/.test(await text('#twice .readout >> nth=1')), 'a token under the cursor');
+        await page.locator('#twice .chart svg').focus();
+        for (let i = 0; i < 30; i++) await page.keyboard.press('ArrowRight');
+        await page.waitForTimeout(80);
+        const there = (await text('#twice .readout')).match(/plain ([\d.]+).*yarn ([\d.]+).*window ([\d.]+)/);
+        check(there && +there[2] < +there[3], 'values under the cursor', await text('#twice .readout'));
         await page.locator('#twice').screenshot({ path: join(PICTURES, 'twice.png') });
     },
 

@@ -239,7 +239,7 @@ export function whatRopeIs({ page, shipped }) {
             h(
                 'figcaption',
                 h('b', '3'),
-                prose('A [head] has 32 such [pairs|pair], fast and slow. Their sum falls with distance.'),
+                prose(`A [head] has ${plain.length} such [pairs|pair], fast and slow. Their sum falls with distance.`),
             ),
             h(
                 'div.four',

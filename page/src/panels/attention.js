@@ -190,8 +190,8 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             h(
                 'p',
                 prose(
-                    'Each row is a token of a novel, further down the text. It looks back: near on the left, far on ' +
-                        'the right. The darker, the more [attention].',
+                    'Each row is one [token] of a story, further down. It looks back: near on the left, far on the right. The ' +
+                        'darker, the more [attention] it pays.',
                 ),
             ),
             h(

@@ -1,4 +1,4 @@
-// 13: a config.json or its rope block is pasted: what it makes of every pair, what is unseen at the length one wants,
+// A config.json or its rope block is pasted: what it makes of every pair, what is unseen at the length one wants,
 // and the block and options to paste elsewhere.
 import { scaleLog } from 'd3-scale';
 import {
@@ -410,7 +410,6 @@ export function yourModel({ small }) {
     });
     read();
     return {
-        number: 13,
         id: 'model',
         title: 'Its config',
         body: [

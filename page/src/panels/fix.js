@@ -1,4 +1,4 @@
-// 5: a handle for each pair, how much it is slowed; what that does to neighbours, to unseen angles and to perplexity.
+// A handle for each pair, how much it is slowed; what that does to neighbours, to unseen angles and to perplexity.
 import { chart, legend } from '../chart.js';
 import {
     button,
@@ -106,7 +106,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
                     expectedScore(list, d, a),
                 ]);
         score.change({ x: { domain: [0, n()] } });
-        score.set('~none', at(plain, 1), { colour: colourOf('none'), ghost: true, title: 'plain' });
+        score.set('~none', at(plain, 1), { colour: colourOf('none'), ghost: true, computed: true, title: 'plain' });
         score.set('yours', at(f, state.get('temper')), { colour: colourOf('yours'), title: 'yours' });
         shownAs = named();
         presets.draw();
@@ -212,7 +212,6 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
     new ResizeObserver(redraw).observe(board.box);
     redraw();
     return {
-        number: 5,
         id: 'fix',
         title: 'A handle for each pair',
         body: [

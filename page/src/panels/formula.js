@@ -1,4 +1,4 @@
-// 14: a formula of the reader's own, for the speed of one pair, added to every chip and shared by the address.
+// A formula of the reader's own, for the speed of one pair, added to every chip and shared by the address.
 import { chart, legend } from '../chart.js';
 import { button, command, counts, fact, h, onceAFrame, stateChips, statusLine } from '../dom.js';
 import { toC } from '../expression.js';
@@ -46,7 +46,7 @@ export function yourMethod({ file, page, shipped }) {
             plot.set(
                 `~${name}`,
                 plain.map((f, i) => [i, f / frequencies[i]]),
-                { ...lookOf(name), ghost: true },
+                { ...lookOf(name), ghost: true, computed: true },
             );
         }
         try {
@@ -101,7 +101,6 @@ export function yourMethod({ file, page, shipped }) {
         ),
     );
     return {
-        number: 14,
         id: 'formula',
         title: 'Your method',
         body: [

@@ -1,5 +1,5 @@
-// 8: a key is hidden in filler and asked for at the end. Whoever only sees the last 512 tokens cannot know it.
-import { command, count, counts, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
+// A key is hidden in filler and asked for at the end. Whoever only sees the last 512 tokens cannot know it.
+import { command, count, counts, foldedChips, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
 import { build } from '../haystack.js';
 import { runs } from '../job.js';
 import { colourOf, methodChoices, methodFor, optionsFor, SIX, titleOf } from '../methods.js';
@@ -140,7 +140,6 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
     const box = h('div', hay.node);
     new ResizeObserver(redraw).observe(box);
     return {
-        number: 8,
         id: 'key',
         title: 'Hide a key',
         body: [
@@ -155,7 +154,7 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
                 h('label.field', h('span', 'the key'), digits),
                 stateChips('length', 'key-n', counts([L, 2 * L, 4 * L, 8 * L])),
             ),
-            stateChips('method', 'asked', methodChoices(names), { colour: colourOf }),
+            foldedChips('method', 'asked', methodChoices(names), ['none', 'yarn', 'window'], { colour: colourOf }),
             box,
             excerpt,
             h('div.row.middle', asking.button(['Ask for the key'], { primary: true })),

@@ -1,6 +1,17 @@
-// 7: perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
+// Perplexity by position on the story or on pasted text, curves growing chunk by chunk, all against the window.
 import { chart, legend } from '../chart.js';
-import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine } from '../dom.js';
+import {
+    afterPause,
+    command,
+    count,
+    counts,
+    foldedChips,
+    h,
+    onceAFrame,
+    short,
+    stateChips,
+    statusLine,
+} from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, lookOf, methodChoices, optionsFor, SIX, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
@@ -8,6 +19,7 @@ import { readText, SPAN } from '../reading.js';
 import { choice, choices, number, state, text } from '../state.js';
 
 const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours', 'mine'];
+const FEW = ['none', 'linear', 'ntk', 'yarn', 'llama3', 'window'];
 const MOST_TEXT = 2000; // characters that an address carries
 
 export function race({ file, engine, page, shipped, recorded, book }) {
@@ -160,7 +172,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     });
     const go = reading.button(['Race'], { primary: true });
     const lengths = stateChips('length', 'n', counts([2 * L, 4 * L, 8 * L]));
-    const methods = stateChips('methods', 'race', chosen, { many: true, colour: colourOf });
+    const methods = foldedChips('methods', 'race', chosen, FEW, { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,
         placeholder: 'Paste a text of yours: 2,000 words or more show something.',
@@ -219,7 +231,6 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     if (passage !== book) measure();
     showRunners();
     return {
-        number: 7,
         id: 'race',
         title: 'The race',
         body: [

@@ -1,4 +1,4 @@
-// 4: the scores of a real head against distance, beside the curve that frequencies alone would give.
+// The scores of a real head against distance, beside the curve that frequencies alone would give.
 import { chart, legend } from '../chart.js';
 import { command, count, fact, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
 import { runs } from '../job.js';
@@ -153,7 +153,6 @@ export function whyScoresGoWrong({ file, engine, page, shipped, recorded, book }
     );
     draw();
     return {
-        number: 4,
         id: 'scores',
         title: 'Why scores go wrong',
         body: [

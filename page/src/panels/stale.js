@@ -2,17 +2,17 @@
 import { chart } from '../chart.js';
 import { chips, command, count, h, onceAFrame, short, stateChips, stateSlider, statusLine, strip } from '../dom.js';
 import { runs } from '../job.js';
+import { lookOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
 import { choice, number, state } from '../state.js';
 
-const NAMES = ['dynamic-ntk', 'dynamic-yarn', 'dynamic-linear'];
-const LOOK = { colour: 'var(--vermillion)', title: 'stale keys, times' };
+const NAMES = ['dynamic-linear', 'dynamic-yarn', 'dynamic-ntk'];
 
 export function staleKeys({ file, engine, page, shipped, recorded, book }) {
     const L = shipped.trainedContext,
         N = 2.5 * L;
-    state.add('growing', choice(NAMES), 'dynamic-ntk');
+    state.add('growing', choice(NAMES), NAMES[0]);
     state.add('grown', number(1, N), Math.round((900 / 512) * L));
     const status = statusLine(),
         line = command();
@@ -20,18 +20,20 @@ export function staleKeys({ file, engine, page, shipped, recorded, book }) {
         label: 'Perplexity token by token',
         height: 240,
         x: { domain: [64, N], label: 'position', name: 'position' },
-        y: { label: 'stale keys: times as perplexed as with fresh ones' },
+        y: { log: true, label: 'stale keys: times as perplexed as with fresh ones', domain: [0.8, 5] },
         rule: { at: L, text: 'the scale begins to grow' },
         level: { at: 1, text: 'as with fresh keys' },
         show: (v) => v.toFixed(2),
     });
     const ghosts = () => {
         plot.clear(false);
-        const known = recorded.stale[state.get('growing')];
-        if (!known) return;
-        const { fresh, stale: kept } = known;
-        const ratio = kept.map(([position, value], i) => [position, value / fresh[i][1]]);
-        plot.set('~ratio', ratio, { ...LOOK, ghost: true });
+        for (const name of NAMES) {
+            const known = recorded.stale[name];
+            if (!known) continue;
+            const { fresh, stale: kept } = known;
+            const ratio = kept.map(([position, value], i) => [position, value / fresh[i][1]]);
+            plot.set(`~${name}`, ratio, { ...lookOf(name), ghost: true });
+        }
     };
     const keys = h('canvas.strip', { role: 'img' }),
         keyText = h('p.readout', { ariaLive: 'polite' });
@@ -88,7 +90,7 @@ export function staleKeys({ file, engine, page, shipped, recorded, book }) {
             readText(run, { wish: 'steps', method: run.input.growing, text: book, n: N, stale: isStale }, (nlls) => {
                 grown[i] = nlls;
                 const both = grown[1].slice(0, grown[0].length).map((nll, at) => nll - grown[0][at]);
-                plot.set('ratio', movingPerplexity(both, 128, 16), LOOK);
+                plot.set(run.input.growing, movingPerplexity(both, 128, 16), lookOf(run.input.growing));
             });
         const [fresh, kept] = await Promise.all([false, true].map(read));
         status.say(
@@ -126,9 +128,9 @@ export function staleKeys({ file, engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A dynamic scale follows the text: 1 up to 512, then it grows, and every hand slows a little with ' +
-                    'each token. But keys were cached before. Hugging Face’s generate keeps them as they were ' +
-                    'turned then.',
+                'A dynamic scale grows with the text, so every hand slows a little with each token. But old keys were ' +
+                    'cached as they were turned then: Hugging Face’s generate keeps them so. Linear slows the fast hands, too, ' +
+                    'and pays most.',
             ),
             methods,
             h('div.row', control),

@@ -1,5 +1,5 @@
 // The attention factor. Too soft and attention spreads over everything, too sharp and it sees one thing.
-import { chart } from '../chart.js';
+import { chart, legend } from '../chart.js';
 import { command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf } from '../methods.js';
@@ -132,6 +132,7 @@ export function temperature({ file, engine, page, shipped, recorded, book }) {
             h('div.row.middle', lengths, control, one, sweep),
             status,
             numbers,
+            legend(TIMES.map((times) => LOOKS[times])),
             plot,
             line,
         ],

@@ -7,9 +7,10 @@ import { DEPTHS, keyOf } from '../haystack.js';
 import { isOneFile } from '../engine.js';
 import { colourOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
-import { readText, SPAN } from '../reading.js';
+import { readText } from '../reading.js';
 
 const N = 4096,
+    WIDE = 512, // tokens that a point is the mean of
     TUNED = 'yarn:factor=16';
 const RACERS = [
     ['model', 'yarn', 'yarn, untuned', colourOf('yarn'), ''],
@@ -21,7 +22,7 @@ const RACERS = [
 const against = (nlls, others) => {
     const n = Math.min(nlls.length, others.length);
     const more = nlls.slice(0, n).map((nll, i) => nll - others[i]);
-    return movingPerplexity(more, SPAN, 16);
+    return movingPerplexity(more, WIDE, 16);
 };
 const past = (nlls) => perplexity(nlls, 2047, N).toFixed(1);
 
@@ -33,13 +34,13 @@ export function tuned({ engine, shipped, recorded, book }) {
         label: 'Perplexity before and after tuning',
         height: 260,
         x: {
-            domain: [64, N],
+            domain: [256, N],
             log: true,
             label: 'position',
             name: 'position',
-            ticks: [64, 128, 256, 512, 1024, 2048, 4096],
+            ticks: [256, 512, 1024, 2048, 4096],
         },
-        y: { label: `times as perplexed as the window, over the last ${SPAN} tokens` },
+        y: { label: `times as perplexed as the window, over the last ${WIDE} tokens` },
         rule: { at: L, text: 'training ended, before' },
         level: { at: 1, text: 'the window' },
         show: (v) => v.toFixed(2),

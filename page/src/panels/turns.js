@@ -1,8 +1,9 @@
-// 3: how often each pair went round within the trained context. Those that never did are what breaks.
+// How often each pair went round within the trained context. Those that never did are what breaks.
 import { scaleLog } from 'd3-scale';
 import { bands, button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
+import { prose } from '../terms.js';
 
 const KNOWN = [
     { name: 'this page’s model', theta: 10000, trained: 512, head: 64 },
@@ -137,9 +138,10 @@ export function countTheTurns({ small, shipped }) {
         ...look,
     });
     const guess = predict(
-        `This model: theta ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
-            `${shipped.trainedContext} positions. ` +
-            'How many of the pairs never made one whole turn?',
+        prose(
+            `This model: [theta] ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
+                `${shipped.trainedContext} positions. How many of the pairs never made one whole turn?`,
+        ),
         ['none', '4', '16', '28'],
         {
             onanswer: (i) => {
@@ -168,7 +170,6 @@ export function countTheTurns({ small, shipped }) {
         ),
     );
     return {
-        number: 3,
         id: 'turns',
         title: 'Count the turns',
         body: [

@@ -1,107 +1,68 @@
 // The same page twice. Whoever sees the first copy is not surprised by the second.
-import { afterPause, command, count, counts, h, onceAFrame, short, stateChips, statusLine, strip } from '../dom.js';
+import { chart } from '../chart.js';
+import { afterPause, command, count, counts, h, onceAFrame, stateChips, statusLine } from '../dom.js';
 import { runs } from '../job.js';
-import { colourOf, optionsFor, titleOf } from '../methods.js';
-import { perplexity } from '../numbers.js';
+import { colourOf, lookOf, optionsFor, titleOf } from '../methods.js';
+import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText } from '../reading.js';
 import { number, state } from '../state.js';
 
 const NAMES = ['none', 'yarn', 'window'],
-    CELLS = 28, // of a copy; each is the mean of its tokens
+    SPAN = 64, // tokens that a point is the mean of
     SETTLED = 8; // tokens of the second copy until it is clear what comes
 
 export function samePageTwice({ file, engine, shipped, recorded, book }) {
     const L = shipped.trainedContext;
     state.add('half', number(64, 4 * L), Math.round((700 / 512) * L));
     const status = statusLine(),
-        line = command(),
-        rows = h('div');
+        line = command();
     let results = {},
         copies = null; // what is read: { text, ids, pieces, second: where the second copy begins }
-    const legendOf = (name) => {
-        const dot = h('i.dot');
-        dot.style.background = colourOf(name);
-        return dot;
-    };
-    const strips = Object.fromEntries(
+    const heads = Object.fromEntries(
         NAMES.map((name) => {
-            const canvas = h('canvas.strip', {
-                tabIndex: 0,
-                role: 'img',
-                ariaLabel: `surprise of each token by ${titleOf(name)}`,
-            });
-            const says = h('p.readout'),
-                head = h('p', legendOf(name), h('b', titleOf(name)), h('span'));
-            let at = null;
-            const tell = () => {
-                const nlls = results[name] ?? [],
-                    i = at === null ? null : Math.min(nlls.length - 1, Math.max(0, Math.round(at)));
-                says.textContent =
-                    i === null || !nlls.length
-                        ? ''
-                        : `position ${i + 1}: “${(copies?.pieces[i + 1] ?? '').trim() || '␣'}” −ln p = ${short(nlls[i])}`;
-            };
-            canvas.onpointermove = (event) => {
-                at = (event.offsetX / canvas.clientWidth) * (results[name]?.length ?? 0);
-                tell();
-            };
-            canvas.onkeydown = (event) => {
-                const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-                if (!by) return;
-                event.preventDefault();
-                at = (at ?? 0) + by * (event.shiftKey ? 50 : 1);
-                tell();
-            };
-            return [name, { canvas, says, head, box: h('div', head, canvas, says) }];
+            const dot = h('i.dot');
+            dot.style.background = colourOf(name);
+            return [name, h('p', dot, h('b', titleOf(name)), h('span'))];
         }),
     );
-    rows.append(...NAMES.map((name) => strips[name].box));
+    const plot = chart({
+        label: 'How much the second copy surprises',
+        height: 240,
+        x: { domain: [0, state.get('half')], label: 'token of the page', name: 'token' },
+        y: {
+            log: true,
+            label: `second copy: times as perplexed as by the first, over ${SPAN} tokens`,
+            domain: [0.2, 4],
+        },
+        level: { at: 1, text: 'as surprised as before' },
+        show: (v) => v.toFixed(2),
+    });
 
-    // The means of a copy's surprises in cells, and of the cells that are read so far in part.
-    const cells = (nlls, from, to) =>
-        Array.from({ length: CELLS }, (_, cell) => {
-            const at = (k) => Math.round(from + ((to - from) * k) / CELLS),
-                part = nlls.slice(at(cell), at(cell + 1));
-            return part.length ? part.reduce((a, b) => a + b, 0) / part.length : NaN;
-        });
-    // What there is of a method: { first, second: cells, and both: perplexities of the copies }, measured or recorded.
-    function found(name, half) {
+    // What there is of a method, measured or recorded: the second copy against the first, along the page, and the
+    // perplexities of both.
+    function found(name) {
         const nlls = results[name];
-        if (!nlls) return half === recorded.twice.half ? { ...recorded.twice[name], isRecorded: true } : null;
-        const middle = copies.second;
-        const isWhole = nlls.length > middle + 20;
+        if (!nlls) return state.get('half') === recorded.twice.half ? { ...recorded.twice[name], ghost: true } : null;
+        const behind = copies.second - 1, // where the second copy's surprises begin
+            more = nlls.slice(behind).map((nll, i) => nll - nlls[i]);
         return {
-            first: cells(nlls, 0, middle - 1),
-            second: cells(nlls, middle - 1, copies.ids.length - 1),
-            both: isWhole && [perplexity(nlls, 0, middle - 1), perplexity(nlls, middle - 1 + SETTLED)],
+            times: movingPerplexity(more, SPAN, 8),
+            both: more.length > 20 && [perplexity(nlls, 0, behind), perplexity(nlls, behind + SETTLED)],
         };
     }
     function draw() {
+        plot.clear(false);
+        plot.change({ x: { domain: [0, state.get('half')] } });
         for (const name of NAMES) {
-            const { canvas, head } = strips[name],
-                all = found(name, state.get('half'));
-            const { paint, scale, hot } = strip(canvas),
-                w = canvas.width / (2 * CELLS);
-            [...(all?.first ?? []), ...(all?.second ?? [])].forEach((nll, i) => {
-                if (!Number.isFinite(nll)) return;
-                paint.fillStyle = hot(Math.min(1, Math.max(0, nll - 1) / 5));
-                paint.fillRect(i * w, 0, w - scale, canvas.height);
-            });
-            paint.fillStyle = getComputedStyle(canvas).color;
-            paint.fillRect(canvas.width / 2 - scale, 0, 2 * scale, canvas.height);
-            canvas.classList.toggle('ghost', !!all?.isRecorded);
-            head.lastChild.textContent = all?.both ? saysOf(all) : '';
+            const all = found(name);
+            if (all) plot.set(all.ghost ? `~${name}` : name, all.times, { ...lookOf(name), ghost: all.ghost });
+            heads[name].lastChild.textContent = all?.both ? saysOf(all) : '';
         }
     }
-    function saysOf({ both: [first, second], isRecorded }) {
+    function saysOf({ both: [first, second], ghost }) {
         const times = first / second;
-        const less =
-            times > 1.1
-                ? `${times.toFixed(1)} times less`
-                : times < 0.9
-                  ? `${(1 / times).toFixed(1)} times more`
-                  : 'alike';
-        return `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}: ${less}${isRecorded ? ' (recorded)' : ''}`;
+        const less = times > 1.15 ? `${times.toFixed(1)} times less` : times < 0.87 ? 'more' : 'about the same';
+        return `  first copy ${first.toFixed(1)}, second ${second.toFixed(1)}: ${less}${ghost ? ' (recorded)' : ''}`;
     }
     const redraw = onceAFrame(draw);
 
@@ -168,7 +129,7 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
     const halves = [200, 400, 700, 1400].map((n) => Math.round((n / 512) * L)),
         choices = counts(halves).map(([n, words]) => [n, `${words} tokens`]);
     const lengths = stateChips('tokens of the page', 'half', choices);
-    new ResizeObserver(redraw).observe(rows);
+    redraw();
     prepare();
     return {
         id: 'twice',
@@ -176,12 +137,12 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A page is read, then the same page again. The darker, the more it surprised. Whoever remembers the ' +
-                    'first copy is not surprised by the second.',
+                'A page is read, then the same page again. Whoever remembers the first copy is less surprised by the second.',
             ),
             h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
-            rows,
+            ...Object.values(heads),
+            plot,
             line,
         ],
     };
