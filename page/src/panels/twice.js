@@ -137,7 +137,8 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A page is read, then the same page again. Whoever remembers the first copy is less surprised by the second.',
+                'A page is read, then the same page again. Whoever remembers the first copy is less surprised ' +
+                    'by the second.',
             ),
             h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
