@@ -3,7 +3,7 @@
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
-# make figures  measures and draws everything in docs/figures again (matplotlib; TEXT=FILE measures on that text)
+# make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE: on that text); interrupted, it goes on
 # make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
 # make dist     writes dist/rope.html, the page in one file, and dist/rope.c.tar.gz, the sources as they are committed

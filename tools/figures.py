@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from before_rope import TRAINED, name_of
+from before_rope import NAMES, TRAINED, name_of
 from experiments import EXPERIMENTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -154,7 +154,8 @@ def measure(options, name, commands, text, trained):
 def experiment(options, name, text, trained):
     """The table of one of experiments.py."""
     start, path = time.time(), os.path.join(options.out, name + '.tsv')
-    if kept(options, path, ['# book\t' + text.name], [options.model], text):
+    models = ['models/%s.bin' % kind for kind in NAMES] if name.startswith('encodings') else [options.model]
+    if kept(options, path, ['# book\t' + text.name], models, text):
         return
     say('# %s: many runs of --ppl or --attn' % name)
     try:

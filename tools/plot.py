@@ -84,7 +84,7 @@ def draw_panels(tables, options, lines, headings, labels, xlim):
         ax.grid(axis='y', color=PALE, linewidth=0.6)
         if xlim[0] < trained < xlim[1]:
             ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-    for ax in axes[:, -1]:  # the last row may be short: then its labels stand beside the row above
+    for ax in (ax for ax in axes[:, -1] if ax.lines):  # the last row may be short
         label_ends(ax, [below(line, top) for line in behind])
     for ax in list(axes.flat)[len(own):]:
         ax.set_axis_off()

@@ -266,17 +266,24 @@ export function statusLine() {
     });
 }
 
-// Calls `draw` once before the next picture, however often it was asked for; a hidden tab draws when it is seen again.
-export function onceAFrame(paint) {
+// Calls `draw` once before the next picture, however often it was asked for, and so many milliseconds after the last
+// time; a hidden tab draws when it is seen again.
+export function onceAFrame(paint, apart = 0) {
     const draw = kept(paint);
-    let asked = false;
+    let asked = false,
+        last = -Infinity;
+    const next = () =>
+        requestAnimationFrame((now) => {
+            asked = false;
+            last = now;
+            draw();
+        });
     return () => {
         if (asked) return;
         asked = true;
-        requestAnimationFrame(() => {
-            asked = false;
-            draw();
-        });
+        const early = last + apart - performance.now();
+        if (early > 0) setTimeout(next, early);
+        else next();
     };
 }
 

@@ -18,18 +18,18 @@ export default {
         const same = (a, b) => a.replace(/\s+/g, ' ').trim() === b.replace(/\s+/g, ' ').trim();
         const said = run('--rope-json', '--rope-config', file, '-n', '131072');
         check(
-            same(await text('#model pre'), said),
+            same(await text('#model pre[tabindex]'), said),
             "the block is --rope-json's",
-            `${await text('#model pre')} / ${said}`,
+            `${await text('#model pre[tabindex]')} / ${said}`,
         );
         await page.locator('#model').screenshot({ path: join(PICTURES, 'model.png') });
         await chip('model', 'ntk').focus();
         await page.keyboard.press('Enter');
         await page.waitForTimeout(100);
         check(
-            same(await text('#model pre'), run('--rope-json', '--rope-config', file, '-n', '131072', '--rope', 'ntk')),
+            same(await text('#model pre[tabindex]'), run('--rope-json', '--rope-config', file, '-n', '131072', '--rope', 'ntk')),
             'and with another method',
-            await text('#model pre'),
+            await text('#model pre[tabindex]'),
         );
         await chip('model', 'as it says').click();
         const shown = await page
@@ -71,7 +71,7 @@ export default {
         const commands = commandsOf('model');
         check((await commands.count()) === 4, 'four commands', await commands.allInnerTexts());
         check(tableOf(await runShown('model', 1)).length === told.length, 'the command has the engines');
-        check(same(await text('#model pre'), await runShown('model', 2)), 'the command has the block');
+        check(same(await text('#model pre[tabindex]'), await runShown('model', 2)), 'the command has the block');
         const unseen = (await text('#model .numbers')).match(/(\d+) of 64/)[1];
         const pairs = tableOf(await runShown('model', 3));
         check(pairs.length === 64, 'the command has the pairs', pairs.length);
@@ -210,7 +210,7 @@ export default {
         check((await red()) > 0, 'unseen angles are red where settings do not hold');
         const printed = await runShown('model', 2);
         check(
-            printed.replace(/\s+/g, ' ').trim() === (await text('#model pre')).replace(/\s+/g, ' ').trim(),
+            printed.replace(/\s+/g, ' ').trim() === (await text('#model pre[tabindex]')).replace(/\s+/g, ' ').trim(),
             'the command with the same numbers has the same block',
             printed,
         );

@@ -95,7 +95,7 @@ export default {
 
     // A pasted text that is shorter than the length: the command reads as much of it.
     async own_text() {
-        await page.locator('#race details', { hasText: 'Your own text' }).evaluate((d) => (d.open = true));
+        await page.locator('#race details:has(textarea)').evaluate((d) => (d.open = true));
         await page.locator('#race textarea').fill(BOOK.slice(2000, 4500));
         await page.waitForFunction(() =>
             /mytext\.txt -n [1-9]\d\d /.test(document.querySelector('#race .command').innerText),

@@ -12,6 +12,8 @@ const BEYOND = 1988, // positions past the trained context that are written
     SPAN = 64,
     TEMPERATURE = 0.8,
     TOP_P = 0.9;
+const PICTURE_MS = 120, // between two pictures: laying out and painting long texts costs more than writing them
+    FAR = 1e9;
 
 // One text as it grows.
 function column(name, edge) {
@@ -23,20 +25,24 @@ function column(name, edge) {
         nlls = [],
         fresh = [];
     let read = 0; // positions
+    let follows = true; // the text's end, unless the reader has scrolled away from it
+    scroll.onscroll = () => {
+        follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
+    };
     const flush = onceAFrame(() => {
-        const follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
         scroll.append(...fresh);
         fresh = [];
         const last = nlls.slice(-SPAN),
             mean = last.reduce((a, b) => a + b, 0) / last.length;
         at.textContent = last.length ? `position ${count(read)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
-        if (follows) scroll.scrollTop = scroll.scrollHeight;
-    });
+        if (follows) scroll.scrollTop = FAR; // beyond its end
+    }, PICTURE_MS);
     return Object.assign(box, {
         reset() {
             position = 0;
             nlls = [];
             fresh = [];
+            follows = true;
             scroll.replaceChildren();
             at.textContent = '';
         },
@@ -84,7 +90,10 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
         show: (v) => v.toFixed(1),
     });
     for (const name of NAMES) plot.set(`~${name}`, recorded.write[name], { ...lookOf(name), ghost: true });
-    const showCurves = onceAFrame(() => NAMES.forEach((name, i) => plot.set(name, columns[i].curve(), lookOf(name))));
+    const showCurves = onceAFrame(
+        () => NAMES.forEach((name, i) => plot.set(name, columns[i].curve(), lookOf(name))),
+        2 * PICTURE_MS,
+    );
 
     const go = button('Write', () => step(), { primary: true });
     const pause = button(

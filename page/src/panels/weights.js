@@ -2,8 +2,7 @@
 import { button, count, h, quoted, statusLine } from '../dom.js';
 import { go } from '../links.js';
 
-const MOST_BYTES = 520e6; // twice as many must fit into the 2 GB that a page's program may have, with caches
-
+const MOST_BYTES = 520e6; // a page's program may have 2 GB, for weights and for the caches of what it reads
 const SHORTEST = 64; // positions, of a model whose panels show something
 
 const isTokenizer = (file) => /tokenizer[^/]*\.bin$/.test(file.name);
@@ -11,8 +10,10 @@ const mb = (bytes) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 
 /** @type {(files: File[]) => any} */
 let taking = () => {}; // what a file that is dropped anywhere goes to: the panel that stands
-addEventListener('dragover', (event) => event.preventDefault());
+const hasFiles = (event) => event.dataTransfer.types.includes('Files');
+addEventListener('dragover', (event) => hasFiles(event) && event.preventDefault());
 addEventListener('drop', (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     taking([...event.dataTransfer.files]);
 });
