@@ -31,7 +31,7 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
         x: { domain: [0, state.get('half')], label: 'token of the page', name: 'token' },
         y: {
             log: true,
-            label: `second copy, in shares of the first, over ${SPAN} tokens`,
+            label: `second copy: times as perplexed (over ${SPAN})`,
             domain: [0.2, 4],
         },
         level: { at: 1, text: 'as surprised as before' },
