@@ -99,17 +99,18 @@ export function methodCard(name) {
     ];
 }
 
-// Below a row of chips stands the card of the method that was pressed last.
-const shown = new WeakMap(); // cards by row
+// Below a row of chips stands the card of the method that was pressed last; a panel has one.
+const shown = new WeakMap(); // cards by panel
 export function cardsBelowChips(root) {
     root.addEventListener('click', (event) => {
         const chip = event.target.closest('button.chip'),
-            row = chip?.closest('.chips');
-        if (!row) return;
-        if (!isMethod(chip.value)) return void shown.get(row)?.remove();
-        if (!shown.has(row)) shown.set(row, h('div.method-card', { role: 'note' }));
-        const card = shown.get(row);
+            row = chip?.closest('.chips'),
+            panel = chip?.closest('section');
+        if (!row || /^\d*$/.test(chip.value)) return;
+        if (!isMethod(chip.value)) return void shown.get(panel)?.remove();
+        if (!shown.has(panel)) shown.set(panel, h('div.method-card', { role: 'note' }));
+        const card = shown.get(panel);
         card.replaceChildren(...methodCard(chip.value));
-        if (!card.isConnected) row.after(card);
+        if (row.nextElementSibling !== card) row.after(card);
     });
 }

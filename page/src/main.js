@@ -51,7 +51,8 @@ function frames() {
             button('What happened? ↓', () => go(CHAPTERS[1].id)),
             h(
                 'p.fine',
-                `Recorded, with seed ${recorded.first.seed}. Marked: what a reader of the last 512 tokens did not expect.`,
+                `Recorded, with seed ${recorded.first.seed}. ` +
+                    'Marked: what a reader of the last 512 tokens did not expect.',
             ),
         ),
     );

@@ -18,10 +18,16 @@ import { samePageTwice } from './panels/twice.js';
 import { yourWeights } from './panels/weights.js';
 
 /**
- * A chapter. `on` is how the text goes on to the next; `more` are panels for those who want more, and `what` their line.
- * Leads are written as terms.js reads them.
- * @typedef {{ id: string, title: string, lead?: string, panels: Function[], more: Function[], what?: string, on?: string }}
- *     Chapter
+ * A chapter. `on` is how the text goes on to the next; `more` are panels for those who want more, and `what` is their
+ * line. Leads are written as terms.js reads them.
+ * @typedef {object} Chapter
+ * @property {string} id
+ * @property {string} title
+ * @property {string} [lead]
+ * @property {Function[]} panels
+ * @property {Function[]} more
+ * @property {string} [what]
+ * @property {string} [on]
  */
 
 /** @type {Chapter[]} */
@@ -32,7 +38,9 @@ export const CHAPTERS = [
         panels: [],
         more: [watchItBreak],
         what: 'run it yourself, with your own opening',
-        on: 'Nothing was lost at 512. The [weights] are the same, and so is the opening. What changed is where each [token] seems to stand.',
+        on:
+            'Nothing was lost at 512. The [weights] are the same, and so is the opening. What changed is where ' +
+            'each [token] seems to stand.',
     },
     {
         id: 'turning',
@@ -67,7 +75,9 @@ export const CHAPTERS = [
         panels: [hideAKey, samePageTwice],
         more: [race, tuned],
         what: 'the race, and two hundred steps of tuning',
-        on: 'So it reads four times its length, and remembers, without any training. Every model with RoPE has these hands.',
+        on:
+            'So it reads four times its length, and remembers, without any training. Every model with RoPE has ' +
+            'these hands.',
     },
     {
         id: 'yours',

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, close, open, run, table } from './browser.mjs';
-import { BOOK, browser, page, text, url, wish } from './driver.mjs';
+import { PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
+import { BOOK, browser, page, runShown, text, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
@@ -217,6 +217,9 @@ export default {
                 .nth(name === 'none' ? 0 : 1)
                 .innerText();
             check(shown.includes(`${Math.round(100 * beyond)} %`), `it is shown, ${name}`, shown);
+            const rows = tableOf(await runShown('attention', name === 'none' ? 0 : 1));
+            const told = rows.reduce((sum, r) => sum + (+r.distance >= 512 ? +r.weight : 0), 0);
+            check(Math.abs(told - far) < 1e-6, `the command shown does it, ${name}`, [told, far]);
         }
         await page.locator('#attention button', { hasText: 'Measure it here' }).click();
         await page.waitForFunction(() => rope.state.get('row') === 46);

@@ -1,6 +1,6 @@
 // Where a real head looks: a row for each query of a text, from the nearest token on the left to the furthest on the
 // right. Up to 512 both pictures are alike; past it, plain RoPE looks where nothing was ever taught.
-import { chips, count, drawing, h, onceAFrame, statusLine } from '../dom.js';
+import { chips, command, count, drawing, h, onceAFrame, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, titleOf } from '../methods.js';
 import { isSeen } from '../numbers.js';
@@ -29,9 +29,11 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         number(0, positions.length - 1),
         shares.reduce((best, _, row) => (off(row) < off(best) ? row : best), 0),
     );
-    const head = () => state.get('looks');
+    const head = () => state.get('looks'),
+        planned = (name) => (name === 'none' ? name : `${name}:factor=${factor}`);
     const measured = { none: [], yarn: [] }; // by method: a row's heads, as bins
     const status = statusLine(),
+        line = command(),
         says = h('p.readout', { ariaLive: 'polite' });
     // What the chosen head does with one query: the weight on every so many distances, and the share beyond training.
     const of = (name, row) => {
@@ -93,6 +95,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             .slice(0, 3)
             .map((x) => parseInt(x, 16));
     function draw() {
+        showCommands();
         const row = state.get('row'),
             style = getComputedStyle(document.documentElement);
         const near = colours(style, '--blue'),
@@ -155,7 +158,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
                 for (const name of NAMES) {
                     const { heads: all } = await run.ask('scores', {
                         model: 'model',
-                        method: name === 'none' ? name : `${name}:factor=${factor}`,
+                        method: planned(name),
                         text: cut(row),
                         context: length,
                     });
@@ -168,6 +171,18 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         },
     });
     const go = measuring.button(['Measure it here']);
+    status.say('Recorded.');
+    // The commands for the row that is marked, with the text up to it.
+    const showCommands = () => {
+        const name = 'row.txt',
+            text = cut(state.get('row'));
+        line.put(
+            ...NAMES.map((method) => [
+                `./run model.bin --attn ${head()} --rope ${planned(method)} -n ${length} --kv f32 -f ${name}`,
+                [[name, text]],
+            ]),
+        );
+    };
     const choices = chips(
         'head',
         heads.map((name) => [name, `layer ${name[0]}, head ${name[2]}`]),
@@ -190,19 +205,19 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             h(
                 'p',
                 prose(
-                    'Each row is one [token] of a story, further down. It looks back: near on the left, far on the right. The ' +
-                        'darker, the more [attention] it pays.',
+                    'Each row is one [token] of a story, further down. It looks back: near on the left, far on ' +
+                        'the right. The darker, the more [attention] it pays.',
                 ),
             ),
             h(
                 'div.two.maps2',
                 views.map(({ figure }) => figure),
             ),
-
             h('label.field.wide', h('span', 'which token looks'), slider),
             says,
             h('div.row.middle', choices, go),
             status,
+            line,
         ],
     };
 }

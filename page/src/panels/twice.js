@@ -31,7 +31,7 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
         x: { domain: [0, state.get('half')], label: 'token of the page', name: 'token' },
         y: {
             log: true,
-            label: `second copy: times as perplexed as by the first, over ${SPAN} tokens`,
+            label: `second copy: times as perplexed (over ${SPAN})`,
             domain: [0.2, 4],
         },
         level: { at: 1, text: 'as surprised as before' },
@@ -137,7 +137,8 @@ export function samePageTwice({ file, engine, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A page is read, then the same page again. Whoever remembers the first copy is less surprised by the second.',
+                'A page is read, then the same page again. Whoever remembers the first copy is less surprised ' +
+                    'by the second.',
             ),
             h('div.row.middle', lengths, reading.button(['Read it twice'], { primary: true })),
             status,
