@@ -13,7 +13,7 @@ export default {
         for (let i = 0; i < 2; i++)
             check(/position 512/.test(await columns.nth(i).locator('small').innerText()), 'a column stands at 512');
         await page.locator('#break').screenshot({ path: join(PICTURES, 'break-512.png') });
-        await page.locator('#break .predict button').nth(1).focus();
+        await page.locator('#break .predict .chips button').nth(1).focus();
         await page.keyboard.press('Enter');
         await page.waitForFunction(() =>
             /position (6|7|8|9)\d\d/.test(document.querySelector('#break .column small').innerText),
@@ -44,7 +44,7 @@ export default {
     async commands_of_texts() {
         await page.evaluate(() => rope.state.set('open', 'It\'s a "fine" day, $HOME said'));
         await page.waitForFunction(() => /position \d/.test(document.querySelector('#break .column small').innerText));
-        await page.locator('#break .predict button').nth(0).click();
+        await page.locator('#break .predict .chips button').nth(0).click();
         await page.waitForFunction(
             () =>
                 [...document.querySelectorAll('#break .column small')].every((s) => /position 2,500/.test(s.innerText)),

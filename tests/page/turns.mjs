@@ -5,7 +5,7 @@ import { page, runShown, text } from './driver.mjs';
 
 export default {
     async count_the_turns() {
-        await page.locator('#turns .predict button').nth(2).focus();
+        await page.locator('#turns .predict .chips button').nth(2).focus();
         await page.keyboard.press('Enter');
         await page.waitForTimeout(80);
         const never = (...o) => table('--explain', '--rope', 'none', ...o).filter((r) => +r.turns < 1).length;

@@ -29,15 +29,17 @@ function column(name, edge) {
     scroll.onscroll = () => {
         follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
     };
-    const flush = onceAFrame(() => {
+    const draw = () => {
         scroll.append(...fresh);
         fresh = [];
         const last = nlls.slice(-SPAN),
             mean = last.reduce((a, b) => a + b, 0) / last.length;
         at.textContent = last.length ? `position ${count(read)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
         if (follows) scroll.scrollTop = FAR; // beyond its end
-    }, PICTURE_MS);
+    };
+    const flush = onceAFrame(draw, PICTURE_MS);
     return Object.assign(box, {
+        draw, // at once: the text stops for a while
         reset() {
             position = 0;
             nlls = [];
@@ -184,6 +186,7 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
 
     function hold(speed) {
         phase = 'held';
+        for (const c of columns) c.draw();
         go.disabled = false;
         go.textContent = `Go on to ${count(PAST)}`;
         pause.disabled = true;
@@ -193,6 +196,7 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
 
     function finish() {
         phase = 'done';
+        for (const c of columns) c.draw();
         goesOn = false;
         go.disabled = false;
         go.textContent = 'Write again';
