@@ -84,8 +84,14 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
 // A config.json or its rope block in a model's place. The numbers fill what it leaves out and cannot do without, as few
 // of them as will do: page->filled tells which. A whole config leaves nothing out.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
-    static const int by_number[] = {0, HEAD_DIM, THETA, TRAIN_CTX, HEAD_DIM | THETA, HEAD_DIM | TRAIN_CTX,
-                                    THETA | TRAIN_CTX, HEAD_DIM | THETA | TRAIN_CTX};
+    static const int by_number[] = {0,
+                                    HEAD_DIM,
+                                    THETA,
+                                    TRAIN_CTX,
+                                    HEAD_DIM | THETA,
+                                    HEAD_DIM | TRAIN_CTX,
+                                    THETA | TRAIN_CTX,
+                                    HEAD_DIM | THETA | TRAIN_CTX};
     RopeFile *file = &page->file;
     bool good = false;
     for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good && !(i && file->model_type); i++) {

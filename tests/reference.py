@@ -142,22 +142,20 @@ def embedded(c, weights, x, p):
 def meeting(c, weights, layer):
     """score(h, q, k, d): what head h makes of a query and a key at distance d, times sqrt(head_dim)."""
     kind, d, share = ENCODINGS[c['encoding']], c['head_dim'], c['n_heads'] // c['n_kv_heads']
-    made = {}  # {(matrix, head, distance): the part of that head of the matrix times R_d}
+    matrix = functools.lru_cache(None)(lambda name, columns: rows_of(weights, '%s.%d' % (name, layer), columns))
 
+    @functools.lru_cache(None)
     def of_distance(name, head, apart):
-        if (name, head, apart) not in made:
-            rows = rows_of(weights, '%s.%d' % (name, layer), c['dim'])[head * d:head * d + d]
-            made[name, head, apart] = product(rows, sinusoids(c, apart))
-        return made[name, head, apart]
+        """The part of that head of the matrix, times R_d."""
+        return product(matrix(name, c['dim'])[head * d:head * d + d], sinusoids(c, apart))
 
     def score(h, q, k, apart):
         if kind == 'alibi':
             return dot(q, k) - 2 ** (-8 * (h + 1) / c['n_heads']) * apart * math.sqrt(d)
         if kind == 'shaw':
-            a = rows_of(weights, 'a_keys.%d' % layer, d)[min(apart, c['encoding_rows'] - 1)]
-            return dot(q, k) + dot(q, a)
+            return dot(q, k) + dot(q, matrix('a_keys', d)[min(apart, c['encoding_rows'] - 1)])
         if kind == 'transformer-xl':
-            u, v = (weights['%s.%d' % (name, layer)][h * d:h * d + d] for name in 'uv')
+            u, v = matrix('u', d)[h], matrix('v', d)[h]
             r = of_distance('wr', h // share, apart)
             return dot(q, k) + dot(q, r) + dot(u, k) + dot(v, r)
         if kind == 'disentangled':

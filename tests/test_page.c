@@ -30,6 +30,39 @@ static double furthest(const double *a, const double *b, int n) {
     return worst;
 }
 
+// The numbers beside a config fill what it leaves out, and nothing else.
+static void fill_gaps(void) {
+    static const char whole[] = "{\"model_type\": \"llama\", \"head_dim\": 64, \"hidden_size\": 2048, "
+                                "\"num_attention_heads\": 32, \"max_position_embeddings\": 8192, \"rope_theta\": 5e5}";
+    static const char bare[] = "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+                               "\"original_max_position_embeddings\": 2048}";
+    static const char alone[] = "{\"rope_type\": \"linear\", \"factor\": 4, \"rope_theta\": 20000}";
+    static const char bad[] = "{\"rope_type\": \"linear\", \"factor\": \"four\"}";
+    const struct {
+        const char *text;
+        int filled, head_dim, train_ctx;
+        double theta;
+    } cases[] = {{whole, 0, 64, 8192, 5e5},
+                 {bare, HEAD_DIM | THETA, 128, 2048, 1e4},
+                 {alone, HEAD_DIM | TRAIN_CTX, 128, 4096, 2e4},
+                 {bad, -1, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        Page *page = page_new();
+        const int length = snprintf(text, sizeof text, "%s", cases[i].text);
+        const bool good = page && page_config(page, text, length, 128, 1e4, 4096);
+        check(good == (cases[i].filled >= 0), "%s: %s", text, page ? page_error(page) : "no memory");
+        if (good) {
+            check(page->filled == cases[i].filled, "%s: %d were filled", text, page->filled);
+            check(page->start.rotary_dim == cases[i].head_dim && page->start.train_ctx == cases[i].train_ctx &&
+                      page->start.theta == cases[i].theta,
+                  "%s: head_dim %d, trained %d, theta %g", text, page->start.rotary_dim, page->start.train_ctx,
+                  page->start.theta);
+        }
+        if (page) page_free(page);
+    }
+}
+
 int main(int argc, char **argv) {
     enum { MOST = 100, LOWEST = 1 << 16 };  // no system gives memory out below a lower address
     Page *page = page_new();
@@ -57,5 +90,6 @@ int main(int argc, char **argv) {
     reader_free(whole);
     reader_free(parts);
     page_free(page);
+    fill_gaps();
     return finish();
 }

@@ -72,7 +72,7 @@ export function buildReference() {
             recursive: true,
             preserveTimestamps: true,
         });
-    execFileSync('make', ['-s', '-C', copy, 'ARCH=', 'OPENMP='], {
+    execFileSync('make', ['-s', '-C', copy, 'ARCH='], {
         stdio: ['ignore', 'ignore', 'inherit'],
     });
 }

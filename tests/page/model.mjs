@@ -27,7 +27,10 @@ export default {
         await page.keyboard.press('Enter');
         await page.waitForTimeout(100);
         check(
-            same(await text('#model pre[tabindex]'), run('--rope-json', '--rope-config', file, '-n', '131072', '--rope', 'ntk')),
+            same(
+                await text('#model pre[tabindex]'),
+                run('--rope-json', '--rope-config', file, '-n', '131072', '--rope', 'ntk'),
+            ),
             'and with another method',
             await text('#model pre[tabindex]'),
         );
