@@ -8,6 +8,9 @@ export default {
     async run_it_yourself() {
         await page.locator('#break button', { hasText: /^Write$/ }).click();
         await until('#break .status', /Nothing has happened yet/);
+        await page.waitForFunction(() =>
+            [...document.querySelectorAll('#break .column small')].every((one) => /position 512/.test(one.innerText)),
+        );
         const columns = page.locator('#break .column');
         check((await columns.count()) === 2, 'two columns');
         for (let i = 0; i < 2; i++)

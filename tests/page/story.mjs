@@ -49,10 +49,13 @@ export default {
         const p = await open(browser, url, { more: false, viewport: { width: 1280, height: 800 } });
         const box = await p.locator('.opening .edge').boundingBox();
         check(box.y < 500, 'the line at 512 is on the first screen', box.y);
+        const start = await p.locator('#run-it').boundingBox();
+        check(start.y + start.height <= 800, 'and so is the button that runs it', start.y);
         check(!(await p.locator('#break').isVisible()), 'what runs it stands under more');
         await p.locator('#run-it').click();
         check(await p.locator('#break').isVisible(), 'and opens');
         await p.waitForFunction(() => /Nothing has happened/.test(document.querySelector('#break .status').innerText));
+        await p.waitForFunction(() => /position 512/.test(document.querySelector('#break .column small').innerText));
         const written = await p.locator('#break .column .scroll').first().textContent();
         const before = squeezed((await p.locator('.opening > p').first().textContent()).replaceAll('…', ''));
         check(squeezed(written).endsWith(before.slice(-40)), 'and it is the recorded text', written.slice(-80));

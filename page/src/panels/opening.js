@@ -4,11 +4,13 @@ import { count, h } from '../dom.js';
 import { colourOf } from '../methods.js';
 import { prose } from '../terms.js';
 
-const PER_TOKEN = 0.028; // seconds, when it types
+const MOST = 40, // tokens of an excerpt
+    PER_TOKEN = 0.028; // seconds, when it types
 const MARKED = [4.5, 6.5]; // -ln p from which a token is marked, and marked darkly
 
 // An excerpt as it can be read: it begins and ends with whole words, but where it meets the line at 512.
-function whole(tokens, isBefore, isBehind) {
+function whole(all, isBefore, isBehind) {
+    const tokens = isBefore ? all.slice(-MOST) : all.slice(0, MOST);
     const starts = ([text]) => /^\s+\p{L}/u.test(text);
     const from = isBehind ? 0 : tokens.findIndex(starts),
         to = tokens.findLastIndex(([text]) => (isBefore ? /\p{L}|\n/u : /^\s/).test(text));
