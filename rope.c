@@ -20,11 +20,11 @@ static const double PI = 3.14159265358979323846;
 static double none(const RopePair *p) { return p->plain; }
 
 // Position interpolation: every hand s times slower, as if the positions were squeezed into L.
-// No angle is new, but near neighbours are harder to tell apart. arXiv 2306.15595.
+// No angle is new, but near neighbors are harder to tell apart. arXiv 2306.15595.
 static double linear(const RopePair *p) { return p->plain / p->scale; }
 
 // NTK-aware: a larger base, theta * s^(d/(d-2)), slows the last hand by exactly s and the first not at all: near
-// neighbours stay sharp. The hands between are slowed too little for some lengths. bloc97, 2023.
+// neighbors stay sharp. The hands between are slowed too little for some lengths. bloc97, 2023.
 static double ntk(const RopePair *p) {
     double d = p->config->rotary_dim;
     // (theta * s^(d/(d-2)))^(-2i/d), with s taken out of the power so that no base is too large for a double.
@@ -112,7 +112,7 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 // ---- distance maps --------------------------------------------------------------------------------------------------
 
 // A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
-// map keeps the distances below `near` as they are, so that neighbours stay sharp, and has another rule for what is
+// map keeps the distances below `near` as they are, so that neighbors stay sharp, and has another rule for what is
 // further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context,
 // and N the length asked for, from which what is not said follows (settings_fill_defaults).
 

@@ -11,7 +11,7 @@ const METHODS = {
     none: [KEPT, 'RoPE as trained. Every pair keeps its speed.', 'RoFormer', 'arxiv.org/abs/2104.09864'],
     linear: [
         'f / s',
-        'All pairs slow down alike. No angle is new, but neighbours blur.',
+        'All pairs slow down alike. No angle is new, but neighbors blur.',
         'Chen and others, 2023',
         'arxiv.org/abs/2306.15595',
     ],

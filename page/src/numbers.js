@@ -40,7 +40,7 @@ export function seenShare(plain, frequency, trained, n) {
     return seen / steps;
 }
 
-// How much of plain RoPE's contrast between a token and its neighbour is left.
+// How much of plain RoPE's contrast between a token and its neighbor is left.
 export function sharpness(plain, frequencies) {
     const contrast = (list) => list.reduce((sum, f) => sum + 1 - Math.cos(f), 0);
     return contrast(frequencies) / contrast(plain);

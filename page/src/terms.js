@@ -10,7 +10,7 @@ const TERMS = {
         'How a model looks back. Each token gives every token before it a score, and takes most from the highest.',
     query: 'The numbers with which a token asks: what am I looking for?',
     key: 'The numbers with which a token answers: this is what I am.',
-    pair: 'Two neighbouring numbers of a query or a key. In a plane they are an arrow.',
+    pair: 'Two neighboring numbers of a query or a key. In a plane they are an arrow.',
     head: 'One of several readers that look back side by side. This model has 24: 6 layers of 4. Each has 64 numbers.',
     perplexity:
         'How many next tokens the model hesitates between, on average. 1 is certain; 20 is a die with 20 sides. ' +

@@ -17,11 +17,11 @@ void encoding_sinusoids(const Model *model, int64_t position, float *x);
 // ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
 float encoding_slope(int head, int n_heads);
 
-// Whether an encoding adds to attention: neighbours are one apart in the tables below, so tokens cannot be spread.
+// Whether an encoding adds to attention: neighbors are one apart in the tables below, so tokens cannot be spread.
 bool encoding_has_terms(int encoding);
 
 // The terms of one layer; NULL: nothing of the kind. Columns of the tables are for distances below `reach`, which is a
-// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighbouring keys in neighbouring
+// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring keys in neighboring
 // columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
 typedef struct {
     int64_t reach, columns;
@@ -54,7 +54,7 @@ void encoding_prepare_by_team(const Team *team, EncodingTerms *terms);
 // Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on. By a team, too.
 void encoding_add_by_team(const Team *team, const Model *model, const Spread *spread, float *x, int first, int n);
 
-// Some neighbouring queries with the heads of one kv head, which are rows, the heads counting fastest, and a block.
+// Some neighboring queries with the heads of one kv head, which are rows, the heads counting fastest, and a block.
 typedef struct {
     const DistanceTerms *terms;
     int64_t head_dim;

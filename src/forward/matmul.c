@@ -1,6 +1,6 @@
 // How the products are shaped. Few vectors (decode): each thread reads its share of the rows once, front to back, and
 // multiplies them as they come; memory is the limit. Many vectors (prefill): 64 rows of weights are unpacked into a
-// panel, transposed so that a SIMD register holds the same column of neighbouring rows; a tile of 6 vectors x 64 rows
+// panel, transposed so that a SIMD register holds the same column of neighboring rows; a tile of 6 vectors x 64 rows
 // is kept in registers while a block of columns goes by, so each loaded value is used 6 or 64 times and arithmetic is
 // the limit.
 #include "matmul.h"
@@ -163,7 +163,7 @@ void matmul_by_team(const Team *team, const Product *products, int n_products, c
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int piece, end, pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);
-    team_share(team, pieces, &piece, &end);  // few vectors: neighbours, so that a thread reads one stretch of memory
+    team_share(team, pieces, &piece, &end);  // few vectors: neighbors, so that a thread reads one stretch of memory
     if (!in_place) piece = team_next_task(team);  // panels go to who is free
     for (; piece < (in_place ? end : pieces); piece = in_place ? piece + 1 : team_next_task(team)) {
         const Product *p = products;

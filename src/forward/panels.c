@@ -1,5 +1,5 @@
 // Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and arithmetic is the
-// limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighbouring
+// limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighboring
 // rows, and stays in the first-level cache while all vectors go by. What a last panel has too many repeats the matrix's
 // last row.
 #include <string.h>

@@ -128,7 +128,7 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     s->model = model;
     s->config = *config;
     s->config.spread.n = config->context;
-    // The fast engine's tables of what depends on distances are for neighbours that are one apart.
+    // The fast engine's tables of what depends on distances are for neighbors that are one apart.
     if (config->spread.length && encoding_has_terms(model->config.encoding)) s->config.plain = true;
     if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
     if (s->config.chunk > config->context) s->config.chunk = config->context;

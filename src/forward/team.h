@@ -27,7 +27,7 @@ Team team_join(TeamShared *shared);
 // long, because another thread is off the processor, gives its own away.
 void team_wait(const Team *team);
 
-// The items [*first, *end) of n that are this thread's: neighbours, about equally many for each.
+// The items [*first, *end) of n that are this thread's: neighbors, about equally many for each.
 void team_share(const Team *team, int n, int *first, int *end);
 
 // The number of the next task that nobody has begun, from 0 on, for work whose pieces differ in size. The count begins

@@ -42,7 +42,7 @@ enum { INT8_OFFSET = 128 };
 enum { INT8_OFFSET = 0 };
 #endif
 
-// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbours of both halves of a
+// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbors of both halves of a
 // register: of 16 columns in a row it does not matter what lane has which, and in_panel sees to the others.
 ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__

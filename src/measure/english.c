@@ -19,7 +19,7 @@ static const char *const rules[] = {
     "Win the morning|at night|in the evening|before dinner|after the rain|on Sunday|long ago|that day|in the winter|"
     "in the summer|at last|some time after|at noon|the next day|in the spring|last year|many years ago|once more",
     "Rslowly|quickly|softly|again|never|always|often|at once|with care|without a word|in silence|in vain|by chance",
-    "Mman|woman|doctor|sailor|child|teacher|farmer|soldier|merchant|servant|brother|sister|stranger|neighbour|captain|"
+    "Mman|woman|doctor|sailor|child|teacher|farmer|soldier|merchant|servant|brother|sister|stranger|neighbor|captain|"
     "priest|king|queen|lady|gentleman|boy|girl|friend|master|cousin|uncle|aunt|lawyer|clerk|painter|poet|judge|father|"
     "mother|son|daughter|widow|baker|hunter|traveller|guest|nurse|cook|driver|prince|thief|bishop|major|colonel|miller",
     "Gletter|book|lamp|table|chair|door|window|horse|dog|cat|coat|hat|knife|ring|coin|picture|basket|bottle|candle|"

@@ -7,7 +7,7 @@
 #include "../kernels/kernels.h"
 #include "measure.h"
 
-enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbours depend on each other
+enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbors depend on each other
 
 typedef struct {
     double *nll;             // (length) of the window's ids, each after those before it, from the second one on

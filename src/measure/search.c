@@ -2,7 +2,7 @@
 //
 // The problem is the paper's: divisors that do not fall from pair to pair, and a number of first positions that stay
 // unscaled, begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which matter little
-// alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighbouring
+// alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighboring
 // pairs. Each move has a step, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern
 // search). When all steps are small the hills become narrower. Candidates race: each is read window by window, and is
 // dropped once it is worse than the best by more than the standard error of the difference.
@@ -14,7 +14,7 @@
 
 #include "measure.h"
 
-// A difference is sampled over so many positions, as neighbours are not independent; how many hills there are at first.
+// A difference is sampled over so many positions, as neighbors are not independent; how many hills there are at first.
 enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
 
 typedef struct {

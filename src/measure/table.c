@@ -11,7 +11,7 @@
 
 #include "../util.h"
 
-// How a cell stands out: in colour, or by a sign where there is none.
+// How a cell stands out: in color, or by a sign where there is none.
 typedef struct {
     const char *code, *sign;
 } Style;
@@ -34,7 +34,7 @@ Table table_open(TableShape shape, int train_ctx, bool tsv) {
     return (Table){.shape = shape,
                    .train_ctx = train_ctx,
                    .eyes = eyes,
-                   .colour = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
+                   .color = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
                    .width = known ? size.ws_col : 80,
                    .start = now_seconds()};
@@ -71,8 +71,8 @@ static void put_cell(Table *t, const char *text, int width, Style style) {
         t->at = printf("  ");
     }
     if (t->at > 0) t->at += printf(" ");
-    bool coloured = t->colour && style.code[0];
-    printf("%s%*s%s", coloured ? style.code : "", width, text, coloured ? "\033[0m" : "");
+    bool colored = t->color && style.code[0];
+    printf("%s%*s%s", colored ? style.code : "", width, text, colored ? "\033[0m" : "");
     t->at += taken;
 }
 
@@ -162,7 +162,7 @@ static void draw_line(Table *t) {
         int label = atoi(t->cells[i].label);
         if (label <= t->train_ctx && label > 0) within = t->cells[i].value;
         Style style = style_of(t, i, within);
-        snprintf(text, sizeof text, accuracy ? "%.2f%s" : "%#.4g%s", t->cells[i].value, t->colour ? "" : style.sign);
+        snprintf(text, sizeof text, accuracy ? "%.2f%s" : "%#.4g%s", t->cells[i].value, t->color ? "" : style.sign);
         put_cell(t, text, width, style);
     }
     end_line(t);

@@ -11,13 +11,13 @@ typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 // A table that is being written. It has nothing to free.
 typedef struct {
     TableShape shape;
-    int train_ctx;             // a matrix of perplexities marks the jump past it
-    bool eyes, colour, moves;  // drawn; in colour; standard error is a terminal that can take a line back
-    int width, at;             // columns of the terminal, and where the line at hand stands
-    bool bar;                  // one is shown
-    double start, shown;       // seconds: when the table was opened, and when the bar changed
-    const char *columns;       // names between tabs, as tools read them
-    bool headed;               // the names of its columns stand above the line at hand
+    int train_ctx;            // a matrix of perplexities marks the jump past it
+    bool eyes, color, moves;  // drawn; in color; standard error is a terminal that can take a line back
+    int width, at;            // columns of the terminal, and where the line at hand stands
+    bool bar;                 // one is shown
+    double start, shown;      // seconds: when the table was opened, and when the bar changed
+    const char *columns;      // names between tabs, as tools read them
+    bool headed;              // the names of its columns stand above the line at hand
     // The line of a matrix that is being collected.
     char block[MAX_BLOCK], line[MAX_BLOCK];
     struct {
@@ -33,7 +33,7 @@ typedef struct {
     double value;
 } TableCell;
 
-// A table that is drawn if standard output is a terminal and `tsv` is false. Colour is for terminals other than
+// A table that is drawn if standard output is a terminal and `tsv` is false. Color is for terminals other than
 // TERM=dumb, unless NO_COLOR is set (no-color.org).
 Table table_open(TableShape shape, int train_ctx, bool tsv);
 

@@ -1,7 +1,7 @@
 // Text to token ids, as sentencepiece does it for a BPE model, Hugging Face's tokenizers and tiktoken for bytes.
 //
 // The text is put in order (normalize), cut at user-defined tokens and then into words of characters, or of bytes. Of
-// all neighbours that may be joined, the two with the highest score are, the leftmost of equals first, until none may
+// all neighbors that may be joined, the two with the highest score are, the leftmost of equals first, until none may
 // be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may be joined when a token is
 // spelled like both; with byte-level BPE when a list of merges has them, the first of the list first. Characters
 // without a token are spelled in byte tokens.
@@ -14,12 +14,12 @@ enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
-    uint32_t length;  // in bytes; 0: joined to its left neighbour, or the word's end
-    uint32_t before;  // bytes of the left neighbour; 0: there is none
+    uint32_t length;  // in bytes; 0: joined to its left neighbor, or the word's end
+    uint32_t before;  // bytes of the left neighbor; 0: there is none
     int32_t id;       // the token, -1: none
 } Symbol;
 
-// Two neighbours that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbours.
+// Two neighbors that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbors.
 typedef struct {
     float score;
     uint32_t left, length;
@@ -30,7 +30,7 @@ typedef struct {
     const Tokenizer *tokenizer;
     const char *word;  // the one at hand
     Symbol *symbols;   // its parts: capacity, which grows as words need it
-    Pair *pairs;       // 2 * capacity: a heap of the neighbours that may be joined next
+    Pair *pairs;       // 2 * capacity: a heap of the neighbors that may be joined next
     size_t capacity, n_pairs;
     uint32_t *left_lengths;  // of each piece marked unused, seen as a pair: the length of its left half
     int32_t *ids;
@@ -70,7 +70,7 @@ static int32_t find_id(const Tokenizer *t, const char *spelling, size_t length) 
     return piece ? piece->id : -1;
 }
 
-// Puts the symbol and its right neighbour on the heap if they may be joined, which depends on nothing but the two.
+// Puts the symbol and its right neighbor on the heap if they may be joined, which depends on nothing but the two.
 static void consider_pair(Encoder *e, uint32_t at) {
     const Tokenizer *t = e->tokenizer;
     const Symbol *left = &e->symbols[at], *right = left + left->length;
@@ -83,7 +83,7 @@ static void consider_pair(Encoder *e, uint32_t at) {
     push_pair(e, (Pair){both->score, at, length, both->id});
 }
 
-// Joins neighbours until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece. A
+// Joins neighbors until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece. A
 // join takes one pair from the heap and brings two or fewer, so the heap has room for two for each symbol.
 static void merge_symbols(Encoder *e) {
     for (uint32_t i = 0; e->symbols[i].length > 0; i += e->symbols[i].length) consider_pair(e, i);

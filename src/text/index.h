@@ -6,7 +6,7 @@
 // A token with the bytes that it is found by: its spelling, or, for a merge, the ids of the two tokens that become it.
 typedef struct {
     const char *bytes;  // not its own: in the mapped file
-    float score;        // how soon neighbours become it, the highest first
+    float score;        // how soon neighbors become it, the highest first
     int32_t id;
     uint16_t length;
     uint8_t type;

@@ -41,7 +41,7 @@ export default {
         await page.locator('#fix').screenshot({ path: join(PICTURES, 'fix-yarn.png') });
         await chip('fix', 'linear').click();
         await page.waitForTimeout(200);
-        check((await gauges())[0] < 50, 'linear blurs neighbours', await gauges());
+        check((await gauges())[0] < 50, 'linear blurs neighbors', await gauges());
         await chip('fix', 'plain').click();
         await page.waitForTimeout(200);
         check((await gauges())[1] < 90, 'plain meets unseen angles', await gauges());

@@ -262,14 +262,14 @@ export function yourModel({ small }) {
                 `${unseen} of ${plain.length}`,
                 `pairs go past the angles of the first ${count(trainedContext)} positions`,
             ),
-            fact(`${Math.round(sharp * 100)} %`, 'of the contrast between neighbours left'),
+            fact(`${Math.round(sharp * 100)} %`, 'of the contrast between neighbors left'),
         );
         const all = [];
         if (advice) all.push(advice);
         if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
         if (sharp < 0.6)
             all.push(
-                'The fastest hands are slowed: neighbours blur. Without tuning at this scale, expect nonsense at ' +
+                'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at ' +
                     'any length.',
             );
         if (scale > 1 && want <= trainedContext && !method.startsWith('dynamic'))

@@ -1,4 +1,4 @@
-// A handle for each pair, how much it is slowed; what that does to neighbours, to unseen angles and to perplexity.
+// A handle for each pair, how much it is slowed; what that does to neighbors, to unseen angles and to perplexity.
 import { chart, legend } from '../chart.js';
 import {
     button,
@@ -70,7 +70,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
     // ---- what is seen
 
     const board = handleBoard({ pairs, slow: handles, shares, scale, most: () => 2 * scale(), move: (to) => put(to) });
-    const neighbours = gauge('neighbours stay sharp'),
+    const neighbors = gauge('neighbors stay sharp'),
         angles = gauge('no unseen angle');
     const score = chart({
         label: 'Expected score by distance',
@@ -97,7 +97,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         const f = speeds(),
             share = shares();
         board.draw();
-        neighbours.put(sharpness(plain, f));
+        neighbors.put(sharpness(plain, f));
         angles.put(share.reduce((a, b) => a + b, 0) / pairs);
         const steps = 240,
             at = (list, a) =>
@@ -131,7 +131,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
     function ghosts() {
         intro.textContent =
             `To read ${count(n())} tokens, hands must be slowed, so that none goes where it never was. But slow the ` +
-            'fast ones, and neighbours blur. Drag the handles; red ones still meet unseen angles. Keep both gauges full.';
+            'fast ones, and neighbors blur. Drag the handles; red ones still meet unseen angles. Keep both gauges full.';
         live.clear(false);
         live.change({ x: { domain: [0, n()] } });
         const all = recorded.race[n()] ?? {};
@@ -222,7 +222,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
                 button('measure', measure.again, { primary: true }),
             ),
             board.body,
-            h('div.gauges', neighbours, angles),
+            h('div.gauges', neighbors, angles),
             h('div.row', tempered),
             result,
             h('div.two', score, live),

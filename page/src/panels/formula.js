@@ -59,7 +59,7 @@ export function yourMethod({ file, page, shipped }) {
             );
             const shares = list.map((f, i) => seenShare(plain[i], f, L, n));
             numbers.replaceChildren(
-                fact(`${Math.round(100 * Math.min(1, sharpness(plain, list)))} %`, 'neighbours stay sharp'),
+                fact(`${Math.round(100 * Math.min(1, sharpness(plain, list)))} %`, 'neighbors stay sharp'),
                 fact(
                     `${Math.round((100 * shares.reduce((a, b) => a + b)) / shares.length)} %`,
                     'of all angles were seen',

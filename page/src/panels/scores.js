@@ -139,7 +139,7 @@ export function whyScoresGoWrong({ file, engine, page, shipped, recorded, book }
     });
     state.on(['layer', 'head-of', 'scored'], redraw);
     const guess = predict(
-        `A head learnt which scores to give up to ${L}. What will it give a token 1,000 back?`,
+        `A head learned which scores to give up to ${L}. What will it give a token 1,000 back?`,
         ['a low one: far is unimportant', 'anything: nobody taught it'],
         {
             onanswer: () => {
