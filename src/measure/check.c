@@ -22,8 +22,8 @@ enum {
     TAIL = 64,         // tokens that are read one by one
     MAX_LENGTHS = 32,
 };
-static const double MOST_LOSS = 1.25;  // perplexity of a text that is read whole, in shares of the short windows'
-static const double MOST_JUMP_LOSS = 1.27, MOST_SHORT_LOSS = 1.35;  // one that is spread, and of 4 * LEAST_HALF tokens
+static const double MOST_LOSS = 1.25;  // perplexity of a text that is long or spread, in shares of the short windows'
+static const double MOST_SHORT_LOSS = 1.35;  // and where it is spread and of 4 * LEAST_HALF tokens
 static const double BASE_LOSS = 1.1;      // and in short windows with the file's theta, in shares of another's
 static const double MOST_CHANGE = 0.16;   // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
@@ -319,7 +319,7 @@ static bool ask_keys(Check *c, Row *row, Error *err) {
 // Jumps to each length, the longest first, with keys in the first piece of a text whose last asks for one; then steps.
 static bool check_jumps(Check *c, Error *err) {
     const int last = c->n_lengths - 1, n = c->halves * c->half;
-    const double limit = c->half > LEAST_HALF ? MOST_JUMP_LOSS : MOST_SHORT_LOSS;
+    const double limit = c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS;
     for (int i = last; i > 0; i--) {
         Row row = {"jumps", i, c->lengths[i], n, .seconds = seconds_for(c, n, n), .limit = limit};
         Row keys = {"jump-retrieval", i, c->lengths[i], .tokens = key_tokens(c)};
