@@ -24,7 +24,7 @@ enum {
 };
 static const double MOST_LOSS = 1.25;  // perplexity of a text that is long or spread, in shares of the short windows'
 static const double MOST_SHORT_LOSS = 1.35;  // and where it is spread and of 4 * LEAST_HALF tokens
-static const double BASE_LOSS = 1.1;      // and in short windows with the file's theta, in shares of another's
+static const double BASE_LOSS = 1.1;         // and in short windows with the file's theta, in shares of another's
 static const double MOST_CHANGE = 0.16;   // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
 static const double BASE_STEP = 8;        // to the other thetas
