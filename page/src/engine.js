@@ -9,6 +9,10 @@ export class Cancelled extends Error {
     isCancelled = true;
 }
 
+// So many workers at most do the page's wishes side by side, one for each of three texts also where there are two cores.
+// Each has the model in memory for itself.
+const MOST_WORKERS = 3;
+
 const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
 
 // Is this page one file with everything in it? The program and the text come first in it, the model last.
@@ -41,6 +45,8 @@ export class Engine {
         this.given = given; // files that the reader picked, { file, tokenizer } by model: the worker reads them itself
         this.opened = {}; // promises of facts, by model
         this.smallRope = null; // see small()
+        this.wishes = 0; // asked for, and not yet done
+        this.mates = []; // engines that take wishes while this one has some
         this.start();
     }
 
@@ -49,8 +55,19 @@ export class Engine {
         return new Engine(this.files, this.given);
     }
 
-    // Ends the worker, whatever it is doing.
+    // The engine with the fewest wishes: this one, a mate, or a new mate while all have some.
+    leastBusy() {
+        const all = [this, ...this.mates],
+            [free] = all.sort((a, b) => a.wishes - b.wishes);
+        if (free.wishes === 0 || all.length >= MOST_WORKERS) return free;
+        this.mates.push(this.apart());
+        return this.mates.at(-1);
+    }
+
+    // Ends the worker, whatever it is doing, and its mates'.
     close() {
+        for (const mate of this.mates) mate.close();
+        this.mates = [];
         this.worker.terminate();
         for (const job of this.jobs.values()) job.reject(new Cancelled());
         this.jobs.clear();
@@ -67,7 +84,7 @@ export class Engine {
     /** @param {string} model @param {File} file @param {{ tokenizer?: File, refuse?: (facts: any) => string }} [more] */
     async give(model, file, { tokenizer, refuse } = {}) {
         const before = this.given[model];
-        if (this.opened[model]) {
+        if (this.opened[model] || this.mates.length) {
             this.close(); // what reads the old one
             this.start();
         }
@@ -152,6 +169,10 @@ export class Engine {
 
     // Runs a wish on a model: { promise, cancel(), pause(), resume() }. `part` is called with what is there so far.
     ask(wish, data, part) {
+        return this.leastBusy().doIt(wish, data, part);
+    }
+
+    doIt(wish, data, part) {
         let job,
             cancelled = false;
         const tell = (what) => job && this.jobs.has(job) && this.worker.postMessage({ job, wish: what });
@@ -161,7 +182,8 @@ export class Engine {
             job = sent.job;
             return sent.promise;
         });
-        promise.catch(() => {});
+        this.wishes++;
+        promise.catch(() => {}).finally(() => this.wishes--);
         return {
             promise,
             cancel: () => {
