@@ -160,7 +160,8 @@ writeFileSync(
         script: '<script src="page.js" defer></script>',
     }),
 );
-const stored = (name, bytes) => `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;
+const stored = (name, bytes) =>
+    `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;
 const whole = fill({
     policy: policy("'none'"),
     style: `<style>${style}</style>`,

@@ -264,7 +264,8 @@ def test_slow_clocks():
     program = made_up_clock()
     seen = set()
     for per_token, n, budget in ((5e-5, 1024, 1), (0.003, 4096, 60), (0.01, 8192, 60),
-                                 (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60), (0.1, 131072, 5)):
+                                 (0.0035, 131072, 60), (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60),
+                                 (0.1, 131072, 5)):
         for slower_from, times in (1e9, 1), (budget / 3, 3), (0.9 * budget, 4), (budget / 10, 0.3):
             what = '%g s a token, %g times from %g s on, budget %g' % (per_token, times, slower_from, budget)
             result = run(per_token, slower_from, times, MODEL, '--check', '-n', n, '--rope', 'yarn', '--budget', budget,
@@ -273,7 +274,12 @@ def test_slow_clocks():
             last = result.out.splitlines()[-1]
             check(took <= 1.1 * budget and last.startswith(('# read whole to', '# holds to unknown')), what,
                   (took, last, result.err[-200:]))
-            seen |= {(r['check'], r['verdict']) for r in table(result.out)[2]}
+            rows = table(result.out)[2]
+            seen |= {(r['check'], r['verdict']) for r in rows}
+            holds = re.search(r'^# holds to (\d+) by jumps$', result.out, re.M)
+            tried = {int(r['length']) for r in rows if r['check'] in ('jumps', 'perplexity') and r['verdict'] == 'ok'}
+            check(not holds or int(holds.group(1)) in tried | {0, 128, 256, 512}, what + ': what holds was tried',
+                  (holds, tried))
             if per_token == 0.01:
                 check('# holds to 8192 by jumps' in result.out.splitlines(), what + ': a verdict', result.out)
     check({(name, verdict) for name in ('short-perplexity', 'jumps', 'jump-retrieval', 'perplexity', 'retrieval')

@@ -130,18 +130,18 @@ export function chart(options) {
         drawCursor(bottom);
     }
 
+    // Enters a group of a line and its words.
+    const lineWithText = (name) => (enter) => {
+        const made = enter.append('g').attr('class', name);
+        made.append('line');
+        made.append('text');
+        return made;
+    };
+
     // A level is a line across, at a value of y that means something.
     function drawLevel(right) {
         const levels = options.level ? [options.level] : [];
-        const g = parts.levels
-            .selectAll('g')
-            .data(levels)
-            .join((enter) => {
-                const made = enter.append('g').attr('class', 'level-line');
-                made.append('line');
-                made.append('text');
-                return made;
-            });
+        const g = parts.levels.selectAll('g').data(levels).join(lineWithText('level-line'));
         g.attr('transform', (level) => `translate(0,${y(level.at)})`);
         g.select('line').attr('x1', MARGIN.left).attr('x2', right);
         g.select('text')
@@ -165,15 +165,7 @@ export function chart(options) {
             .attr('y', MARGIN.top)
             .attr('width', (r) => Math.max(0, right - x(r.at)))
             .attr('height', bottom - MARGIN.top);
-        const g = parts.marks
-            .selectAll('g')
-            .data(rules)
-            .join((enter) => {
-                const made = enter.append('g').attr('class', 'rule');
-                made.append('line');
-                made.append('text');
-                return made;
-            });
+        const g = parts.marks.selectAll('g').data(rules).join(lineWithText('rule'));
         g.attr('transform', (r) => `translate(${x(r.at)},0)`);
         g.select('line').attr('y1', MARGIN.top).attr('y2', bottom);
         const onLeft = rules[0] && x(rules[0].at) > right - 130;

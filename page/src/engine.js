@@ -47,6 +47,7 @@ export class Engine {
         this.smallRope = null; // see small()
         this.wishes = 0; // asked for, and not yet done
         this.mates = []; // engines that take wishes while this one has some
+        this.trial = null; // an engine that tries a file of the reader's
         this.start();
     }
 
@@ -68,6 +69,9 @@ export class Engine {
     close() {
         for (const mate of this.mates) mate.close();
         this.mates = [];
+        this.trial?.close();
+        this.trial = null;
+        this.isClosed = true; // until it is started again
         this.worker.terminate();
         for (const job of this.jobs.values()) job.reject(new Cancelled());
         this.jobs.clear();
@@ -79,26 +83,24 @@ export class Engine {
     }
 
     // A file that the reader of the page has picked stands for a model's, and another one for its tokenizer's. `refuse`
-    // gets the facts of it and says why it will not do; empty: it does. Resolves to the facts. What cannot be had leaves
-    // everything as it was.
+    // gets the facts of it and says why it will not do; empty: it does. Resolves to the facts. An engine of its own tries
+    // the file first: what cannot be had leaves everything as it was, and what runs goes on. A newer file ends the trial.
     /** @param {string} model @param {File} file @param {{ tokenizer?: File, refuse?: (facts: any) => string }} [more] */
     async give(model, file, { tokenizer, refuse } = {}) {
-        const before = this.given[model];
-        if (this.opened[model] || this.mates.length) {
-            this.close(); // what reads the old one
-            this.start();
-        }
-        this.given[model] = { file, tokenizer };
-        delete this.opened[model];
+        const given = { ...this.given, [model]: { file, tokenizer } },
+            trial = new Engine(this.files, given);
+        this.trial?.close();
+        this.trial = trial;
         try {
-            const facts = await this.open(model),
+            const facts = await trial.open(model),
                 reason = refuse?.(facts);
             if (reason) throw new Refusal(reason);
+            this.given[model] = given[model];
+            this.close(); // what reads the old one
+            this.start();
             return facts;
-        } catch (error) {
-            this.given[model] = before;
-            delete this.opened[model];
-            throw error;
+        } finally {
+            trial.close();
         }
     }
 
@@ -110,6 +112,7 @@ export class Engine {
     }
 
     start() {
+        this.isClosed = false;
         const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: 'text/javascript' }));
         this.worker = new Worker(url);
         this.worker.onmessage = ({ data }) => this.hear(data);
@@ -142,6 +145,7 @@ export class Engine {
     }
 
     send(wish, data, part) {
+        if (this.isClosed) return { job: 0, promise: Promise.reject(new Cancelled()) };
         const job = ++this.number;
         const promise = new Promise((resolve, reject) => this.jobs.set(job, { resolve, reject, part }));
         this.worker.postMessage({ job, wish, ...data });

@@ -9,6 +9,7 @@ const places = new Set(); // of panels that stand: { fail, isGone }
 export function panelOf(make, context, index = 0) {
     const note = h('p.failed', { role: 'alert', hidden: true });
     const fail = (error) => {
+        if (error.isCancelled) return; // another model is opened, which makes all panels anew
         console.warn(error);
         note.hidden = false;
         note.textContent = `This panel failed: ${error.message}. The others go on.`;

@@ -55,7 +55,7 @@ typedef struct {
     double baseline;                          // sum of -ln p(token) over the scored half of the text, in short windows
     // Verdicts.
     bool judged;             // perplexity could be
-    bool held[MAX_LENGTHS];  // by jumps or whole
+    bool held[MAX_LENGTHS];  // by jumps or whole, and no shorter one has failed since
     double in_short;         // share of the keys that are found in a short text; below 0: not known
     int whole;               // the longest text that was read whole, with its keys
 } Check;
@@ -102,8 +102,7 @@ static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *e
 static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
     RopePlan plan = c->j.m->plans[0];
     plan.spread = length;
-    if (plan.piece == 0) plan.piece = n / pieces;
-    if (plan.piece > n / 2) plan.piece = n / 2;
+    plan.piece = (int)fmin(plan.piece > 0 ? plan.piece : n / pieces, n / 2);
     session_free(c->session);
     c->session = open_timed(c, &plan, n, err);
     return c->session;
@@ -135,6 +134,7 @@ static bool attempt(Check *c, Deed *deed, Row *row, Error *err) {
     *rate *= ratio > 1 ? ratio : (1 + ratio) / 2;
     judge(&c->j, row->check, row->length, row->value, row->limit, row->verdict,
           row->i > 0 ? c->lengths[row->i - 1] : 0);
+    for (int i = row->i; row->verdict == FAIL && i < c->n_lengths; i++) c->held[i] = false;
     if (!c->j.table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
     return true;
 }
@@ -326,7 +326,7 @@ static bool check_jumps(Check *c, Error *err) {
         if (!attempt(c, read_jumps, &row, err)) return false;
         if (row.verdict == FAIL) keys.kept = row.seconds + key_seconds(c, keys.tokens, LEAST_TRIALS, false);
         if (!ask_keys(c, &keys, err)) return false;
-        c->held[i] = row.verdict == OK && keys.verdict != UNTRIED;
+        c->held[i] = row.verdict == OK && (keys.verdict == OK || keys.verdict == UNKNOWN);
     }
     Row row = {"step-by-step", 1, c->lengths[last], n, .limit = MOST_CHANGE};
     row.seconds = 2 * seconds_for(c, n, n) + TAIL * c->per_step;

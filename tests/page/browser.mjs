@@ -85,7 +85,7 @@ export const run = (...args) =>
     }).toString();
 
 // The rows of a table below its # lines, as objects by column.
-export const table = (...args) => tableOf(run(...args));
+export const table = (...args) => tableOf(run(...args.flatMap((words) => words.split(' '))));
 export function tableOf(printed) {
     const lines = printed
         .split('\n')

@@ -7,19 +7,7 @@ export default {
     async clocks() {
         const numbers = async () => (await text('#clocks .numbers')).split('\n').filter((_, i) => i % 2 === 0);
         await page.locator('#clocks').scrollIntoViewIfNeeded();
-        const rows = table(
-            '--explain',
-            '--head-dim',
-            '64',
-            '--theta',
-            '10000',
-            '--train-ctx',
-            '512',
-            '-n',
-            '2048',
-            '--rope',
-            'none',
-        );
+        const rows = table('--explain --head-dim 64 --theta 10000 --train-ctx 512 -n 2048 --rope none');
         const turn = 2 * Math.PI,
             f = rows.map((r) => +r.inv_freq);
         const strange = f.filter((x) => x * 512 < turn && (900 * x) % turn > x * 512).length;

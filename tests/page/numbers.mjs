@@ -50,18 +50,8 @@ export default {
             [700, ['none', 'yarn', 'window', 'dynamic-ntk', 'llama3']],
             [1400, ['ntk-by-parts']],
         ]) {
-            const rows = table(
-                'model.bin',
-                '--ppl',
-                'book.txt',
-                '-n',
-                String(n),
-                '--per-token',
-                '--kv',
-                'f32',
-                '--rope',
-                methods.join(','),
-            );
+            const how = `-n ${n} --per-token --kv f32 --rope ${methods.join(',')}`,
+                rows = table('model.bin --ppl book.txt', how);
             for (const method of methods) {
                 const { nll } = await wish(page, 'nll', {
                     method,
@@ -96,16 +86,7 @@ export default {
             const [name, ...settings] = method.split(':');
             const options = settings.flatMap((s) => [`--${s.split('=')[0]}`, s.split('=')[1]]);
             const rows = table(
-                '--explain',
-                '--head-dim',
-                '64',
-                '--theta',
-                '10000',
-                '--train-ctx',
-                '512',
-                '-n',
-                '3000',
-                '--rope',
+                '--explain --head-dim 64 --theta 10000 --train-ctx 512 -n 3000 --rope',
                 name,
                 ...options,
             );

@@ -17,20 +17,8 @@ export default {
                 context: n,
                 stale,
             });
-            const rows = table(
-                'model.bin',
-                '--ppl',
-                'book.txt',
-                '-n',
-                String(n),
-                '--kv',
-                'f32',
-                '--per-token',
-                '--stepwise',
-                ...(stale ? ['--stale-keys'] : []),
-                '--rope',
-                'dynamic-ntk',
-            );
+            const how = stale ? '--stepwise --stale-keys' : '--stepwise',
+                rows = table(`model.bin --ppl book.txt -n ${n} --kv f32 --per-token ${how} --rope dynamic-ntk`);
             close(
                 nll,
                 rows.map((r) => +r.nll),

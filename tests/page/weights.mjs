@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, check, open, tableOf } from './browser.mjs';
-import { browser, desk, runShown, pplOf, shows, until, url } from './driver.mjs';
+import { BOOK, browser, desk, runShown, pplOf, shows, until, url, wish } from './driver.mjs';
 
 export default {
     async a_model_file() {
@@ -18,8 +18,9 @@ export default {
         writeFileSync(junk, 'not a model at all. '.repeat(100));
         writeFileSync(huge, '');
         truncateSync(huge, 700e6);
+        const going = wish(p, 'nll', { method: 'none', text: BOOK, context: 4000 }).catch((error) => error);
         for (const [file, line] of [
-            [junk, /\S/],
+            [junk, /not a model file: no ak42 magic/],
             [huge, /has 700 MB; the page has room for 520 MB/],
             [join(ROOT, 'models/alibi.bin'), /by alibi, not by RoPE/],
             [join(ROOT, 'README.md'), /A \.bin file/],
@@ -27,13 +28,18 @@ export default {
             await pick.setInputFiles(file);
             await p
                 .waitForFunction(
-                    (s) => new RegExp(s).test(document.querySelector('#weights .status.bad')?.innerText),
+                    (s) => new RegExp(s).test(document.querySelector('#weights .status.bad')?.innerText ?? ''),
                     line.source,
                     { timeout: 20000 },
                 )
                 .catch(() => {});
             check(line.test(await says()), `refused with a line: ${file.split('/').at(-1)}`, await says());
         }
+        check((await going).nll?.length === 3999, 'what ran goes on beside files that are refused', await going);
+        await pick.setInputFiles(junk);
+        await pick.setInputFiles(huge);
+        await p.waitForTimeout(500);
+        check(/has 700 MB/.test(await says()), 'what is said is of the newest file', await says());
         const asked = p.asked.length;
         await pick.setInputFiles(small);
         await until('#weights', /rope\.bin, 1\.6 MB: \d+ layers of \d+ heads, trained on 256 positions/, p);

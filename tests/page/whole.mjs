@@ -15,27 +15,9 @@ export default {
                     ),
                 [name, data],
             );
-        check(
-            /memory/.test(
-                await refused('write', {
-                    method: 'none',
-                    prompt: 'a',
-                    context: 5e8,
-                    temperature: 1,
-                    topP: 0.9,
-                    seed: 1,
-                }),
-            ),
-            'memory that cannot be had',
-            await refused('write', {
-                method: 'none',
-                prompt: 'a',
-                context: 5e8,
-                temperature: 1,
-                topP: 0.9,
-                seed: 1,
-            }),
-        );
+        const huge = { method: 'none', prompt: 'a', context: 5e8, temperature: 1, topP: 0.9, seed: 1 },
+            answer = await refused('write', huge);
+        check(/memory/.test(answer), 'memory that cannot be had', answer);
         check(
             /no method/.test(
                 await refused('nll', {
@@ -64,6 +46,35 @@ export default {
             context: 70,
         });
         check(nll.length === 69, 'and there is a new worker', nll.length);
+        // Three texts at once have a worker each, and are what they are one after the other.
+        const written = await page.evaluate(async () => {
+            const write = async (seed) => {
+                let text = '';
+                const how = {
+                    model: 'model',
+                    method: 'none',
+                    prompt: 'It was',
+                    context: 200,
+                    temperature: 0.8,
+                    topP: 0.9,
+                    seed,
+                };
+                await rope.engine.ask('write', how, (part) => (text += part.tokens.map((t) => t.text).join('')))
+                    .promise;
+                return text;
+            };
+            const seeds = [1, 2, 3],
+                together = await Promise.all(seeds.map(write)),
+                apart = [];
+            for (const seed of seeds) apart.push(await write(seed));
+            return { together, apart, workers: 1 + rope.engine.mates.length, wishes: rope.engine.wishes };
+        });
+        check(written.workers === 3 && written.wishes === 0, 'a worker for each of three texts', written);
+        check(
+            new Set(written.together).size === 3 && written.together.join() === written.apart.join(),
+            'the same texts',
+            written,
+        );
         const both = await page.evaluate(async () => {
             const ask = () =>
                 rope.engine.ask('nll', {

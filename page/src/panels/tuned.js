@@ -104,7 +104,7 @@ export function tuned({ engine, shipped, recorded, book }) {
             go.disabled = false;
             racing.begin();
         } catch (error) {
-            status.say(error.message, true);
+            if (!error.isCancelled) status.say(error.message, true);
         }
     };
     return {

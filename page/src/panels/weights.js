@@ -20,8 +20,10 @@ addEventListener('drop', (event) => {
 
 export function yourWeights({ engine, shipped, own, build }) {
     const status = statusLine();
+    let newest = 0; // of the files that were picked: only of the newest it is said why not
     async function take(files) {
-        const model = files.find((file) => file.name.endsWith('.bin') && !isTokenizer(file)),
+        const mine = ++newest,
+            model = files.find((file) => file.name.endsWith('.bin') && !isTokenizer(file)),
             tokenizer = files.find(isTokenizer);
         try {
             if (!model) throw new Error('A .bin file of rope.c or llama2.c is expected.');
@@ -37,7 +39,7 @@ export function yourWeights({ engine, shipped, own, build }) {
             build({ name, facts });
             go('weights');
         } catch (error) {
-            if (!error.isCancelled) status.say(error.message, true);
+            if (!error.isCancelled && mine === newest) status.say(error.message, true);
         }
     }
     taking = take;
