@@ -42,33 +42,36 @@ struct Workspace {
     uint8_t *panels;      // (n_threads, PANEL_BYTES)
 };
 
-static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, bool units) {
-    const int64_t rounded = n * super_blocks_of(cols) * (int64_t)sizeof(Rounded), parts = n * cols * 2 * MAX_PARTS;
-    void *values = arena_take(arena, units && parts > rounded ? parts : rounded, 1);
-    return (Vectors){.rounded = values, .parts = values, .normed = arena_take(arena, n * cols, sizeof(float))};
+static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, bool in_place, bool units) {
+    const int64_t blocks = n * super_blocks_of(cols), rounded = blocks * (int64_t)sizeof(Rounded);
+    const int64_t parts = units ? n * cols * 2 * MAX_PARTS : 0;
+    void *values = arena_take(arena, parts > rounded ? parts : rounded, 1);
+    InLanes *in_lanes = in_place ? arena_take(arena, blocks, sizeof *in_lanes) : NULL;
+    float *normed = arena_take(arena, n * cols, sizeof(float));
+    return (Vectors){.rounded = values, .parts = values, .in_lanes = in_lanes, .normed = normed};
 }
 
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, Activations activations) {
     Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = whole_units(max_n)};
     w.units = matrix_units_allowed();
     w.floats = activations == ACTIVATIONS_F32;
-    w.of_team = lay_out_vectors(arena, w.max_n, max_cols, w.units);
+    w.of_team = lay_out_vectors(arena, w.max_n, max_cols, false, w.units);
     w.sums = arena_take(arena, 2 * n_threads * w.max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, false);
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, true, false);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
     return at;
 }
 
-// Columns of a vector, n of them, at most a super-block, in groups with a scale each.
-static void round_columns(const float *x, int64_t n, int group, Rounded *out) {
+// Columns of a vector, n of them, at most a super-block, in groups with a scale each. in_lanes may be NULL.
+static void round_columns(const float *x, int64_t n, int group, Rounded *out, InLanes *in_lanes) {
     const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
+    int32_t memory[SUPER_BLOCK / 4], *starts = in_lanes ? in_lanes->starts : memory;
     memset(out->values, 0, SUPER_BLOCK);
-    memset(out->behind, 0, sizeof out->behind);  // what a product loads there it multiplies with 0
     for (int first = 0; first < SUPER_BLOCK; first += group) {
         const int64_t left = n - first, count = left < group ? left : group;
         const float scale = left > 0 ? f32_to_i8(out->values + first, x + first, count) : 0;
@@ -78,28 +81,28 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out) {
         store(out->values + SUPER_BLOCK + 4 * LANES * i, (vf)load_pairs_of_x(out->values, i));
     for (int i = 0; i < REGISTERS; i++) {
         const vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), false);
-        store(out->starts + i * LANES, (vf)-sums);
+        store(starts + i * LANES, (vf)-sums);
     }
     for (int h = 0; h < 2 * PARTS; h++) {
-        const int32_t *s = out->starts + 4 * h, start = (s[0] + s[1] + s[2] + s[3]) / (IN_PAIRS ? PAIRS_UNIT : 1);
+        const int32_t *s = starts + 4 * h, start = (s[0] + s[1] + s[2] + s[3]) / (IN_PAIRS ? PAIRS_UNIT : 1);
         out->half_starts[h] = start;
-        out->half_scales[h] = out->scales[h / 2];
         out->half_sums[h] = -out->scales[h / 2] * (float)start;
     }
     for (int p = 0; p < PARTS; p++) {
         out->part_starts[p] = out->half_starts[2 * p] + out->half_starts[2 * p + 1];
         out->sums[p] = -out->scales[p] * (float)out->part_starts[p];
     }
-    for (int g = 0; g < PARTS / 2; g++) {
-        out->group_starts[g] = out->part_starts[2 * g] + out->part_starts[2 * g + 1];
-        out->group_scales[g] = out->scales[2 * g];
-    }
+    if (!in_lanes) return;
+    for (int h = 0; h < 2 * PARTS; h++) in_lanes->half_scales[h] = out->scales[h / 2];
+    for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = out->scales[2 * g];
+    memset(in_lanes->behind, 0, sizeof in_lanes->behind);  // what a product loads there it multiplies with 0
 }
 
 static void round_vector(const float *x, int group, Vectors *v, int64_t t) {
     for (int64_t i = 0; i * SUPER_BLOCK < v->cols; i++) {
-        const int64_t first = i * SUPER_BLOCK, left = v->cols - first;
-        round_columns(x + first, left < SUPER_BLOCK ? left : SUPER_BLOCK, group, &v->rounded[i * v->n + t]);
+        const int64_t first = i * SUPER_BLOCK, left = v->cols - first, at = i * v->n + t;
+        round_columns(x + first, left < SUPER_BLOCK ? left : SUPER_BLOCK, group, &v->rounded[at],
+                      v->in_lanes ? &v->in_lanes[at] : NULL);
     }
 }
 

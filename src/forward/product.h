@@ -17,23 +17,28 @@ enum {
 // 8 of Q4_0, weights -3 and 2 are stored as 5 and 10; times values 4 and 5 that gives 20 + 50, and behind the start
 // -8 * (4 + 5) = -72 the product -2 = -12 + 10.
 typedef struct {
-    int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them, where dot takes them so, the same as pairs
-    int32_t starts[SUPER_BLOCK / 4];                   // minus the sums of each lane's values
-    int32_t half_starts[2 * PARTS], part_starts[PARTS], group_starts[PARTS / 2];  // of 16, of 32 and of 64
-    float half_scales[2 * PARTS], scales[PARTS], group_scales[PARTS / 2];
-    float half_sums[2 * PARTS], sums[PARTS];  // scale times the sum of values, for weights with an offset
-    float behind[16];                         // so that whole registers can be loaded
+    _Alignas(64) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them, where dot takes them so, as pairs
+    int32_t half_starts[2 * PARTS], part_starts[PARTS];             // minus the sums of 16 and of 32 values
+    float scales[PARTS], sums[PARTS],
+        half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
 } Rounded;
+
+// What few vectors need besides, whose products add up in the lanes of a register.
+typedef struct {
+    _Alignas(64) int32_t starts[SUPER_BLOCK / 4];                       // minus the sums of each lane's values
+    float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];  // so that whole registers can be loaded
+} InLanes;
 
 // The input's vectors as a thread multiplies them: normed, and when the weights are quantized rounded to int8.
 typedef struct {
     int64_t n, cols;
-    const float *x;    // (n, cols)
-    Rounded *rounded;  // (super-blocks, n)
-    bool by_units;     // matrix units multiply: bytes, or float32 as
-    uint32_t *parts;   // n rows of cols in tiles, see matrix_units.h, where else the rounded are
-    float *normed;     // (n, cols) memory for x
-    void *panel;       // this thread's memory for weights
+    const float *x;     // (n, cols)
+    Rounded *rounded;   // (super-blocks, n)
+    InLanes *in_lanes;  // (super-blocks, n); NULL: there are many vectors
+    bool by_units;      // matrix units multiply: bytes, or float32 as
+    uint32_t *parts;    // n rows of cols in tiles, see matrix_units.h, where else the rounded are
+    float *normed;      // (n, cols) memory for x
+    void *panel;        // this thread's memory for weights
 } Vectors;
 
 // Rows [row, row + n_rows) times all vectors: sums (n, ROWS_IN_PLACE) or (n, PANEL_ROWS). n_rows is at most that.

@@ -4,16 +4,30 @@
 
 #include "product.h"
 
+// Bytes of a super-block where its numbers lie.
+ALWAYS_INLINE int bytes_of(WeightType type) {
+    if (type == WEIGHT_Q8 || type == WEIGHT_Q4) return type == WEIGHT_Q8 ? SUPER_BLOCK : SUPER_BLOCK / 2;
+    return layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
+}
+
+// Prefetches with register i of a super-block its share of the cache lines.
+ALWAYS_INLINE void prefetch_share(WeightType type, SuperBlock at, int i) {
+    const int bytes = bytes_of(type), every = 64 * REGISTERS / bytes;
+    if (every < 2 || i % every == 0) prefetch_ahead(at.values + i * bytes / REGISTERS);
+}
+
 #ifdef SIMD_FOURS
-// sum += n registers of a super-block times a vector's, for numbers of up to 5 bits. The scales s have the vector's in
+// sum += n registers of a super-block times a vector's, for numbers of up to 6 bits. The scales s have the vector's in
 // them.
 ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x, const Scales *s, vf sum[4]) {
     const int zero_bits = zero_bits_of(type);
     UNROLLED (h, 2) {
         vb weights[4] = {{0}};
-        UNROLLED (k, 4)
+        UNROLLED (k, 4) {
+            prefetch_share(type, at, 4 * h + k);
             if (4 * h + k < n) weights[k] = weights_of(type, at.values, 4 * h + k);
-        vi dots = dot_fours(weights, x->values + h * 4 * REGISTER);
+        }
+        vi dots = dot_fours(weights, x->values + h * 4 * REGISTER, layouts[type].bits);
         if (zero_bits) dots += (vi)halves_of_fours(load(x->half_starts + 8 * h)) << zero_bits;
         const bool by_halves = layouts[type].columns == 16;
         sum[2 + h] +=
@@ -23,11 +37,12 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
 #endif
 
 // sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one another.
-ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, vf sum[4]) {
+ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, const InLanes *lanes,
+                                   vf sum[4]) {
     const Layout *layout = &layouts[type];
     const int columns = layout->columns, zero_bits = zero_bits_of(type);
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
-    const float *x_scales = columns == 16 ? x->half_scales : columns == 32 ? x->scales : x->group_scales;
+    const float *x_scales = columns == 16 ? lanes->half_scales : columns == 32 ? x->scales : lanes->group_scales;
     const float *x_sums = columns == 16 ? x->half_sums : x->sums;
     Scales s = scales_of(type, at);
     for (int i = 0; i < (SUPER_BLOCK / columns + LANES - 1) / LANES; i++) {
@@ -35,7 +50,7 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
         if (layout->has_offset) sum[i] += s.offsets.of[i] * load(x_sums + i * LANES);
     }
 #ifdef SIMD_FOURS
-    if (layout->bits <= 5) {
+    if (layout->bits <= 6) {
         add_by_fours(type, at, n, x, &s, sum);
         return;
     }
@@ -46,33 +61,32 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
             const int i = h * TOGETHER + k;
             if (i >= n) break;
             vi start = {0};
-            if (zero_bits) start = (vi)load(x->starts + i * LANES) << zero_bits;
+            prefetch_share(type, at, i);
+            if (zero_bits) start = (vi)load(lanes->starts + i * LANES) << zero_bits;
             const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
             const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, is_int8(type));
             sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
         }
 }
 
-ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, const Vectors *v, int64_t t) {
+// A row times vector t. *at is where the row begins, and then where its last whole super-block ends.
+ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, SuperBlock *at, const Vectors *v,
+                                 int64_t t) {
     const int64_t whole = m->cols / SUPER_BLOCK;
-    const int bytes = type == WEIGHT_Q8   ? SUPER_BLOCK
-                      : type == WEIGHT_Q4 ? SUPER_BLOCK / 2
-                                          : layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
     vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
-    SuperBlockCopy copy;
-    int n_columns;
-    SuperBlock at = super_block_at(m, row, 0, &copy, &n_columns);
-    for (int64_t i = 0; i < whole; i++, x += v->n) {
-        for (int line = 0; line < bytes; line += 64) prefetch_ahead(at.values + line);
-        if (type == WEIGHT_Q4) prefetch_ahead(at.scales);
-        add_super_block(type, at, REGISTERS, x, sum);
-        at.values += bytes;
-        at.scales += 16;
+    const InLanes *lanes = v->in_lanes + t;
+    for (int64_t i = 0; i < whole; i++, x += v->n, lanes += v->n) {
+        if (type == WEIGHT_Q4) prefetch_ahead(at->scales);
+        add_super_block(type, *at, REGISTERS, x, lanes, sum);
+        at->values += bytes_of(type);
+        at->scales += 16;
     }
     if (whole * SUPER_BLOCK < m->cols) {
-        at = super_block_at(m, row, whole, &copy, &n_columns);
-        add_super_block(type, at, (n_columns + REGISTER - 1) / REGISTER, x, sum);
+        SuperBlockCopy copy;
+        int n_columns;
+        const SuperBlock last = super_block_at(m, row, whole, &copy, &n_columns);
+        add_super_block(type, last, (n_columns + REGISTER - 1) / REGISTER, x, lanes, sum);
     }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
@@ -147,9 +161,16 @@ typedef struct {
 
 ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
     const Int8Rows *g = given;
-    for (int64_t t = 0; t < g->v->n; t++)
-        for (int64_t r = 0; r < g->n_rows; r++)
-            g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, g->v, t);
+    const bool side_by_side = g->m->cols % SUPER_BLOCK == 0;  // the next row begins where a row ends
+    SuperBlockCopy copy;
+    int n_columns;
+    for (int64_t t = 0; t < g->v->n; t++) {
+        SuperBlock at = {0};
+        for (int64_t r = 0; r < g->n_rows; r++) {
+            if (r == 0 || !side_by_side) at = super_block_at(g->m, g->row + r, 0, &copy, &n_columns);
+            g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, &at, g->v, t);
+        }
+    }
 }
 
 void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {

@@ -45,7 +45,7 @@ void i8_to_f32(float *out, const int8_t *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = x[i];
 }
 
-float f32_to_i8(int8_t *out, const float *x, int64_t n) {
+ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
     vf most = {0}, strange = {0};
     for (int64_t i = 0; i < n; i += LANES) {
         vf v = load_some(x + i, n - i), a = (vf)((vu)v & 0x7fffffff);
@@ -61,6 +61,11 @@ float f32_to_i8(int8_t *out, const float *x, int64_t n) {
         if (n - i < LANES) memcpy(out + i, bytes, n - i);
     }
     return scale + sum_lanes(strange);
+}
+
+float f32_to_i8(int8_t *out, const float *x, int64_t n) {
+    if (n == 64) return round_to_i8(out, x, 64);  // without loops
+    return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
 }
 
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {

@@ -268,10 +268,10 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signe
 
 #if defined SIMD_AVX2 && !defined SIMD_VNNI
 #define SIMD_FOURS
-// Products of four registers of weights, 0 to 31, with activations at x. Sums of 16 columns are whole after three
-// steps, of two registers together in the second and of four in the third. That takes fewer instructions than a sum
-// for each. The lanes are the first halves of the four registers, then the second halves.
-ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x) {
+// Products of four registers of weights, unsigned and of up to 6 bits, with activations at x. Sums of 16 columns are
+// whole after three steps, of two registers together in the second and of four in the third. That takes fewer
+// instructions than a sum for each. The lanes are the first halves of the four registers, then the second halves.
+ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x, int bits) {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i s[4];
     UNROLLED (i, 4) {
@@ -279,6 +279,7 @@ ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x) {
         s[i] = _mm256_madd_epi16(_mm256_maddubs_epi16((vx)weights[i], a), one);
     }
     UNROLLED (i, 2) s[i] = _mm256_madd_epi16(_mm256_packs_epi32(s[2 * i], s[2 * i + 1]), one);
+    if (bits > 5) return (vi)_mm256_hadd_epi32(s[0], s[1]);  // eight products of 6 bits take more than 16
     return (vi)_mm256_madd_epi16(_mm256_packs_epi32(s[0], s[1]), one);
 }
 
