@@ -5,6 +5,7 @@
 // the limit.
 #include "matmul.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../kernels/kernels.h"
@@ -80,7 +81,7 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     for (int i = 0; HAS_PAIRS && i < SUPER_BLOCK / (2 * LANES); i++)
         store(out->values + SUPER_BLOCK + 4 * LANES * i, (vf)load_pairs_of_x(out->values, i));
     for (int i = 0; i < REGISTERS; i++) {
-        const vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), false);
+        const vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), NULL, false);
         store(starts + i * LANES, (vf)-sums);
     }
     for (int h = 0; h < 2 * PARTS; h++) {
@@ -93,6 +94,7 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
         out->sums[p] = -out->scales[p] * (float)out->part_starts[p];
     }
     if (!in_lanes) return;
+    for (int i = 0; i < SUPER_BLOCK; i++) in_lanes->magnitudes[i] = (uint8_t)abs(out->values[i]);
     for (int h = 0; h < 2 * PARTS; h++) in_lanes->half_scales[h] = out->scales[h / 2];
     for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = out->scales[2 * g];
     memset(in_lanes->behind, 0, sizeof in_lanes->behind);  // what a product loads there it multiplies with 0

@@ -26,6 +26,7 @@ typedef struct {
 // What few vectors need besides, whose products add up in the lanes of a register.
 typedef struct {
     _Alignas(64) int32_t starts[SUPER_BLOCK / 4];                       // minus the sums of each lane's values
+    uint8_t magnitudes[SUPER_BLOCK];                                    // of the values, see dot_in_place
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];  // so that whole registers can be loaded
 } InLanes;
 

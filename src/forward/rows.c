@@ -64,7 +64,8 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
             prefetch_share(type, at, i);
             if (zero_bits) start = (vi)load(lanes->starts + i * LANES) << zero_bits;
             const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
-            const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, is_int8(type));
+            const uint8_t *magnitudes = is_looked_up(type) ? lanes->magnitudes + i * REGISTER : NULL;
+            const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, magnitudes, is_int8(type));
             sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
         }
 }

@@ -226,25 +226,29 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #endif
 }
 
-// What a table has for each byte, which is below 16.
-ALWAYS_INLINE vb look_up(const uint8_t table[16], vb x) {
+// What a table has for each byte, which is below 16, with the bits of `flip` changed.
+ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
 #if defined SIMD_AVX512
-    return (vb)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)), (vx)x);
+    const vb all = (vb)_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)) ^ flip;
+    return (vb)_mm512_shuffle_epi8((vx)all, (vx)x);
 #elif defined SIMD_AVX2
-    return (vb)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)), (vx)x);
+    const vb all = (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)) ^ flip;
+    return (vb)_mm256_shuffle_epi8((vx)all, (vx)x);
 #elif defined SIMD_NEON
-    return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x);
+    return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x) ^ flip;
 #elif defined __wasm_simd128__
-    return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x);
+    return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x) ^ flip;
 #else
-    for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]];
+    for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]] ^ flip;
     return x;
 #endif
 }
 
 // sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as load_pairs_of_x has
-// them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI does not take.
-ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signed) {
+// them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI does not take. Where no weight is
+// -128, the activations without their signs may be given: AVX2 is faster with them. Else they are NULL.
+ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes, bool is_signed) {
+    (void)magnitudes;
     (void)is_signed;
     if (Q8_DOT == PAIRS && LANES == 4) {
         sum = dot(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
@@ -252,14 +256,20 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signe
     }
     vb a = load_bytes(x);
 #if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
-    if (is_signed) {  // |w| times a with w's sign
 #ifdef SIMD_AVX512
+    if (is_signed) {  // |w| times a with w's sign
         a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights), _mm512_setzero_si512(), (vx)a);
-#else
-        a = (vb)_mm256_sign_epi8((vx)a, (vx)weights);
-#endif
-        weights = (vb)MM(abs_epi8)((vx)weights);
+        weights = (vb)_mm512_abs_epi8((vx)weights);
     }
+#else
+    if (magnitudes) {  // |a| times w with a's sign
+        a = (vb)_mm256_sign_epi8((vx)weights, (vx)a);
+        weights = load_bytes(magnitudes);
+    } else if (is_signed) {
+        a = (vb)_mm256_sign_epi8((vx)a, (vx)weights);
+        weights = (vb)_mm256_abs_epi8((vx)weights);
+    }
+#endif
     return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)weights, (vx)a), (vx)((vs){0} + 1));
 #else
     return dot(BYTES, sum, weights, a);

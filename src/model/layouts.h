@@ -62,6 +62,9 @@ ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
 }
 
+// Numbers from a table, in which there is no -128.
+ALWAYS_INLINE bool is_looked_up(WeightType type) { return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS; }
+
 // Where a super-block lies; its scales are in `values` except for q8 and q4.
 typedef struct {
     const uint8_t *values, *scales;
@@ -116,8 +119,8 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     next = block + (type == WEIGHT_IQ4_XS ? 16 : layout->bytes);
     const vb q = take_nibbles(block, next, half);
     const int to_fifths = layout->fifths - layout->nibbles;
-    if (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS) return look_up(iq4_values, q) ^ (uint8_t)(128 - INT8_OFFSET);
-    if (type == WEIGHT_MXFP4) return look_up(mxfp4_values, q);
+    if (is_looked_up(type)) return look_up(iq4_values, 128 - INT8_OFFSET, q);
+    if (type == WEIGHT_MXFP4) return look_up(mxfp4_values, 0, q);
     return layout->fifths ? q | take_fifths(block + to_fifths, next + to_fifths, half) : q;
 }
 
