@@ -18,6 +18,8 @@ from common import ROOT, Result, add_counts, check, counts, in_work, main, skip,
 AARCH64 = 'aarch64-linux-gnu-gcc -static'
 GCC_32_BIT = 'gcc -m32 -mfpmath=sse -isystem /usr/include/x86_64-linux-gnu'
 WASM = '-sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1 -Wno-unused-command-line-argument'
+# Matrix units, which are emulated.
+UNITS = '-march=native -mamx-tile -mamx-int8 -mamx-bf16 -include %s' % os.path.join(ROOT, 'tests', 'emulated_units.h')
 os.environ.setdefault('NODE_PATH', '/usr/share/nodejs')
 # Name: what make is told, and what the programs are run by.
 VARIANTS = {
@@ -25,6 +27,7 @@ VARIANTS = {
     'gcc-avx512': ('CC=gcc ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
     'gcc-avx2': ('CC=gcc ARCH=-march=x86-64-v3 OPENMP=-fopenmp', ''),
     'gcc-avxvnni': ("CC=gcc ARCH='-march=x86-64-v3 -mavxvnni' OPENMP=-fopenmp", ''),
+    'gcc-units': ("CC=gcc ARCH='%s' OPENMP=-fopenmp" % UNITS, ''),
     'gcc-sse2': ('CC=gcc ARCH=-march=x86-64 OPENMP=-fopenmp', ''),
     'gcc-native-alone': ('CC=gcc ARCH=-march=native OPENMP=', ''),
     'gcc-O0': ("CC=gcc CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
@@ -54,10 +57,11 @@ VARIANTS = {
                 'env OMP_NUM_THREADS=3 TSAN_OPTIONS=ignore_noninstrumented_modules=1'),
 }
 TESTS = {'test_units.py': ['test_same'], 'test_golden.py': [], 'test_encodings.py': ['test_pytorch']}
-SHORT = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest would take them long
-SHORT['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
+OTHER = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest takes long
+OTHER['gcc-units'] = [*TESTS, 'test_blocks.py', 'test_plain.py']  # no test here has run them otherwise
+OTHER['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
-NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
+NEEDS = {UNITS: 'avx512_vnni', '-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
 PROBE = """#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -114,8 +118,8 @@ def try_variant(name, more='', quick=False):
     status, output = output_of(['make', '-C', folder, '-j2', 'run', *shlex.split(make), *shlex.split(more)], **mine)
     if not check(status == 0, name + ': builds without a warning', output[-300:]):
         return
-    for test in SHORT.get(name, TESTS):
-        status, output = output_of([sys.executable, os.path.join(folder, 'tests', test), *TESTS[test]], **mine)
+    for test in OTHER.get(name, TESTS):
+        status, output = output_of([sys.executable, os.path.join(folder, 'tests', test), *TESTS.get(test, [])], **mine)
         add_counts(Result(status, output.encode(), b''), '%s, %s' % (name, test))
     print('%-20s %d passed' % (name, counts['passed'] - before), flush=True)
 

@@ -66,16 +66,30 @@ def with_tools(*tools):
     return dict(folder=tree, PATH=path, CHROMIUM='')
 
 
+def assembled(path, *flags):
+    """What the compiler makes of a file of C; '' when it does not know the flags."""
+    return subprocess.run(['cc', '-std=c11', '-O3', '-Wno-unknown-pragmas', *flags, '-S', '-o', '-', path], cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
+
+
 def test_prefetches():
     """The compiler leaves the prefetches in the loops that read memory: gcc once took them out without a word."""
     for path, function in ('src/forward/rows.c', 'multiply_int8_rows'), ('src/kernels/kernels.c', 'gemm_accumulate'):
-        done = subprocess.run(['cc', '-std=c11', '-O3', '-Wno-unknown-pragmas', '-S', '-o', '-', path], cwd=ROOT,
-                              stdout=subprocess.PIPE, universal_newlines=True)
-        if not re.search('%rsp|\\bldp\\b', done.stdout):
+        made = assembled(path)
+        if not re.search('%rsp|\\bldp\\b', made):
             return skip('prefetches in compiled loops: the compiler is for another processor')
-        body = re.search(r'^%s:.*?^\t\.size' % function, done.stdout, re.M | re.S)
+        body = re.search(r'^%s:.*?^\t\.size' % function, made, re.M | re.S)
         check(body and re.search('prefetch|prfm', body.group()), '%s prefetches' % function)
     return None
+
+
+def test_matrix_units():
+    """They are in what is built for a processor that has them, which few test machines are."""
+    flags = '-march=x86-64-v4', '-mavx512vnni', '-mamx-tile', '-mamx-int8', '-mamx-bf16'
+    made = assembled('src/kernels/matrix_units.c', *flags)
+    if not made:
+        return skip('matrix units: the compiler knows none')
+    return check('tdpbsud' in made and 'tdpbf16ps' in made, 'products of tiles')
 
 
 def test_page_tools():

@@ -5,7 +5,7 @@
 
 #include "simd.h"
 
-#if defined SIMD_AVX512 && defined SIMD_VNNI && defined __AMX_BF16__ && defined __AMX_INT8__ && defined __linux__
+#if defined SIMD_AVX512 && defined __AVX512VNNI__ && defined __AMX_BF16__ && defined __AMX_INT8__ && defined __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
 
