@@ -61,7 +61,8 @@ OTHER = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encoding
 OTHER['gcc-units'] = [*TESTS, 'test_blocks.py', 'test_plain.py']  # no test here has run them otherwise
 OTHER['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
-NEEDS = {UNITS: 'avx512_vnni', '-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
+NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni',
+         UNITS: 'avx512_vnni'}
 PROBE = """#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
