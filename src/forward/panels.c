@@ -29,12 +29,12 @@ typedef struct {
     int zero_bits;                                          // see Layout
 } Int8Panel;
 
-// A square of 32-bit elements, column i of each row becoming row i of `to`.
-static inline void transpose_into(float *to, const vf rows[LANES]) {
+// A square of 32-bit elements, column i of each row becoming row i of `to`. Weights come as dot takes them.
+ALWAYS_INLINE void transpose_into(float *to, const vf rows[LANES], bool are_weights) {
     vf square[LANES];
     memcpy(square, rows, sizeof square);
     transpose(square);
-    for (int i = 0; i < LANES; i++) store(to + i * PANEL_ROWS, square[i]);
+    for (int i = 0; i < LANES; i++) store(to + i * PANEL_ROWS, are_weights ? (vf)in_panel((vb)square[i]) : square[i]);
 }
 
 static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
@@ -54,17 +54,16 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
         for (int i = 0; i < SUPER_BLOCK / LANES / (how == PAIRS ? 2 : 4); i++) {
             for (int r = 0; r < LANES; r++) {
                 const uint8_t *q = panel->rows[r].q;
-                vb weights = how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i);
-                square[r] = (vf)in_panel(weights);
+                square[r] = (vf)(how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i));
             }
-            transpose_into((float *)(void *)panel->values[i * LANES][r0], square);
+            transpose_into((float *)(void *)panel->values[i * LANES][r0], square, true);
         }
         for (int s = 0; s < SUPER_BLOCK / layout->columns; s += LANES) {
             for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].scales + s) * unit;
-            transpose_into(panel->scales[s] + r0, square);
+            transpose_into(panel->scales[s] + r0, square, false);
             if (!layout->has_offset) continue;
             for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].offsets + s);
-            transpose_into(panel->offsets[s] + r0, square);
+            transpose_into(panel->offsets[s] + r0, square, false);
         }
     }
 }
