@@ -186,6 +186,7 @@ def add_counts(result, what):
     if check(names in ('passed failed', 'passed failed skipped') and result.status in (0, 1), what, result):
         counts['passed'] += int(words[0])
         counts['failed'] += int(words[2])
+        counts['skipped'] += int(words[4]) if len(words) == 6 else 0
 
 
 def stale(made, sources):

@@ -19,8 +19,8 @@ enum {
 typedef struct {
     _Alignas(64) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them, where dot takes them so, as pairs
     int32_t half_starts[2 * PARTS], part_starts[PARTS];             // minus the sums of 16 and of 32 values
-    float scales[PARTS], sums[PARTS],
-        half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
+    float scales[PARTS];                      // whole registers are loaded: floats must lie behind these
+    float sums[PARTS], half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
 } Rounded;
 
 // What few vectors need besides, whose products add up in the lanes of a register.
