@@ -18,7 +18,13 @@ static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int6
             __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
 }
 
-enum { SIXES_ROWS = LANES == 8 ? 4 : TILE_ROWS };  // SIXES take registers of their own
+enum {
+    // AVX-512 with VNNI has registers for a tile's results, too, if it is three vectors by all rows of a panel. They
+    // stay there for a super-block, which saves a load and a store of each for every stretch of columns.
+    HOLDS_RESULTS = PANEL_ROWS == TILE_VECS * LANES && Q8_DOT == BYTES,
+    TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
+    SIXES_VECTORS = LANES == 8 ? 4 : TILE_VECTORS,  // SIXES take registers of their own
+};
 
 // A super-block of 64 rows. Four columns of a row lie together, or two as int16, as dot takes them.
 typedef struct {
@@ -75,9 +81,12 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
 }
 
 // Vectors x to x + m: what the panel's columns give is added to sums (n, PANEL_ROWS). Inlined with
-// constants m, how and columns, those that share a scale, so that `sum` is registers.
+// constants m, how and columns, those that share a scale, so that `sum` and `held` are registers.
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
     const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
+    vf held[TILE_ROWS][TILE_VECS];
+    UNROLLED (i, m)
+        UNROLLED (j, TILE_VECS) held[i][j] = load(sums + i * PANEL_ROWS + j * LANES);
     for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
         int32_t starts[TILE_ROWS];
         UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
@@ -112,11 +121,16 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
                     vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + start : sum[i][j];
-                    store(out, multiply_add(to_float(whole), scales[j] * x_scale, load(out)));
+                    held[i][j] =
+                        multiply_add(to_float(whole), scales[j] * x_scale, HOLDS_RESULTS ? held[i][j] : load(out));
+                    if (!HOLDS_RESULTS) store(out, held[i][j]);
                 }
             }
         }
     }
+    if (!HOLDS_RESULTS) return;
+    UNROLLED (i, m)
+        UNROLLED (j, TILE_VECS) store(sums + i * PANEL_ROWS + j * LANES, held[i][j]);
 }
 
 // The same for up to 16 vectors by matrix units.
@@ -144,7 +158,7 @@ ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const 
     const Rounded *x = v->rounded + panel->index * v->n;
     for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
         int8_by_units(v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS, columns, x + t, panel, sums + t * PANEL_ROWS);
-    const int64_t most = how == SIXES ? SIXES_ROWS : TILE_ROWS;
+    const int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
     for (int64_t t = 0; !v->by_units && t < v->n; t += most) {
         float *out = sums + t * PANEL_ROWS;
         switch (v->n - t < most ? v->n - t : most) {
@@ -176,10 +190,10 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
         unpack_int8(how, m, row, n_rows, panel);
         prefetch_block(m, row, row_bytes, row_bytes * next / m->cols, row_bytes * SUPER_BLOCK / m->cols);
         if (layout->columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
-        else if (layout->columns == 32 && layout->bits == 8) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
-        else if (layout->columns == 32 && layout->bits > 4) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
+        else if (layout->columns == 32 && how == (Dot)Q8_DOT) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
+        else if (layout->columns == 32 && how == (Dot)Q6_DOT) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
         else if (layout->columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
-        else if (layout->bits > 4) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
+        else if (how == (Dot)Q6_DOT) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
         else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
         offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
         if (layout->has_offset) gemm_accumulate(&offsets);
