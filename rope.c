@@ -212,9 +212,14 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     }
 }
 
+double rope_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
+    bool unscaled = rope_methods[c->method].flags & ROPE_USES_LISTS && position < c->unscaled_positions;
+    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
+}
+
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
-void rope_turn(const RopeFreqs *f, int pair, double distance, double factor, float *cosine, float *sine) {
-    double angle = distance * f->inv_freq[pair];
+void rope_turn(double speed, double distance, double factor, float *cosine, float *sine) {
+    double angle = distance * speed;
     *cosine = (float)(factor * cos(angle));
     *sine = (float)(factor * sin(angle));
 }

@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "kv_cache.h"
-#include "spread.h"
+#include "session.h"
 #include "team.h"
 
 // How far a key is for a query, as the distance map tells: below `near`, or from there on.
@@ -22,13 +22,10 @@ typedef struct {
 } Lack;
 
 typedef struct {
-    const RopeConfig *rope;  // of the session
-    const Spread *spread;    // likewise: where tokens stand
-    bool follows_length;     // frequencies can change, so that keys are cached before they are turned
-    int n_pairs;             // of a head that turn: its first 2 n_pairs elements
-    RopeFreqs freqs;         // in force
-    RopeFreqs unscaled;      // and at LongRoPE's first positions,
-    int n_unscaled;          // of which there are so many
+    const SessionConfig *config;
+    bool follows_length;  // frequencies can change, so that keys are cached before they are turned
+    int n_pairs;          // of a head that turn: its first 2 n_pairs elements
+    RopeFreqs freqs;      // in force
 
     // Of the tokens of the read at hand, number `first` and those behind it; tables are (chunk, n_pairs).
     int first;
@@ -49,13 +46,9 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Whether the frequencies at `context` positions differ from those at the first. Then keys must be cached unturned.
-bool angles_follow_length(const RopeConfig *rope, int context);
-
-// Takes the tables' memory from an arena, for up to `context` tokens and reads of up to max_n of them. may_follow:
-// keys that were read at another length are turned anew when frequencies follow the length.
-void angles_lay_out(Angles *angles, Arena *arena, const RopeConfig *rope, const Spread *spread, bool may_follow,
-                    int context, int max_n);
+// Takes the tables' memory from an arena. Where keys may be stale, they are never turned anew when frequencies follow
+// the length.
+void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config);
 
 // Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions. The threads
 // of a team call it together.

@@ -1,18 +1,12 @@
 // The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is held against it.
 #pragma once
 
-#include "../model/model.h"
-#include "spread.h"
+#include "session.h"
 
-// What the definition keeps. The first eight fields are filled in before plain_lay_out.
+// What the definition keeps. The first two fields are filled in before plain_lay_out.
 typedef struct {
     const Model *model;
-    const RopeConfig *rope;  // complete, and checked
-    const Spread *spread;    // where tokens stand
-    int context;             // most tokens of a text
-    bool stale_keys;         // see SessionConfig
-    float *watched;          // (context) gets the scores of one head for each token, NULL: nobody wants them
-    int watched_layer, watched_head;
+    const SessionConfig *config;
 
     // Of every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them

@@ -92,11 +92,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     return s->logits;
 }
 
-void session_watch(Session *s, int layer, int head, float *scores) {
-    s->fast.watched_layer = s->plain.watched_layer = layer;
-    s->fast.watched_head = s->plain.watched_head = head;
-    s->fast.watched = s->plain.watched = scores;
-}
+void session_watch(Session *s, int layer, int head, float *scores) { s->config.watch = (Watch){layer, head, scores}; }
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
@@ -125,22 +121,17 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
     Session *s = check_places(model, config, err) ? alloc_array(1, sizeof *s, "a session", err) : NULL;
     if (!s) return NULL;
-    s->model = model;
-    s->config = *config;
-    s->config.spread.n = config->context;
+    *s = (Session){.model = model, .config = *config};
+    SessionConfig *c = &s->config;
+    c->spread.n = c->context;
     // The fast engine's tables of what depends on distances are for neighbors that are one apart.
-    if (config->spread.length && encoding_has_terms(model->config.encoding)) s->config.plain = true;
-    if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
-    if (s->config.chunk > config->context) s->config.chunk = config->context;
-    const SessionConfig *c = &s->config;
-    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
-    s->fast = (Transformer){.model = model, .rope = &c->rope, .kv = c->kv, .context = c->context, .chunk = c->chunk};
-    s->fast.spread = &c->spread;
-    s->fast.activations = c->activations;
-    s->fast.stale_keys = c->stale_keys;
-    s->fast.decoding = s->fast.reading = pace;
-    s->plain = (Plain){.model = model, .rope = &c->rope, .spread = &c->spread, .context = c->context};
-    s->plain.stale_keys = c->stale_keys;
+    if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
+    if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
+    if (c->chunk > c->context) c->chunk = c->context;
+    const Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
+                       .most = c->threads ? 0 : thread_count()};
+    s->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
+    s->plain = (Plain){.model = model, .config = c};
     lay_out(s, &s->arena);
     return s;
 }

@@ -5,20 +5,13 @@
 #include "attention.h"
 #include "matmul.h"
 #include "pace.h"
+#include "session.h"
 
 // The fields up to `reading` are filled in before transformer_lay_out, which lays out the others.
 typedef struct {
     const Model *model;
-    const RopeConfig *rope;  // complete, and checked
-    const Spread *spread;    // where tokens stand
-    KvType kv;
-    Activations activations;
-    int context, chunk;      // most tokens of a text, and that go through a layer together
-    bool stale_keys;         // see SessionConfig
+    const SessionConfig *config;
     Pace decoding, reading;  // how many threads read a token, and a prompt
-
-    float *watched;  // gets the scores of one head for each chunk's last query; NULL: nobody wants them
-    int watched_layer, watched_head;  // whose
 
     KvCache cache;
     Angles angles;        // what turns queries and keys,
