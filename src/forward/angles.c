@@ -51,11 +51,9 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
     *a = (Angles){.config = c, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
     a->queries = a->keys = take_turns(arena, c->chunk, a->n_pairs);
     if (rope->map) {
-        a->near_from = arena_take(arena, c->chunk, sizeof *a->near_from);
         a->far = take_turns(arena, c->chunk, a->n_pairs);
         a->keys = take_turns(arena, c->chunk, a->n_pairs);
     }
-    if (rope->logn) a->factors = arena_take(arena, c->chunk, sizeof *a->factors);
     if (follows) a->keys = (Turns){NULL, NULL};
     if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? one : period, n_blocks);
     if (follows && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
@@ -114,26 +112,19 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
     }
 }
 
-// What is told of each token of a read, and the frequencies. What keys lack with other frequencies is void.
-static void begin_read(Angles *a, int first, int n, int length) {
-    const RopeConfig *rope = &a->config->rope;
-    const Spread *spread = &a->config->spread;
+// The frequencies of a text of `length` positions. What keys lack with others is void.
+static void set_frequencies(Angles *a, int length) {
     RopeFreqs freqs;
-    rope_frequencies(rope, length, &freqs);
+    rope_frequencies(&a->config->rope, length, &freqs);
     if (!are_equal(&freqs, &a->freqs)) a->n_blocks = 0;
     a->freqs = freqs;
-    a->first = first;
-    for (int t = 0; t < n; t++) {
-        const int p = spread_position(spread, first + t);
-        if (a->near_from) a->near_from[t] = spread_token(spread, p + 1 - rope_parts(rope, p).near);
-        if (a->factors) a->factors[t] = (float)rope_logn(rope, p);
-    }
 }
 
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
     const int n_blocks = (first + n - 1) / KV_BLOCK + 1;
     int from, to;
-    if (team->number == 0) begin_read(a, first, n, length);
+    if (team->number == 0) set_frequencies(a, length);
+    if (team->number == 0) a->first = first;
     team_wait(team);
     team_share(team, a->n_pairs, &from, &to);
     fill_rows(a, first, n, from, to);

@@ -29,11 +29,9 @@ typedef struct {
 
     // Of the tokens of the read at hand, number `first` and those behind it; tables are (chunk, n_pairs).
     int first;
-    Turns queries;   // of queries that meet near keys
-    Turns keys;      // of keys on their way to the cache; NULL: they are not turned
-    Turns far;       // by which such a query goes on to meet far keys
-    int *near_from;  // (chunk) the first near key of each query; NULL: all are near
-    float *factors;  // (chunk) what the scores of each query are multiplied by; NULL: 1
+    Turns queries;  // of queries that meet near keys
+    Turns keys;     // of keys on their way to the cache; NULL: they are not turned
+    Turns far;      // by which such a query goes on to meet far keys; NULL: all are near
 
     // What keys lack: an angle for each block, (blocks, n_pairs), and for each step in a block. Steps repeat from block
     // to block, but where the map's rule begins anew every `period` positions. There is a variant of them for each

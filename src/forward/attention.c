@@ -66,16 +66,17 @@ static void load_queries(const Task *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
     const int64_t d = c->cache->head_dim;
-    const bool has_far = c->turns && a->near_from;
+    const bool has_far = a && a->far.cosines;
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
-        const int64_t query = k->t0 + r / k->heads, row = a ? c->first + query - a->first : 0;
+        const int64_t query = k->t0 + r / k->heads, token = c->first + query;
         const float *q = c->q + (query * c->n_heads + k->kv_head * k->heads + r % k->heads) * d;
-        const float factor = a && a->factors ? scale * a->factors[row] : scale;
+        const int position = spread_position(&c->config->spread, (int)token);
+        const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (!has_far) continue;
-        const int64_t at = row * a->n_pairs;
+        const int64_t at = (token - a->first) * a->n_pairs;
         memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
         rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
     }
@@ -129,7 +130,7 @@ static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone z
     product.c = scores;
     product.c_stride = KV_BLOCK;
     Lack lack;
-    if (k->call->turns && angles_lack(angles, zone, block, &lack)) {
+    if (angles && angles_lack(angles, zone, block, &lack)) {
         if (block_rows_are_few(k->rows)) {
             multiply_lacking_keys(q, product, angles->n_pairs, &lack, turned);
             return;
@@ -142,19 +143,23 @@ static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone z
     block_product(q, product, false, &k->scratch->memory);
 }
 
+// The first token whose key is near to a query of token i.
+static int near_from(const Attention *c, int i) {
+    const int p = spread_position(&c->config->spread, i);
+    return spread_token(&c->config->spread, p + 1 - rope_parts(&c->config->rope, p).near);
+}
+
 // The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
 static void multiply_zones(const Task *k, const void *keys, int block) {
     const Attention *c = k->call;
     const int start = block * KV_BLOCK;
-    const int *near_from =
-        c->turns && c->angles->near_from ? c->angles->near_from + (c->first - c->angles->first) : NULL;
-    const bool all_near = !near_from || near_from[k->t1 - 1] <= start;
+    const bool all_near = !c->angles || near_from(c, c->first + k->t1 - 1) <= start;
     float *scores = k->scratch->scores.x, *others = k->scratch->other_scores;
     multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
-    if (all_near || near_from[k->t0] >= start + KV_BLOCK) return;
+    if (all_near || near_from(c, c->first + k->t0) >= start + KV_BLOCK) return;
     multiply_keys(k, keys, block, NEAR, others);
     for (int64_t r = 0; r < k->rows; r++) {
-        const int border = near_from[k->t0 + r / k->heads] - start;
+        const int border = near_from(c, c->first + k->t0 + (int)r / k->heads) - start;
         for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
             scores[r * KV_BLOCK + j] = others[r * KV_BLOCK + j];
     }
@@ -162,7 +167,8 @@ static void multiply_zones(const Task *k, const void *keys, int block) {
 
 // The first token that a query of token i sees, the sinks apart.
 static int window_start(const Attention *c, int i) {
-    return c->window > 0 ? spread_token(c->spread, spread_position(c->spread, i) - c->window + 1) : 0;
+    const Spread *spread = &c->config->spread;
+    return c->window > 0 ? spread_token(spread, spread_position(spread, i) - c->window + 1) : 0;
 }
 
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.

@@ -11,12 +11,11 @@ typedef struct AttentionScratch AttentionScratch;
 typedef struct {
     const KvCache *cache;
     AttentionScratch *scratch;
+    const SessionConfig *config;
     int layer, n_heads;
-    const Spread *spread;        // where tokens stand
     int window;                  // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;                   // and the first `sinks` tokens always
-    const Angles *angles;        // made ready for the queries; NULL: the encoding is not RoPE
-    bool turns;                  // this layer's queries and keys turn by them
+    const Angles *angles;        // by which queries and keys turn, made ready for these queries; NULL: they do not
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
     const float *q;              // (n, n_heads * head_dim)
     int first, n;

@@ -69,13 +69,11 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const RopeConfig *rope = &t->config->rope;
-    const Spread *spread = &t->config->spread;
-    Attention a = {
-        .cache = &t->cache, .scratch = t->attention, .layer = index, .n_heads = m->n_heads, .spread = spread};
+    Attention a = {.cache = &t->cache, .scratch = t->attention, .config = t->config, .layer = index};
+    a.n_heads = m->n_heads;
     a.window = layer->sees_all && !rope->all_slide ? 0 : rope->window;
-    a.sinks = spread_token(spread, rope->sinks);
-    a.angles = m->encoding == ENCODING_ROPE ? &t->angles : NULL;
-    a.turns = a.angles && !layer->without_rope;
+    a.sinks = spread_token(&t->config->spread, rope->sinks);
+    a.angles = m->encoding == ENCODING_ROPE && !layer->without_rope ? &t->angles : NULL;
     a.terms = t->terms.layers ? &t->terms.layers[index] : NULL;
     a.q = t->q + skipped * layer->wq.rows;
     a.first = t->first + skipped;
