@@ -97,8 +97,9 @@ void session_watch(Session *s, int layer, int head, float *scores) { s->config.w
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 // All arrays of a session, counted or handed out (see Arena).
-static void lay_out(Session *s, Arena *arena) {
+static void lay_out(Session *s) {
     const int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
+    Arena *arena = &s->arena;
     s->cache_bytes = s->config.plain ? plain_lay_out(&s->plain, arena) : transformer_lay_out(&s->fast, arena);
     s->x = s->fast.x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
@@ -132,7 +133,7 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
                        .most = c->threads ? 0 : thread_count()};
     s->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     s->plain = (Plain){.model = model, .config = c};
-    lay_out(s, &s->arena);
+    lay_out(s);
     return s;
 }
 
@@ -147,21 +148,20 @@ uint64_t session_needs(const Model *model, const SessionConfig *config) {
 Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
     Session *s = describe(model, config, err);
     if (!s) return NULL;
-    Error reason;
-    size_t available = available_memory("");
-    double needed = (double)s->arena.used / 1e6;
+    Error why;
+    const size_t available = available_memory("");
+    const double needed = (double)s->arena.used / 1e6, cache = (double)s->cache_bytes / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
-    if (s->arena.used > available) {
-        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
-             config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
-    } else if (arena_open(&s->arena, "a session", &reason)) {
-        lay_out(s, &s->arena);
-        return s;
-    } else {
-        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, reason.text);
-    }
-    free(s);
-    return NULL;
+    const bool fits = s->arena.used <= available ||
+                      fail(err,
+                           "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are "
+                           "available",
+                           config->context, needed, cache, (double)available / 1e6);
+    const bool good = fits && (arena_open(&s->arena, "a session", &why) ||
+                               fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context,
+                                    needed, why.text));
+    if (good) lay_out(s);
+    return keep_if(good, s);
 }
 
 size_t session_bytes(const Session *s, size_t *cache_bytes) {
@@ -185,16 +185,13 @@ void session_begin(Session *s, int n) {
     s->fast.angles.n_blocks = 0;  // of which the tables are of other positions
 }
 
-int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }
-
-int session_position(const Session *s) { return s->position; }
-
-int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }
-
 void session_ask(Session *s, int chunk, GoOn *go_on, void *whose) {
     if (chunk > 0 && chunk < s->config.chunk) s->config.chunk = chunk;
     s->go_on = go_on;
     s->whose = whose;
 }
 
+int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }
+int session_position(const Session *s) { return s->position; }
+int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }
 int session_chunk(const Session *s) { return s->config.chunk; }
