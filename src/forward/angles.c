@@ -12,10 +12,7 @@ static Turns take_turns(Arena *arena, int64_t rows, int64_t columns) {
     return (Turns){arena_take(arena, rows * columns, sizeof(float)), arena_take(arena, rows * columns, sizeof(float))};
 }
 
-// How many variants of steps there are, and which is a block's.
-static int64_t step_variants(int period, int64_t n_blocks) {
-    return period == 0 ? n_blocks : period <= KV_BLOCK ? period : KV_BLOCK + 1;
-}
+// Which variant of steps a block has.
 static int64_t variant_of(int period, int64_t block) {
     if (period == 0) return block;
     const int64_t to_border = (period - block * KV_BLOCK % period) % period;
@@ -28,24 +25,19 @@ static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
     return same == a->n_pairs && a->attention_factor == b->attention_factor;
 }
 
-// Whether the frequencies of a text of `length` positions differ from those of one position. Then keys must be cached
-// unturned.
-static bool follow_length(const RopeConfig *c, int length) {
-    RopeFreqs first, last;
-    rope_frequencies(c, 1, &first);
-    rope_frequencies(c, length, &last);
-    return !are_equal(&first, &last);
-}
-
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
+    const int64_t most = period ? KV_BLOCK + 1 : n_blocks, variants = period && period < most ? period : most;
     a->lacking[zone].period = period;
     a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
-    a->lacking[zone].steps = take_turns(arena, step_variants(period, n_blocks), (int64_t)a->n_pairs * KV_BLOCK);
+    a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
 }
 
 void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
     const RopeConfig *rope = &c->rope;
-    const bool follows = !c->stale_keys && follow_length(rope, c->spread.length ? c->spread.length : c->context);
+    RopeFreqs first, last;
+    rope_frequencies(rope, 1, &first);
+    rope_frequencies(rope, c->spread.length ? c->spread.length : c->context, &last);
+    const bool follows = !c->stale_keys && !are_equal(&first, &last);
     const int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
     const int one = c->spread.length ? 0 : 1, period = one * rope_key_period(rope);
     *a = (Angles){.config = c, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
@@ -113,18 +105,18 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
 }
 
 // The frequencies of a text of `length` positions. What keys lack with others is void.
-static void set_frequencies(Angles *a, int length) {
+static void begin_read(Angles *a, int first, int length) {
     RopeFreqs freqs;
     rope_frequencies(&a->config->rope, length, &freqs);
     if (!are_equal(&freqs, &a->freqs)) a->n_blocks = 0;
     a->freqs = freqs;
+    a->first = first;
 }
 
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
     const int n_blocks = (first + n - 1) / KV_BLOCK + 1;
     int from, to;
-    if (team->number == 0) set_frequencies(a, length);
-    if (team->number == 0) a->first = first;
+    if (team->number == 0) begin_read(a, first, length);
     team_wait(team);
     team_share(team, a->n_pairs, &from, &to);
     fill_rows(a, first, n, from, to);

@@ -45,23 +45,26 @@ static void softmax(float *x, int n) {
 
 // ---- positions ------------------------------------------------------------------------------------------------------
 
+// Where token i stands: at i, unless the text jumps.
+static int at(const Plain *p, int i) { return spread_position(&p->config->spread, i); }
+
 // RoPE: a query at m that meets a key at n turns by D(m, n) times the frequency f of each pair. Unscaled positions have
 // another f, and stale keys keep that of the step that read them: their part of D turns by the difference besides.
 static void fill_turns(Plain *p, int i, int length) {
     const RopeConfig *c = &p->config->rope;
-    const int n_pairs = c->rotary_dim / 2, m = p->at[i];
+    const int n_pairs = c->rotary_dim / 2, m = at(p, i);
     RopeFreqs now, then;
     rope_frequencies(c, length, &now);
     then = now;
     p->lengths[i] = length;
     for (int j = 0; j <= i; j++) {
         if (p->config->stale_keys) rope_frequencies(c, p->lengths[j], &then);
-        const double distance = rope_distance(c, m, p->at[j]), key_part = rope_parts(c, p->at[j]).key;
+        const double distance = rope_distance(c, m, at(p, j)), key_part = rope_parts(c, at(p, j)).key;
         const double factor = now.attention_factor * then.attention_factor;
         for (int pair = 0; pair < n_pairs; pair++) {
             const double f = now.inv_freq[pair];
             const double query = m * (rope_speed(c, &now, pair, m) - f);
-            const double key = key_part * (rope_speed(c, &then, pair, p->at[j]) - f);
+            const double key = key_part * (rope_speed(c, &then, pair, at(p, j)) - f);
             const double angle = distance * f + query - key;
             p->cosines[j * n_pairs + pair] = (float)(factor * cos(angle));
             p->sines[j * n_pairs + pair] = (float)(factor * sin(angle));
@@ -104,7 +107,7 @@ static void fill_distances(Plain *p, int layer, int i) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = &p->model->layers[layer];
     for (int back = 0; p->distance_keys && back <= i; back++) {
-        int distance = p->at[i] - p->at[i - back], *known = p->distances + (int64_t)layer * p->config->context + back;
+        int distance = at(p, i) - at(p, i - back), *known = p->distances + (int64_t)layer * p->config->context + back;
         if (back < i && *known == distance) continue;
         const float *r = sinusoids(p, *known = distance);
         float *k = head_of(p, p->distance_keys, layer, back, m->n_kv_heads, 0);
@@ -120,6 +123,7 @@ static int64_t clipped(const ModelConfig *m, int d) { return d < m->encoding_row
 // What the query q (d) of head h of token i makes of the key k (d) of token j. kr and qr are of R_distance.
 static float score(const Plain *p, int layer, int h, int i, int j) {
     const ModelConfig *m = &p->model->config;
+    const RopeConfig *c = &p->config->rope;
     const Layer *w = &p->model->layers[layer];
     const int d = (int)m->head_dim, n = m->n_kv_heads, kv = h / (m->n_heads / n);  // query heads share a key head
     const float root = sqrtf((float)d), *q = p->q + h * d, *k = head_of(p, p->keys, layer, j, n, kv);
@@ -127,12 +131,11 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
     const float *qr = p->distance_queries ? head_of(p, p->distance_queries, layer, i - j, m->n_heads, h) : NULL;
     switch (m->encoding) {
     case ENCODING_ROPE:  // q turned by D(i, j) . k, arXiv 2104.09864, and logn
-        return (float)rope_logn(&p->config->rope, p->at[i]) *
-               (w->without_rope ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
+        return (float)rope_logn(c, at(p, i)) * (w->without_rope ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
     case ENCODING_ALIBI:  // q . k / sqrt(d) - 2^(-8h / H) distance for head h from 1 to H, arXiv 2108.12409
-        return dot(q, k, d) / root - (float)(exp2(-8.0 * (h + 1) / m->n_heads) * (p->at[i] - p->at[j]));
+        return dot(q, k, d) / root - (float)(exp2(-8.0 * (h + 1) / m->n_heads) * (at(p, i) - at(p, j)));
     case ENCODING_SHAW:  // q . (k + aK of the distance), arXiv 1803.02155
-        return (dot(q, k, d) + dot(q, w->a_keys + clipped(m, p->at[i] - p->at[j]) * d, d)) / root;
+        return (dot(q, k, d) + dot(q, w->a_keys + clipped(m, at(p, i) - at(p, j)) * d, d)) / root;
     case ENCODING_TRANSFORMER_XL:  // q . k + q . W_R R + u . k + v . W_R R, arXiv 1901.02860
         return (dot(q, k, d) + dot(q, kr, d) + dot(w->u + h * d, k, d) + dot(w->v + h * d, kr, d)) / root;
     case ENCODING_DISENTANGLED:  // q . k + q . W_k R + W_q R . k: TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654
@@ -145,20 +148,21 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
 static void attend(Plain *p, int layer, int h, int i) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = &p->model->layers[layer];
-    const int n = m->n_kv_heads, kv = h / (m->n_heads / n);
-    const bool slides = !w->sees_all || p->config->rope.all_slide;
-    float *mixed = p->mixed + h * m->head_dim;
-    for (int j = 0; j <= i; j++)
-        p->scores[j] =
-            !slides || rope_sees(&p->config->rope, p->at[i], p->at[j]) ? score(p, layer, h, i, j) : -INFINITY;
+    const RopeConfig *c = &p->config->rope;
     const Watch *watch = &p->config->watch;
+    const int n = m->n_kv_heads, kv = h / (m->n_heads / n);
+    float *mixed = p->mixed + h * m->head_dim;
+    for (int j = 0; j <= i; j++) {
+        const bool sees = (w->sees_all && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
+        p->scores[j] = sees ? score(p, layer, h, i, j) : -INFINITY;
+    }
     if (watch->scores && layer == watch->layer && h == watch->head)
         memcpy(watch->scores, p->scores, (size_t)(i + 1) * sizeof *p->scores);
     softmax(p->scores, i + 1);
     memset(mixed, 0, (size_t)m->head_dim * sizeof *mixed);
     for (int j = 0; j <= i; j++) {
         const float *v = head_of(p, p->values, layer, j, n, kv);
-        const float *a = w->a_values ? w->a_values + clipped(m, p->at[i] - p->at[j]) * m->head_dim : NULL;
+        const float *a = w->a_values ? w->a_values + clipped(m, at(p, i) - at(p, j)) * m->head_dim : NULL;
         for (int64_t e = 0; e < m->head_dim; e++) mixed[e] += p->scores[j] * (a ? v[e] + a[e] : v[e]);
     }
 }
@@ -168,7 +172,7 @@ static void attend(Plain *p, int layer, int h, int i) {
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;
     const int64_t dim = m->dim, d = m->head_dim;
-    const int position = p->at[i] = spread_position(&p->config->spread, i);  // i, unless the text jumps
+    const int position = at(p, i);
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     matrix_row(&p->model->embedding, token, 0, dim, x);
@@ -223,7 +227,6 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const uint64_t kept = arena->used;
     p->distance_keys = has_queries || is_xl ? arena_take(arena, rows, kv * sizeof(float)) : NULL;
     p->distance_queries = has_queries ? arena_take(arena, rows, heads * sizeof(float)) : NULL;
-    p->at = arena_take(arena, context, sizeof(int));
     p->lengths = arena_take(arena, context, sizeof(int));
     p->distances = arena_take(arena, m->n_layers * context, sizeof(int));
     p->cosines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));

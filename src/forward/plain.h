@@ -10,7 +10,6 @@ typedef struct {
 
     // Of every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
-    int *at;               // (context) the position where it stands
     int *lengths;          // (context) the current length when it was read
     // Of every number of tokens by which a key is behind the query, NULL without an encoding that has vectors for
     // distances.

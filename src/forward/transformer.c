@@ -163,10 +163,8 @@ int transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
     t->first = first;
     t->bad_layer = -1;
     for (int l = 0; l < m->n_layers && t->bad_row == n; l += layers) {
-        int threads = is_worth_it ? pace_threads(pace) : 1;
         double start = now_seconds();
-        (void)threads;  // a compiler without OpenMP has no use for it
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);
             if (l == 0) begin_chunk_by_team(&team, t, length);
@@ -190,7 +188,7 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
     const Product classifier = {.out = logits, .stride = m->vocab_size, .matrix = &t->model->classifier};
     const bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
     const int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
-    (void)threads;
+    (void)threads;  // a compiler without OpenMP has no use for it
 #pragma omp parallel num_threads(threads)
     {
         Team team = team_join(&t->team);
