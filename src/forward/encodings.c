@@ -35,6 +35,14 @@ bool encoding_has_terms(int encoding) {
 // score -= 2^(-8h/H) d for head h = 1 ... H: no table, nothing learned, the far is dim. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
 
+// C (m, n) += A (m, k) B (k, n), of which the rows of B lie a stride apart.
+static void add_product(int64_t m, int64_t n, int64_t k, const float *a, const float *b, int64_t stride, float *c) {
+    Gemm product = {.m = m, .n = n, .k = k, .a = a, .a_stride = k, .b = b, .b_type = NUMBER_F32, .b_stride = stride};
+    product.c = c;
+    product.c_stride = n;
+    gemm_accumulate(&product);
+}
+
 // score += q . aK[c] / sqrt(head_dim), out += weight aV[c], c = min(d, rows - 1): two tables (encoding_rows, head_dim)
 // a layer, for all heads; beyond their last row all distances are one. Shaw et al., arXiv 1803.02155. `row` is one
 // element of a head.
@@ -65,14 +73,10 @@ static void project(const EncodingTerms *e, int layer, int64_t row, float *weigh
     const int64_t columns = t->columns, dim = e->model->config.dim, of_queries = row - e->key_rows;
     const Matrix *of_keys = e->model->config.encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
     float *out = of_queries < 0 ? t->keys + row * columns : t->queries + of_queries * columns;
-    Gemm product = {.m = 1, .n = columns, .k = dim, .a = weights, .a_stride = dim, .b = e->sinusoids};
-    product.b_type = NUMBER_F32;
-    product.c = out;
-    product.b_stride = product.c_stride = columns;
     matrix_row(of_queries < 0 ? of_keys : &l->wq, of_queries < 0 ? row : of_queries, 0, dim, weights);
     if (of_queries >= 0) scale_by(weights, 1 / sqrtf((float)e->model->config.head_dim), dim);
     memset(out, 0, (size_t)columns * sizeof *out);
-    gemm_accumulate(&product);
+    add_product(1, columns, dim, weights, e->sinusoids, columns, out);
 }
 
 // Memory for `count` floats; NULL for none of them.
@@ -167,33 +171,25 @@ void terms_add_keys(const TermRows *r, int block, const float *keys, float *scor
 }
 
 void terms_add_distances(const TermRows *r, int block, const float *distance_q, float *scores) {
-    const DistanceTerms *terms = r->terms;
-    for (int i = 0; terms && i < r->n; i++) {
-        const int64_t d = r->head_dim, column = column_of(r, i, block), table = terms->one_for_all ? 0 : r->kv_head * d;
-        float *out = scores + (int64_t)i * r->heads * KV_BLOCK;
-        Gemm product = {.m = r->heads, .n = KV_BLOCK, .k = d, .a_stride = d, .b_type = NUMBER_F32};
-        product.a = distance_q + i * r->heads * d;
-        product.b_stride = terms->columns;
-        product.c = out;
-        product.c_stride = KV_BLOCK;
-        if (terms->keys) {
-            product.b = terms->keys + table * terms->columns + column;
-            gemm_accumulate(&product);
+    const DistanceTerms *t = r->terms;
+    const int64_t d = r->head_dim, n = t ? r->n : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t column = column_of(r, (int)i, block), row = t->one_for_all ? 0 : r->kv_head * d;
+        float *out = scores + i * r->heads * KV_BLOCK;
+        if (t->keys)
+            add_product(r->heads, KV_BLOCK, d, distance_q + i * r->heads * d, t->keys + row * t->columns + column,
+                        t->columns, out);
+        for (int h = 0; t->slopes && h < r->heads; h++) {
+            const float slope = t->slopes[r->kv_head * r->heads + h];
+            for (int j = 0; j < KV_BLOCK; j++) out[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
         }
-        for (int h = 0; terms->slopes && h < r->heads; h++)
-            for (int j = 0; j < KV_BLOCK; j++)
-                out[h * KV_BLOCK + j] -=
-                    terms->slopes[r->kv_head * r->heads + h] * (float)(terms->reach - 1 - column - j);
     }
 }
 
 void terms_add_values(const TermRows *r, int block, const float *weights, float *sums, int64_t width) {
-    for (int i = 0; r->terms && r->terms->values && i < r->n; i++) {
-        Gemm product = {.m = r->heads, .n = width, .k = KV_BLOCK, .a_stride = KV_BLOCK, .b_type = NUMBER_F32};
-        product.a = weights + (int64_t)i * r->heads * KV_BLOCK;
-        product.b = r->terms->values + column_of(r, i, block) * width;
-        product.c = sums + i * r->heads * width;
-        product.b_stride = product.c_stride = width;
-        gemm_accumulate(&product);
+    for (int64_t i = 0; r->terms && r->terms->values && i < r->n; i++) {
+        const float *values = r->terms->values + column_of(r, (int)i, block) * width;
+        add_product(r->heads, width, KV_BLOCK, weights + i * r->heads * KV_BLOCK, values, width,
+                    sums + i * r->heads * width);
     }
 }
