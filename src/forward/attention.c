@@ -244,7 +244,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     const AttentionScratch *s = c->scratch;
     const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
     const int t1 = t0 + cut->per_group < c->n ? t0 + cut->per_group : c->n, n = t1 - t0;
-    const TermRows terms = {c->terms, c->cache->head_dim, cut->heads, kv_head, c->first + t0, n};
+    const TermRows terms = {c->terms, c->layer, cut->heads, kv_head, c->first + t0, n};
     const Task k = {c, scratch, cut->heads, kv_head, t0, t1, (int64_t)n * cut->heads, terms};
     const bool is_watched = c->scores && c->watched_head / cut->heads == kv_head;
     const int end = c->first + t1;  // of the queries' tokens

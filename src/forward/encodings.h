@@ -17,46 +17,40 @@ float encoding_slope(int head, int n_heads);
 // Whether an encoding adds to attention: neighbors are one apart in the tables below, so tokens cannot be spread.
 bool encoding_has_terms(int encoding);
 
-// The terms of one layer; NULL: nothing of the kind. Columns of the tables are for distances below `reach`, which is a
-// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring keys in neighboring
-// columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
-typedef struct {
-    int64_t reach, columns;
-    const float *slopes;  // (n_heads): score -= slope d
-    const float *u, *v;   // (n_heads * head_dim): a query is q + u for keys, and q + v for distances
-    float *keys;          // (n_kv_heads, head_dim, columns): score += q . r_d / sqrt(head_dim)
-    bool one_for_all;     // those of the first kv head are every one's
-    float *queries;       // (n_heads, head_dim, columns), already divided by sqrt(head_dim): score += s_d . k
-    float *values;        // (columns, head_dim in whole vectors): out += weight a_d
-} DistanceTerms;
-
-// The terms of a session.
+// The terms of a session; a table that an encoding has no use for is NULL. Columns of the tables are for distances below
+// `reach`, which is a multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring
+// keys in neighboring columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
 typedef struct {
     const Model *model;
-    DistanceTerms *layers;         // (n_layers); NULL: the encoding has none
-    int64_t key_rows, query_rows;  // of a layer's tables
-    float *sinusoids;              // (dim, columns) R_d of all distances, zeros behind them
-    float *weights;                // (n_threads, dim) a row of a matrix
+    int64_t reach, columns;
+    int64_t key_rows;    // of a layer: n_kv_heads * head_dim, or head_dim when kv heads share them
+    int64_t query_rows;  // n_heads * head_dim
+    float *slopes;       // (n_heads): score -= slope d
+    float *keys;         // (n_layers, key_rows, columns): score += q . r_d / sqrt(head_dim)
+    float *queries;      // (n_layers, query_rows, columns), already divided by sqrt(head_dim): score += s_d . k
+    float *values;       // (n_layers, columns, head_dim in whole vectors): out += weight a_d
+    float *sinusoids;    // (dim, columns) R_d of all distances, zeros behind them
+    float *weights;      // (n_threads, dim) a row of a matrix
     bool filled;
-} EncodingTerms;
+} DistanceTerms;
 
 // Takes the tables' memory from an arena, for a cache of n_blocks.
-void encoding_lay_out(EncodingTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
+void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
 
 // Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on, and makes all tables,
 // if they are not yet made. The threads of a team call it together.
-void encoding_prepare_by_team(const Team *team, EncodingTerms *terms, const Spread *spread, float *x, int first, int n);
+void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);
 
-// Some neighboring queries with the heads of one kv head: rows, of which the heads count fastest.
+// Some neighboring queries of a layer with the heads of one kv head: rows, of which the heads count fastest.
 typedef struct {
     const DistanceTerms *terms;  // NULL: the functions below do nothing
-    int64_t head_dim;
+    int layer;
     int heads, kv_head;  // heads that share a kv head; which
     int first, n;        // number of the first query's token; queries
 } TermRows;
 
-// Adds u to queries (rows, head_dim) that will meet keys, and makes of them those that will meet distances. Both are
-// divided by sqrt(head_dim) already.
+// Adds u to queries (rows, head_dim) that will meet keys, and makes of them those that will meet distances, with v. Both
+// are divided by sqrt(head_dim) already.
 void terms_load(const TermRows *rows, float *q, float *distance_q);
 
 // scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.

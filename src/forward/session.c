@@ -26,33 +26,30 @@ struct Session {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-// transformer_forward by the definition. Of rows that are not finite the first of the lowest layer is told.
-static int read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits, int *lowest) {
-    const int n_layers = s->model->config.n_layers;
-    int bad_row = n;
-    *lowest = n_layers;
+// transformer_forward by the definition, which goes by tokens: the fault is the first one of the lowest layer.
+static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
+    const ModelConfig *m = &s->model->config;
+    Fault fault = {n, m->n_layers};
     for (int t = 0; t < n; t++) {
-        int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * s->model->config.dim);
-        if (layer >= *lowest || (layer == n_layers - 1 && t < n - n_logits)) continue;
-        bad_row = t;
-        *lowest = layer;
+        const int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
+        const bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
+        if (counts && layer < fault.layer) fault = (Fault){t, layer};
     }
-    return bad_row;
+    return fault;
 }
 
 // One chunk; the last n_logits rows end up at the front of s->x. Weights that are not numbers, or sums that left
 // float32's range, end the run where they first show.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
     const int64_t dim = s->model->config.dim;
-    int layer, bad_row;
-    if (s->config.plain) bad_row = read_plainly(s, tokens, n, length, n_logits, &layer);
-    else bad_row = transformer_forward(&s->fast, tokens, n, s->position, length, n_logits, &layer);
-    const int at = session_place(s, s->position + bad_row);
-    if (bad_row < n && layer < 0)
+    const Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
+                                        : transformer_forward(&s->fast, tokens, n, s->position, length, n_logits);
+    const int at = session_place(s, s->position + fault.row);
+    if (fault.row < n && fault.layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
-    if (bad_row < n)
+    if (fault.row < n)
         return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    layer, at);
+                    fault.layer, at);
     memmove(s->x, s->x + (n - n_logits) * dim, (size_t)(n_logits * dim) * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;

@@ -74,7 +74,7 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.window = layer->sees_all && !rope->all_slide ? 0 : rope->window;
     a.sinks = spread_token(&t->config->spread, rope->sinks);
     a.angles = m->encoding == ENCODING_ROPE && !layer->without_rope ? &t->angles : NULL;
-    a.terms = t->terms.layers ? &t->terms.layers[index] : NULL;
+    a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
     a.first = t->first + skipped;
     a.n = t->n - skipped;
@@ -131,7 +131,7 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     matmul_by_team(team, &w2, 1, &input, t->workspace);
 }
 
-// The first row of x, from `first` on, that holds what is no number goes to t->bad_row.
+// The first row of x, from `first` on, that holds what is no number goes to t->fault.row.
 static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     const int64_t dim = t->model->config.dim;
     int begin, end;
@@ -139,7 +139,7 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     for (int row = first + begin; row < first + end; row++)
         if (!all_finite(t->x + row * dim, dim)) {
 #pragma omp critical
-            if (row < t->bad_row) t->bad_row = row;
+            if (row < t->fault.row) t->fault.row = row;
         }
     team_wait(team);
 }
@@ -152,34 +152,33 @@ static void begin_chunk_by_team(const Team *team, Transformer *t, int length) {
     else encoding_prepare_by_team(team, &t->terms, &t->config->spread, t->x, t->first, t->n);
 }
 
-int transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits, int *layer) {
+Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
     const ModelConfig *m = &t->model->config;
     const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
     const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     const int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
     for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
-    t->n = t->bad_row = n;
+    t->n = n;
     t->first = first;
-    t->bad_layer = -1;
-    for (int l = 0; l < m->n_layers && t->bad_row == n; l += layers) {
+    t->fault = (Fault){n, -1};
+    for (int l = 0; l < m->n_layers && t->fault.row == n; l += layers) {
         double start = now_seconds();
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);
             if (l == 0) begin_chunk_by_team(&team, t, length);
-            for (int i = l; i < l + layers && t->bad_row == n; i++) {
+            for (int i = l; i < l + layers && t->fault.row == n; i++) {
                 const int n_wanted = i == m->n_layers - 1 ? n_logits : n;
                 run_layer_by_team(&team, t, i, n_wanted);
                 check_finite_by_team(&team, t, n - n_wanted);
-                if (team.number == 0) t->bad_layer = i;
+                if (team.number == 0) t->fault.layer = i;
             }
         }
         const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
         if (is_worth_it && is_whole) pace_step(pace, (double)(work * layers), now_seconds() - start, processor_seconds);
     }
-    *layer = t->bad_layer;
-    return t->bad_row;
+    return t->fault;
 }
 
 void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
