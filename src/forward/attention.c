@@ -50,16 +50,17 @@ typedef struct {
     int per_split, splits;  // blocks of a split, splits
 } Cut;
 
-// One task: the queries [t0, t1) with the heads of one kv head. Those pairs are its rows, and heads count fastest.
 typedef struct {
     const Attention *call;
     const TaskScratch *scratch;
-    int heads, kv_head, t0, t1;
-    int64_t rows;
-    TermRows terms;  // the same, as terms by distance need it
+    QueryRows queries;
+    int64_t rows;  // queries.n * queries.heads
 } Task;
 
 // ---- queries --------------------------------------------------------------------------------------------------------
+
+// Of the query that row r is of.
+static int token_of(const Task *k, int64_t r) { return k->queries.first + (int)(r / k->queries.heads); }
 
 // The task's rows for each zone.
 static void load_queries(const Task *k) {
@@ -70,17 +71,18 @@ static void load_queries(const Task *k) {
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
-        const int64_t query = k->t0 + r / k->heads, token = c->first + query;
-        const float *q = c->q + (query * c->n_heads + k->kv_head * k->heads + r % k->heads) * d;
-        const int position = spread_position(&c->config->spread, (int)token);
+        const int token = token_of(k, r), position = spread_position(&c->config->spread, token);
+        const int64_t head = k->queries.kv_head * k->queries.heads + r % k->queries.heads;
+        const float *q = c->q + ((int64_t)(token - c->first) * c->n_heads + head) * d;
         const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (!has_far) continue;
-        const int64_t at = (token - a->first) * a->n_pairs;
+        const int64_t at = (int64_t)(token - a->first) * a->n_pairs;
         memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
         rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
     }
-    terms_load(&k->terms, near, far);  // without RoPE no key is far, and their place is for queries that meet distances
+    terms_load(&k->queries, near,
+               far);  // without RoPE no key is far, and their place is for queries that meet distances
     block_rows_changed(&k->scratch->q[NEAR], k->rows, d);
     if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows, d);
 }
@@ -153,13 +155,13 @@ static int near_from(const Attention *c, int i) {
 static void multiply_zones(const Task *k, const void *keys, int block) {
     const Attention *c = k->call;
     const int start = block * KV_BLOCK;
-    const bool all_near = !c->angles || near_from(c, c->first + k->t1 - 1) <= start;
+    const bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
     float *scores = k->scratch->scores.x, *others = k->scratch->other_scores;
     multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
-    if (all_near || near_from(c, c->first + k->t0) >= start + KV_BLOCK) return;
+    if (all_near || near_from(c, token_of(k, 0)) >= start + KV_BLOCK) return;
     multiply_keys(k, keys, block, NEAR, others);
     for (int64_t r = 0; r < k->rows; r++) {
-        const int border = near_from(c, c->first + k->t0 + (int)r / k->heads) - start;
+        const int border = near_from(c, token_of(k, r)) - start;
         for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
             scores[r * KV_BLOCK + j] = others[r * KV_BLOCK + j];
     }
@@ -189,12 +191,11 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
     multiply_zones(k, block->keys, index);
     if (c->terms && c->terms->queries) {
         numbers_to_f32(k->scratch->keys, block->keys, (Number)c->cache->type, c->cache->head_dim * KV_BLOCK);
-        terms_add_keys(&k->terms, index, k->scratch->keys, scores);
+        terms_add_keys(&k->queries, index, k->scratch->keys, scores);
     }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
-    terms_add_distances(&k->terms, index, k->scratch->q[FAR].x, scores);
-    for (int64_t r = 0; r < k->rows; r++)
-        mask(scores + r * KV_BLOCK, index * KV_BLOCK, c->first + k->t0 + (int)r / k->heads, c);
+    terms_add_distances(&k->queries, index, k->scratch->q[FAR].x, scores);
+    for (int64_t r = 0; r < k->rows; r++) mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }
 
 // ---- softmax, mix ---------------------------------------------------------------------------------------------------
@@ -243,11 +244,10 @@ static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
 static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScratch *scratch) {
     const AttentionScratch *s = c->scratch;
     const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
-    const int t1 = t0 + cut->per_group < c->n ? t0 + cut->per_group : c->n, n = t1 - t0;
-    const TermRows terms = {c->terms, c->layer, cut->heads, kv_head, c->first + t0, n};
-    const Task k = {c, scratch, cut->heads, kv_head, t0, t1, (int64_t)n * cut->heads, terms};
+    const int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
+    const int first = c->first + t0, end = first + n;  // tokens of the queries
+    const Task k = {c, scratch, {c->terms, c->layer, cut->heads, kv_head, first, n}, (int64_t)n * cut->heads};
     const bool is_watched = c->scores && c->watched_head / cut->heads == kv_head;
-    const int end = c->first + t1;  // of the queries' tokens
     const int block0 = slot % cut->splits * cut->per_split;
     const int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
@@ -257,7 +257,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     memset(sums, 0, (size_t)(k.rows * s->width) * sizeof *sums);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
         const int start = b * KV_BLOCK, count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
-        const bool is_seen = start + count > window_start(c, c->first + t0) || start < c->sinks;
+        const bool is_seen = start + count > window_start(c, first) || start < c->sinks;
         if (!is_seen && !is_watched) continue;
         const KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
         float *scores = scratch->scores.x;
@@ -266,7 +266,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
             memcpy(c->scores + start, scores + c->watched_head % cut->heads * KV_BLOCK, count * sizeof *scores);
         for (int64_t r = 0; r < k.rows; r++)
             update_softmax(scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
-        terms_add_values(&terms, b, scores, sums, s->width);
+        terms_add_values(&k.queries, b, scores, sums, s->width);
         mix_values(&k, &block, count, sums);
     }
 }

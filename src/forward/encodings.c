@@ -140,12 +140,12 @@ void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *
 
 // The column where the query number i meets a block's first key. When that is ahead of the query, no key of the block
 // is seen, and any column will do.
-static int64_t column_of(const TermRows *r, int64_t i, int block) {
+static int64_t column_of(const QueryRows *r, int64_t i, int block) {
     const int64_t distance = r->first + i - (int64_t)block * KV_BLOCK;
     return r->terms->reach - 1 - (distance > 0 ? distance : 0);
 }
 
-void terms_load(const TermRows *r, float *q, float *distance_q) {
+void terms_load(const QueryRows *r, float *q, float *distance_q) {
     if (!r->terms) return;
     const Model *m = r->terms->model;
     const Layer *l = &m->layers[r->layer];
@@ -158,7 +158,7 @@ void terms_load(const TermRows *r, float *q, float *distance_q) {
     }
 }
 
-void terms_add_keys(const TermRows *r, int block, const float *keys, float *scores) {
+void terms_add_keys(const QueryRows *r, int block, const float *keys, float *scores) {
     const DistanceTerms *t = r->terms;
     const int64_t d = t->model->config.head_dim, n = (int64_t)r->n * r->heads;
     for (int64_t row = 0; row < n; row++) {
@@ -168,7 +168,7 @@ void terms_add_keys(const TermRows *r, int block, const float *keys, float *scor
     }
 }
 
-void terms_add_distances(const TermRows *r, int block, const float *distance_q, float *scores) {
+void terms_add_distances(const QueryRows *r, int block, const float *distance_q, float *scores) {
     const DistanceTerms *t = r->terms;
     for (int64_t i = 0; t && i < r->n; i++) {
         const int64_t d = t->model->config.head_dim, column = column_of(r, i, block);
@@ -185,7 +185,7 @@ void terms_add_distances(const TermRows *r, int block, const float *distance_q, 
     }
 }
 
-void terms_add_values(const TermRows *r, int block, const float *weights, float *sums, int64_t width) {
+void terms_add_values(const QueryRows *r, int block, const float *weights, float *sums, int64_t width) {
     const DistanceTerms *t = r->terms;
     for (int64_t i = 0; t && t->values && i < r->n; i++) {
         const float *values = t->values + (r->layer * t->columns + column_of(r, i, block)) * width;

@@ -17,7 +17,7 @@ float encoding_slope(int head, int n_heads);
 // Whether an encoding adds to attention: neighbors are one apart in the tables below, so tokens cannot be spread.
 bool encoding_has_terms(int encoding);
 
-// The terms of a session; a table that an encoding has no use for is NULL. Columns of the tables are for distances below
+// The terms of a session; a table that an encoding does not need is NULL. Columns of the tables are for distances below
 // `reach`, which is a multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring
 // keys in neighboring columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
 typedef struct {
@@ -47,18 +47,18 @@ typedef struct {
     int layer;
     int heads, kv_head;  // heads that share a kv head; which
     int first, n;        // number of the first query's token; queries
-} TermRows;
+} QueryRows;
 
-// Adds u to queries (rows, head_dim) that will meet keys, and makes of them those that will meet distances, with v. Both
+// Adds u to queries (rows, head_dim) that will meet keys, and v to a copy of them that will meet distances. Both
 // are divided by sqrt(head_dim) already.
-void terms_load(const TermRows *rows, float *q, float *distance_q);
+void terms_load(const QueryRows *rows, float *q, float *distance_q);
 
 // scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.
-void terms_add_keys(const TermRows *rows, int block, const float *keys, float *scores);
+void terms_add_keys(const QueryRows *rows, int block, const float *keys, float *scores);
 
 // scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
 // the result is of no use.
-void terms_add_distances(const TermRows *rows, int block, const float *distance_q, float *scores);
+void terms_add_distances(const QueryRows *rows, int block, const float *distance_q, float *scores);
 
 // sums (rows, width) += the rows' weights (rows, KV_BLOCK) . a_d.
-void terms_add_values(const TermRows *rows, int block, const float *weights, float *sums, int64_t width);
+void terms_add_values(const QueryRows *rows, int block, const float *weights, float *sums, int64_t width);
