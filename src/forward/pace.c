@@ -27,12 +27,12 @@ static void watch(Pace *p, double seconds, double (*processor_clock)(void)) {
 static void start_trial(Pace *p) {
     const int more = p->size == 1 || (p->size < p->most && p->losses % 2 == 1) ? 2 * p->size : 0;
     p->trial = more ? (int)fmin(more, p->most) : p->size / 2;
-    p->tried = (Work){0};
+    p->tried = (Stretch){0};
 }
 
 // A tie goes to fewer threads.
 static void end_trial(Pace *p) {
-    const double would_take = p->tried.amount * p->done.seconds / p->done.amount;  // with p->size
+    const double would_take = p->tried.work * p->done.seconds / p->done.work;  // with p->size
     if (would_take > p->tried.seconds * (p->trial < p->size ? 1 : 1.05)) {
         p->size = p->trial;
         p->done = p->tried;
@@ -51,14 +51,14 @@ static void end_trial(Pace *p) {
 int pace_threads(const Pace *p) { return p->trial ? p->trial : p->size; }
 
 void pace_step(Pace *p, double work, double seconds, double (*processor_clock)(void)) {
-    Work *steps = p->trial ? &p->tried : &p->done;
+    Stretch *steps = p->trial ? &p->tried : &p->done;
     if (p->most <= 1) return;
     if (p->done.seconds == 0) {  // the first step
         p->rest = REST / 2 * fmax(TRIAL, seconds);
         p->crowded = p->size < p->most;
         p->used = processor_clock() - seconds * p->size;
     }
-    steps->amount += work;
+    steps->work += work;
     steps->seconds += seconds;
     if (p->trial) {
         if (p->tried.seconds < TRIAL) return;
@@ -70,6 +70,6 @@ void pace_step(Pace *p, double work, double seconds, double (*processor_clock)(v
     watch(p, seconds, processor_clock);
     if (p->rest <= 0 && p->done.seconds >= TRIAL) start_trial(p);
     if (p->done.seconds < RECENT) return;
-    p->done.amount /= 2;
+    p->done.work /= 2;
     p->done.seconds /= 2;
 }

@@ -3,9 +3,10 @@
 // then some steps are tried with half or twice the threads, and what was faster goes on.
 #pragma once
 
+// Steps one after another: how much was done, and how long it took.
 typedef struct {
-    double amount, seconds;
-} Work;
+    double work, seconds;
+} Stretch;
 
 // What is known of steps of one kind. Starts as {.size = n}, which is always n threads, or {.size = n, .most = m},
 // with fewer than m when others are known to want the processors.

@@ -34,7 +34,7 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
     const int pairs = t->angles.n_pairs, at = row * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
-        if (turns->cosines) rope_rotate(x, pairs, turns->cosines + at, turns->sines + at);
+        if (turns && turns->cosines) rope_rotate(x, pairs, turns->cosines + at, turns->sines + at);
     }
 }
 
@@ -43,9 +43,8 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Turns none = {NULL, NULL};
-    const Turns *turns = layer->without_rope ? &none : &t->angles.queries;
-    const Turns *turns_of_keys = layer->without_rope ? &none : &t->angles.keys;
+    const Turns *turns = layer->without_rope ? NULL : &t->angles.queries;
+    const Turns *turns_of_keys = layer->without_rope ? NULL : &t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK, begin, end;
     int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
