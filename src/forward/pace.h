@@ -13,7 +13,7 @@ typedef struct {
 typedef struct {
     int size, most;        // threads that steps get for now, and the most; 0: the size never changes
     int trial;             // threads that are being tried, 0: none
-    Work done, tried;      // with `size` threads lately; in this trial
+    Stretch done, tried;   // with `size` threads lately; in this trial
     double rest;           // seconds of steps until the next trial
     int losses;            // trials that were slower, one after another
     double watched, used;  // seconds of steps since the processors were looked at, and processor time until then
