@@ -44,12 +44,10 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Takes the tables' memory from an arena. Where keys may be stale, they are never turned anew when frequencies follow
-// the length.
+// Takes the tables' memory from an arena.
 void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config);
 
-// Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions. The threads
-// of a team call it together.
+// Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);
 
 // What the keys of a block lack in a zone. False: nothing.

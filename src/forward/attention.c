@@ -38,8 +38,7 @@ typedef struct {
 struct AttentionScratch {
     int64_t rows, width;   // most rows of a task; value_width of the cache
     TaskScratch *threads;  // (n_threads)
-    // The results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and
-    // total.
+    // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and total.
     float *sums, *maxima, *totals;
 };
 
@@ -200,8 +199,7 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
 
 // ---- softmax, mix ---------------------------------------------------------------------------------------------------
 
-// One row's scores become exponentials below the row's running maximum; what was summed up so far shrinks when it
-// grows.
+// One row's scores become exponentials below its running maximum; when that grows, what was summed up so far shrinks.
 static void update_softmax(float *scores, float *sums, int64_t width, float *maximum, float *total) {
     float max = max_of(scores, KV_BLOCK);
     if (max > *maximum) {

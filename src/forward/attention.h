@@ -26,8 +26,7 @@ typedef struct {
     int watched_head;
 } Attention;
 
-// Memory for calls with up to max_n queries by teams of up to n_threads, taken from an arena; NULL while it only
-// counts.
+// Memory for calls with up to max_n queries by teams of up to n_threads; NULL while the arena only counts.
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads);
 
 // out = softmax(q k / sqrt(head_dim)) v over one layer of the cache. The threads of a team call it together and share

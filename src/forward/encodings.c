@@ -1,6 +1,5 @@
 // Encodings other than RoPE, each as its formula: first those that add a vector to the embedding, then those that add
-// terms to attention, which have tables by distance. Every query has its own place in a table, one column before that
-// of the query before it.
+// terms to attention, which have tables by distance.
 #include "encodings.h"
 
 #include <math.h>
@@ -27,10 +26,7 @@ void encoding_vector(const Model *m, int64_t position, float *out) {
 
 // ---- tables of terms that are added to scores -----------------------------------------------------------------------
 
-bool encoding_has_terms(int encoding) {
-    return encoding == ENCODING_ALIBI || encoding == ENCODING_SHAW || encoding == ENCODING_TRANSFORMER_XL ||
-           encoding == ENCODING_DISENTANGLED;
-}
+bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  // see model.h
 
 // score -= 2^(-8h/H) d for head h = 1 ... H: no table, nothing learned, the far is dim. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }

@@ -38,7 +38,7 @@ typedef struct {
 void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
 
 // Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on, and makes all tables,
-// if they are not yet made. The threads of a team call it together.
+// if they are not yet made.
 void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);
 
 // Some neighboring queries of a layer with the heads of one kv head: rows, of which the heads count fastest.

@@ -232,12 +232,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->cosines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));
     p->sines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));
     p->scores = arena_take(arena, context, sizeof(float));
-    p->normed = arena_take(arena, m->dim, sizeof(float));
-    p->added = arena_take(arena, m->dim, sizeof(float));
-    p->q = arena_take(arena, heads, sizeof(float));
-    p->mixed = arena_take(arena, heads, sizeof(float));
-    p->gate = arena_take(arena, m->hidden_dim, sizeof(float));
-    p->up = arena_take(arena, m->hidden_dim, sizeof(float));
-    p->row = arena_take(arena, widest > heads ? widest : heads, sizeof(float));
+    float **vectors[] = {&p->normed, &p->added, &p->q, &p->mixed, &p->gate, &p->up, &p->row};
+    for (int i = 0; i < 7; i++) *vectors[i] = arena_take(arena, widest > heads ? widest : heads, sizeof(float));
     return kept;
 }

@@ -16,7 +16,7 @@ typedef struct {
     int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim)
     float *distance_queries;  // (n_layers, context, n_heads * head_dim)
-    // Of the token at hand.
+    // Of the token at hand. What is no longer than `row` has as much memory.
     float *normed, *added;   // (dim)
     float *q, *mixed;        // (n_heads * head_dim)
     float *gate, *up;        // (hidden_dim)

@@ -13,13 +13,12 @@
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk.
-// In there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
-// whose name ends in _by_team is called by the whole team together, with the same arguments: inside, each thread takes
-// its share of the rows, heads or pairs (team_share, or team_next_task where pieces differ in size), and writes
-// nothing that another one writes. Before it returns it waits for the others (team_wait), so that what a function has
-// made can be read by all in the next line. What one thread does for all stands behind `team->number == 0`. All other
-// functions belong to the thread that calls them. transformer_logits opens a region of its own, for one product. How
-// many threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
+// In there every thread of the team runs the same lines side by side. A function whose name ends in _by_team is called
+// by the whole team together, with the same arguments: each thread takes its share of the rows, heads or pairs
+// (team_share, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
+// returns it waits for the others (team_wait), so that all can read in the next line what it has made. What one thread
+// does for all stands behind `team->number == 0`. All other functions belong to the thread that calls them. How many
+// threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
 #include "transformer.h"
 
 #include <string.h>
