@@ -281,8 +281,8 @@ PLANTS = [
     ('a window one short', 'i) - c->window + 1)', 'i) - c->window + 2)', 'mistral', 'none'),
     ('a window of tokens', 'spread_position(spread, i) -', 'i -', 'mistral', 'none'),
     ('what keys lack, by tokens', 'spread_position(&a->config->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
-    ('the short list of longrope past L', 'rope_frequencies(&a->config->rope, length, &freqs);',
-     'rope_frequencies(&a->config->rope, 1, &freqs);', 'phi3', 'longrope:factor=8')]
+    ('the short list of longrope past L', 'rope_frequencies(&a->config->rope, length, &a->freqs);',
+     'rope_frequencies(&a->config->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8')]
 
 
 def engine():

@@ -104,19 +104,15 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
     }
 }
 
-// The frequencies of a text of `length` positions. What keys lack with others is void.
-static void begin_read(Angles *a, int first, int length) {
-    RopeFreqs freqs;
-    rope_frequencies(&a->config->rope, length, &freqs);
-    if (!are_equal(&freqs, &a->freqs)) a->n_blocks = 0;
-    a->freqs = freqs;
-    a->first = first;
-}
-
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
     const int n_blocks = (first + n - 1) / KV_BLOCK + 1;
     int from, to;
-    if (team->number == 0) begin_read(a, first, length);
+    if (team->number == 0) {
+        const RopeFreqs before = a->freqs;
+        rope_frequencies(&a->config->rope, length, &a->freqs);
+        if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;  // what keys lack with other frequencies is void
+        a->first = first;
+    }
     team_wait(team);
     team_share(team, a->n_pairs, &from, &to);
     fill_rows(a, first, n, from, to);

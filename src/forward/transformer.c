@@ -142,14 +142,6 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     team_wait(team);
 }
 
-// What a chunk needs before its first layer: embeddings with what the encoding adds, and tables.
-static void begin_chunk_by_team(const Team *team, Transformer *t, int length) {
-    const bool has_rope = t->model->config.encoding == ENCODING_ROPE;
-    check_finite_by_team(team, t, 0);
-    if (has_rope) angles_prepare_by_team(team, &t->angles, t->first, t->n, length);
-    else encoding_prepare_by_team(team, &t->terms, &t->config->spread, t->x, t->first, t->n);
-}
-
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
     const ModelConfig *m = &t->model->config;
     const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
@@ -165,7 +157,11 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);
-            if (l == 0) begin_chunk_by_team(&team, t, length);
+            if (l == 0) {
+                check_finite_by_team(&team, t, 0);
+                if (m->encoding == ENCODING_ROPE) angles_prepare_by_team(&team, &t->angles, first, n, length);
+                else encoding_prepare_by_team(&team, &t->terms, &t->config->spread, t->x, first, n);
+            }
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
                 const int n_wanted = i == m->n_layers - 1 ? n_logits : n;
                 run_layer_by_team(&team, t, i, n_wanted);
