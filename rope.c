@@ -113,8 +113,7 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
 // A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
 // map keeps the distances below `near` as they are, so that neighbors stay sharp, and has another rule for what is
-// further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context,
-// and N the length asked for, from which what is not said follows (settings_fill_defaults).
+// further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context.
 
 // ReRoPE: D = min(d, w). What is far is all equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {

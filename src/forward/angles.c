@@ -106,7 +106,7 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
 
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
     const int n_blocks = (first + n - 1) / KV_BLOCK + 1;
-    int from, to;
+    const int from = team_first(team, a->n_pairs), to = team_end(team, a->n_pairs);
     if (team->number == 0) {
         const RopeFreqs before = a->freqs;
         rope_frequencies(&a->config->rope, length, &a->freqs);
@@ -114,7 +114,6 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
         a->first = first;
     }
     team_wait(team);
-    team_share(team, a->n_pairs, &from, &to);
     fill_rows(a, first, n, from, to);
     fill_blocks(a, NEAR, n_blocks, from, to);
     fill_blocks(a, FAR, n_blocks, from, to);

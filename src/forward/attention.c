@@ -292,9 +292,8 @@ void attention_by_team(const Team *team, const Attention *a) {
     for (int i; (i = team_next_task(team)) < n_tasks;)
         run_task(a, &c, n_tasks - 1 - i, &a->scratch->threads[team->number]);
     team_wait(team);
-    int first, end;
-    team_share(team, a->n * a->n_heads, &first, &end);
-    for (int i = first; i < end; i++) {
+    const int n = a->n * a->n_heads;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
         int t = i / a->n_heads, head = i % a->n_heads;
         int64_t slot = ((int64_t)(head / c.heads) * c.groups + t / c.per_group) * c.splits;
         int64_t row = t % c.per_group * c.heads + head % c.heads;

@@ -102,17 +102,14 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
 // Makes all tables.
 static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     const ModelConfig *m = &t->model->config;
-    const int n_rows = (int)(t->key_rows + t->query_rows);
-    int begin, end;
-    team_share(team, (int)m->dim, &begin, &end);
-    for (int64_t i = begin; t->sinusoids && i < end; i++) {
+    const int n_rows = (int)(t->key_rows + t->query_rows), n = m->n_layers * n_rows, dim = (int)m->dim;
+    for (int i = team_first(team, dim), end = team_end(team, dim); t->sinusoids && i < end; i++) {
         const double step = speed(t->model, i);
         float *out = t->sinusoids + i * t->columns;
         for (int64_t d = t->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
     }
     team_wait(team);
-    team_share(team, m->n_layers * n_rows, &begin, &end);
-    for (int i = begin; i < end; i++) {
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
         if (m->encoding == ENCODING_SHAW) shaw(t, i / n_rows, i % n_rows);
         else project(t, i / n_rows, i % n_rows, t->weights + team->number * m->dim);
     }
@@ -123,9 +120,7 @@ static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
 void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *spread, float *x, int first, int n) {
     const ModelConfig *m = &t->model->config;
     const bool adds = m->encoding == ENCODING_LEARNED || m->encoding == ENCODING_SINUSOIDAL;
-    int begin, end;
-    team_share(team, n, &begin, &end);
-    for (int row = begin; adds && row < end; row++)
+    for (int row = team_first(team, n), end = team_end(team, n); adds && row < end; row++)
         for (int64_t i = 0; i < m->dim; i++)
             x[row * m->dim + i] += element(t->model, spread_position(spread, first + row), i);
     if (t->key_rows > 0 && !t->filled) fill_tables_by_team(team, t);

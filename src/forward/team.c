@@ -58,11 +58,6 @@ void team_wait(const Team *team) {
     atomic_fetch_sub(&s->sleepers, 1);
 }
 
-void team_share(const Team *team, int n, int *first, int *end) {
-    *first = (int)((long long)n * team->number / team->size);
-    *end = (int)((long long)n * (team->number + 1) / team->size);
-}
-
 int team_next_task(const Team *team) {
     return atomic_fetch_add_explicit(&team->shared->next_task, 1, memory_order_relaxed);
 }

@@ -14,8 +14,8 @@
 //
 // Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk.
 // In there every thread of the team runs the same lines side by side. A function whose name ends in _by_team is called
-// by the whole team together, with the same arguments: each thread takes its share of the rows, heads or pairs
-// (team_share, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
+// by the whole team together, with the same arguments: each thread takes its share of the rows, heads or pairs (from
+// team_first on, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
 // returns it waits for the others (team_wait), so that all can read in the next line what it has made. What one thread
 // does for all stands behind `team->number == 0`. All other functions belong to the thread that calls them. How many
 // threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
@@ -45,10 +45,9 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     const Turns *turns = layer->without_rope ? NULL : &t->angles.queries;
     const Turns *turns_of_keys = layer->without_rope ? NULL : &t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
-    int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK, begin, end;
-    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
-    team_share(team, m->n_kv_heads * n_blocks, &begin, &end);
-    for (int i = begin; i < end; i++) {
+    int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK;
+    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1, n = m->n_kv_heads * n_blocks;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
         int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - t->first;
         int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
         for (int row = block_start > 0 ? block_start : 0; row < stop; row++) {
@@ -132,9 +131,8 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
 // The first row of x, from `first` on, that holds what is no number goes to t->fault.row.
 static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     const int64_t dim = t->model->config.dim;
-    int begin, end;
-    team_share(team, t->n - first, &begin, &end);
-    for (int row = first + begin; row < first + end; row++)
+    const int n = t->n - first;
+    for (int row = first + team_first(team, n), end = first + team_end(team, n); row < end; row++)
         if (!all_finite(t->x + row * dim, dim)) {
 #pragma omp critical
             if (row < t->fault.row) t->fault.row = row;
