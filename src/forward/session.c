@@ -77,11 +77,11 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
 
 float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const ModelConfig *m = &s->model->config;
-    for (int i = 0; s->config.plain && i < n_rows; i++)
-        plain_logits(&s->plain, s->x + (row + i) * m->dim, s->logits + (int64_t)i * m->vocab_size);
     if (!s->config.plain) transformer_logits(&s->fast, s->x + row * m->dim, n_rows, s->logits);
     for (int i = 0; i < n_rows; i++) {
-        if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
+        float *logits = s->logits + (int64_t)i * m->vocab_size;
+        if (s->config.plain) plain_logits(&s->plain, s->x + (row + i) * m->dim, logits);
+        if (all_finite(logits, m->vocab_size)) continue;
         fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
              session_place(s, s->position - s->n_logits + row + i));
         return NULL;
