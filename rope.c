@@ -113,8 +113,7 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
 // A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
 // map keeps the distances below `near` as they are, so that neighbors stay sharp, and has another rule for what is
-// further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context,
-// and N the length asked for, from which what is not said follows (settings_fill_defaults).
+// further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context.
 
 // ReRoPE: D = min(d, w). What is far is all equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {
@@ -212,9 +211,14 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     }
 }
 
+double rope_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
+    bool unscaled = rope_methods[c->method].flags & ROPE_USES_LISTS && position < c->unscaled_positions;
+    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
+}
+
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
-void rope_turn(const RopeFreqs *f, int pair, double distance, double factor, float *cosine, float *sine) {
-    double angle = distance * f->inv_freq[pair];
+void rope_turn(double speed, double distance, double factor, float *cosine, float *sine) {
+    double angle = distance * speed;
     *cosine = (float)(factor * cos(angle));
     *sine = (float)(factor * sin(angle));
 }

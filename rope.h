@@ -140,9 +140,12 @@ double rope_plain(const RopeConfig *config, int pair);
 // The frequencies and the attention factor at a current length of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
-// factor * cosine and factor * sine of one pair's angle for a distance, which may be a fraction and of either sign.
-// Right to 1e-6 at 2^20 positions and beyond. Without the attention factor.
-void rope_turn(const RopeFreqs *freqs, int pair, double distance, double factor, float *cosine, float *sine);
+// Radians per position of a pair at one position: longrope's unscaled positions turn as in plain RoPE.
+double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
+
+// factor * cosine and factor * sine of the angle by which a pair of this speed turns over a distance, which may be a
+// fraction and of either sign. Right to 1e-6 at 2^20 positions and beyond.
+void rope_turn(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines);

@@ -101,14 +101,15 @@ static void test_cache(void) {
             scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }
-        AttentionView view = {.n_heads = 4, .spread = &(Spread){0}, .window = WINDOW};
+        Attention attention = {&cache, scratch, &(SessionConfig){.kv = type}, .layer = 1, .n_heads = 4, .window = WINDOW};
+        attention.q = q, attention.first = n - 1, attention.n = 1, attention.out = out;
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {
                 for (int i = 0; i < D; i++) value[i] = p < n - WINDOW ? 1000 : (float)(head + 1 + p % 2);
                 kv_cache_write(&cache, 1, head, p, key, value);
             }
         Team team = team_join(&shared);
-        attention_by_team(&team, &cache, 1, &view, &(Queries){q, n - 1, 1, out}, scratch);
+        attention_by_team(&team, &attention);
         double worst = 0;
         for (int i = 0; i < 4 * D; i++) worst = fmax(worst, fabs(out[i] - (i / D + 1.5)));
         int64_t bytes = 2 * 4 * cache.n_blocks * cache.block_bytes, written = 0;

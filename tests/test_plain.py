@@ -272,16 +272,17 @@ def test_not_finite():
 PLANTS = [
     ('a sign in the rotation', 'x[2 * i] = a * cosines[i] - b * sines[i];', 'x[2 * i] = a * cosines[i] + b * sines[i];',
      'llama', 'none'),
-    ("a map's border off by one", 'p + 1 - rope_parts(a->rope, p).near', 'p - rope_parts(a->rope, p).near', 'llama',
+    ("a map's border off by one", 'p + 1 - rope_parts(&c->config->rope, p).near',
+     'p - rope_parts(&c->config->rope, p).near', 'llama',
      'self-extend:group=5'),
     ('head norms dropped', 'if (norm) rmsnorm(x, x, norm,', 'if (!norm) rmsnorm(x, x, norm,', 'qwen3', 'none'),
     ("ALiBi's slope of the head before", 'exp2(-8.0 * (head + 1) / n_heads)', 'exp2(-8.0 * head / n_heads)',
      'alibi', None),
-    ('a window one short', 'i) - view->window + 1)', 'i) - view->window + 2)', 'mistral', 'none'),
-    ('a window of tokens', 'spread_position(view->spread, i) -', 'i -', 'mistral', 'none'),
-    ('what keys lack, by tokens', 'spread_position(a->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
-    ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &freqs);',
-     'rope_frequencies(a->rope, 1, &freqs);', 'phi3', 'longrope:factor=8')]
+    ('a window one short', 'i) - c->window + 1)', 'i) - c->window + 2)', 'mistral', 'none'),
+    ('a window of tokens', 'spread_position(spread, i) -', 'i -', 'mistral', 'none'),
+    ('what keys lack, by tokens', 'spread_position(&a->config->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
+    ('the short list of longrope past L', 'rope_frequencies(&a->config->rope, length, &a->freqs);',
+     'rope_frequencies(&a->config->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8')]
 
 
 def engine():

@@ -27,7 +27,7 @@ static void check_turns(double theta, int d, int position, int count, double att
         for (int i = 0; i < d / 2; i++) {
             long double angle = (position + (long double)p) * powl(theta, -2.0L * i / d);
             float cosine, sine;
-            rope_turn(&freqs, i, (double)position + p, freqs.attention_factor, &cosine, &sine);
+            rope_turn(freqs.inv_freq[i], (double)position + p, freqs.attention_factor, &cosine, &sine);
             worst = fmaxl(worst, fmaxl(fabsl(cosine - (long double)attention * cosl(angle)),
                                        fabsl(sine - (long double)attention * sinl(angle))));
             check(rope_plain(&config, i) == freqs.inv_freq[i], "rope_plain is what none has, pair %d", i);

@@ -12,87 +12,71 @@ static Turns take_turns(Arena *arena, int64_t rows, int64_t columns) {
     return (Turns){arena_take(arena, rows * columns, sizeof(float)), arena_take(arena, rows * columns, sizeof(float))};
 }
 
-// How many variants of steps there are, and which is a block's.
-static int64_t step_variants(int period, int64_t n_blocks) {
-    return period == 0 ? n_blocks : period <= KV_BLOCK ? period : KV_BLOCK + 1;
-}
+// Which variant of steps a block has.
 static int64_t variant_of(int period, int64_t block) {
     if (period == 0) return block;
-    int64_t to_border = (period - block * KV_BLOCK % period) % period;
-    return to_border < KV_BLOCK ? to_border : period > KV_BLOCK ? KV_BLOCK : 0;
+    const int64_t to_border = (period - block * KV_BLOCK % period) % period;
+    return to_border < KV_BLOCK ? to_border : KV_BLOCK;
 }
 
-bool angles_follow_length(const RopeConfig *c, int context) {
-    RopeFreqs first, last;
-    rope_frequencies(c, 1, &first);
-    rope_frequencies(c, context, &last);
-    bool same = first.scale == last.scale && first.attention_factor == last.attention_factor;
-    for (int i = 0; i < first.n_pairs; i++) same = same && first.inv_freq[i] == last.inv_freq[i];
-    return !same;
+static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
+    int same = 0;
+    while (same < a->n_pairs && a->inv_freq[same] == b->inv_freq[same]) same++;
+    return same == a->n_pairs && a->attention_factor == b->attention_factor;
 }
 
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
+    const int64_t most = period ? KV_BLOCK + 1 : n_blocks, variants = period && period < most ? period : most;
     a->lacking[zone].period = period;
     a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
-    a->lacking[zone].steps = take_turns(arena, step_variants(period, n_blocks), (int64_t)a->n_pairs * KV_BLOCK);
+    a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
 }
 
-void angles_lay_out(Angles *a, Arena *arena, const RopeConfig *rope, const Spread *spread, bool may_follow, int context,
-                    int max_n) {
-    const bool follows = may_follow && angles_follow_length(rope, spread->length ? spread->length : context);
-    const int64_t n_blocks = ((int64_t)context + KV_BLOCK - 1) / KV_BLOCK;
-    const int pairs = rope->rotary_dim / 2, one = spread->length ? 0 : 1, period = one * rope_key_period(rope);
-    *a = (Angles){.rope = rope, .spread = spread, .follows_length = follows, .n_pairs = pairs};
-    if (rope_methods[rope->method].flags & ROPE_USES_LISTS) a->n_unscaled = rope->unscaled_positions;
-    a->queries = a->keys = take_turns(arena, max_n, pairs);
+void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
+    const RopeConfig *rope = &c->rope;
+    RopeFreqs first, last;
+    rope_frequencies(rope, 1, &first);
+    rope_frequencies(rope, c->spread.length ? c->spread.length : c->context, &last);
+    const bool follows = !c->stale_keys && !are_equal(&first, &last);
+    const int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
+    const int one = c->spread.length ? 0 : 1, period = one * rope_key_period(rope);
+    *a = (Angles){.config = c, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
+    a->queries = a->keys = take_turns(arena, c->chunk, a->n_pairs);
     if (rope->map) {
-        a->near_from = arena_take(arena, max_n, sizeof *a->near_from);
-        a->far = take_turns(arena, max_n, pairs);
-        a->keys = take_turns(arena, max_n, pairs);
+        a->far = take_turns(arena, c->chunk, a->n_pairs);
+        a->keys = take_turns(arena, c->chunk, a->n_pairs);
     }
-    if (rope->logn) a->factors = arena_take(arena, max_n, sizeof *a->factors);
     if (follows) a->keys = (Turns){NULL, NULL};
     if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? one : period, n_blocks);
     if (follows && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
 }
 
-// The frequencies of a text of `length` positions. What keys lack with others is void.
-static void set_frequencies(Angles *a, int length) {
-    RopeFreqs freqs;
-    rope_frequencies(a->rope, length, &freqs);
-    bool same = freqs.attention_factor == a->freqs.attention_factor;
-    for (int i = 0; i < freqs.n_pairs; i++) same = same && freqs.inv_freq[i] == a->freqs.inv_freq[i];
-    if (same) return;
-    a->freqs = a->unscaled = freqs;
-    for (int i = 0; i < freqs.n_pairs; i++) a->unscaled.inv_freq[i] = rope_plain(a->rope, i);
-    a->n_blocks = 0;
-}
-
-static void turn(const Turns *table, int64_t at, const RopeFreqs *f, int pair, double distance, double factor) {
-    rope_turn(f, pair, distance, factor, &table->cosines[at], &table->sines[at]);
+static void turn(const Turns *table, int64_t at, double speed, double distance, double factor) {
+    rope_turn(speed, distance, factor, &table->cosines[at], &table->sines[at]);
 }
 
 // The angles of the pairs [from, to) of the n tokens of the read.
 static void fill_rows(const Angles *a, int first, int n, int from, int to) {
+    const RopeConfig *rope = &a->config->rope;
     const double factor = a->freqs.attention_factor;
     for (int t = 0; t < n; t++) {
-        const int p = spread_position(a->spread, first + t);
-        const RopeFreqs *f = p < a->n_unscaled ? &a->unscaled : &a->freqs;
-        const RopeParts parts = rope_parts(a->rope, p);
+        const int p = spread_position(&a->config->spread, first + t);
+        const RopeParts parts = rope_parts(rope, p);
         for (int pair = from; pair < to; pair++) {
             const int64_t at = (int64_t)t * a->n_pairs + pair;
-            turn(&a->queries, at, f, pair, p, factor);
-            if (!a->rope->map) continue;
-            turn(&a->far, at, f, pair, parts.query - p, 1);
-            if (a->keys.cosines) turn(&a->keys, at, f, pair, parts.key, factor);
+            const double speed = rope_speed(rope, &a->freqs, pair, p);
+            turn(&a->queries, at, speed, p, factor);
+            if (!rope->map) continue;
+            turn(&a->far, at, speed, parts.query - p, 1);
+            if (a->keys.cosines) turn(&a->keys, at, speed, parts.key, factor);
         }
     }
 }
 
 // The distance that the angle lacks with which the key of token i is cached.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
-    const int p = spread_position(a->spread, (int)i);
-    double far = rope_parts(a->rope, p).key, wanted = zone == NEAR ? p : far;
+    const int p = spread_position(&a->config->spread, (int)i);
+    double far = rope_parts(&a->config->rope, p).key, wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }
 
@@ -113,27 +97,26 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
         for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
         for (int pair = from; pair < to; pair++) {
             const int64_t at = (variant * a->n_pairs + pair) * KV_BLOCK;
-            turn(&a->lacking[zone].blocks, b * a->n_pairs + pair, &a->freqs, pair, start, 1);
-            for (int j = 0; j < n_steps; j++) turn(&a->lacking[zone].steps, at + j, &a->freqs, pair, steps[j], factor);
+            const double speed = a->freqs.inv_freq[pair];
+            turn(&a->lacking[zone].blocks, b * a->n_pairs + pair, speed, start, 1);
+            for (int j = 0; j < n_steps; j++) turn(&a->lacking[zone].steps, at + j, speed, steps[j], factor);
         }
     }
 }
 
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
     const int n_blocks = (first + n - 1) / KV_BLOCK + 1;
-    int from, to;
-    if (team->number == 0) set_frequencies(a, length);
+    const int from = team_first(team, a->n_pairs), to = team_end(team, a->n_pairs);
+    if (team->number == 0) {
+        const RopeFreqs before = a->freqs;
+        rope_frequencies(&a->config->rope, length, &a->freqs);
+        if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;  // what keys lack with other frequencies is void
+        a->first = first;
+    }
     team_wait(team);
-    team_share(team, a->n_pairs, &from, &to);
     fill_rows(a, first, n, from, to);
     fill_blocks(a, NEAR, n_blocks, from, to);
     fill_blocks(a, FAR, n_blocks, from, to);
-    for (int t = 0; team->number == 0 && t < n; t++) {
-        const int p = spread_position(a->spread, first + t);
-        if (a->near_from) a->near_from[t] = spread_token(a->spread, p + 1 - rope_parts(a->rope, p).near);
-        if (a->factors) a->factors[t] = (float)rope_logn(a->rope, p);
-    }
-    if (team->number == 0) a->first = first;
     team_wait(team);
     if (team->number == 0 && a->n_blocks < n_blocks) a->n_blocks = n_blocks;
 }

@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "kv_cache.h"
-#include "spread.h"
+#include "session.h"
 #include "team.h"
 
 // How far a key is for a query, as the distance map tells: below `near`, or from there on.
@@ -22,21 +22,16 @@ typedef struct {
 } Lack;
 
 typedef struct {
-    const RopeConfig *rope;  // of the session
-    const Spread *spread;    // likewise: where tokens stand
-    bool follows_length;     // frequencies can change, so that keys are cached before they are turned
-    int n_pairs;             // of a head that turn: its first 2 n_pairs elements
-    RopeFreqs freqs;         // in force
-    RopeFreqs unscaled;      // and at LongRoPE's first positions,
-    int n_unscaled;          // of which there are so many
+    const SessionConfig *config;
+    bool follows_length;  // frequencies can change, so that keys are cached before they are turned
+    int n_pairs;          // of a head that turn: its first 2 n_pairs elements
+    RopeFreqs freqs;      // in force
 
     // Of the tokens of the read at hand, number `first` and those behind it; tables are (chunk, n_pairs).
     int first;
-    Turns queries;   // of queries that meet near keys
-    Turns keys;      // of keys on their way to the cache; NULL: they are not turned
-    Turns far;       // by which such a query goes on to meet far keys
-    int *near_from;  // (chunk) the first near key of each query; NULL: all are near
-    float *factors;  // (chunk) what the scores of each query are multiplied by; NULL: 1
+    Turns queries;  // of queries that meet near keys
+    Turns keys;     // of keys on their way to the cache; NULL: they are not turned
+    Turns far;      // by which such a query goes on to meet far keys; NULL: all are near
 
     // What keys lack: an angle for each block, (blocks, n_pairs), and for each step in a block. Steps repeat from block
     // to block, but where the map's rule begins anew every `period` positions. There is a variant of them for each
@@ -49,16 +44,10 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Whether the frequencies at `context` positions differ from those at the first. Then keys must be cached unturned.
-bool angles_follow_length(const RopeConfig *rope, int context);
+// Takes the tables' memory from an arena.
+void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config);
 
-// Takes the tables' memory from an arena, for up to `context` tokens and reads of up to max_n of them. may_follow:
-// keys that were read at another length are turned anew when frequencies follow the length.
-void angles_lay_out(Angles *angles, Arena *arena, const RopeConfig *rope, const Spread *spread, bool may_follow,
-                    int context, int max_n);
-
-// Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions. The threads
-// of a team call it together.
+// Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);
 
 // What the keys of a block lack in a zone. False: nothing.

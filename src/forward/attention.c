@@ -38,68 +38,50 @@ typedef struct {
 struct AttentionScratch {
     int64_t rows, width;   // most rows of a task; value_width of the cache
     TaskScratch *threads;  // (n_threads)
-    // The results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and
-    // total.
+    // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the softmax's maximum and total.
     float *sums, *maxima, *totals;
 };
 
-// One call of attention_by_team, and how it is cut into tasks: kv heads x groups of queries x splits of the past, which
-// count fastest.
+// How one call is cut into tasks: kv heads x groups of queries x splits of the past, which count fastest.
 typedef struct {
-    const KvCache *cache;
-    int layer;
-    const AttentionView *view;
-    const Queries *queries;
-    const AttentionScratch *scratch;
     int heads;              // query heads that share a kv head
-    int n_blocks;           // of the past
     int per_group, groups;  // queries of a group, groups
     int per_split, splits;  // blocks of a split, splits
-} Call;
+} Cut;
 
-// One task: the queries [t0, t1) with the heads of one kv head. Those pairs are its rows, and heads count fastest.
 typedef struct {
-    const Call *call;
+    const Attention *call;
     const TaskScratch *scratch;
-    int kv_head, t0, t1;
-    int64_t rows;
+    QueryRows queries;
+    int64_t rows;  // queries.n * queries.heads
 } Task;
-
-static Task task_of(const Call *c, int kv_head, int t0, int t1, const TaskScratch *scratch) {
-    return (Task){c, scratch, kv_head, t0, t1, (int64_t)(t1 - t0) * c->heads};
-}
 
 // ---- queries --------------------------------------------------------------------------------------------------------
 
-// A task's rows and a block, as terms by distance need them.
-static TermRows term_rows(const Task *k, int block) {
-    const Call *c = k->call;
-    const int64_t distance = (int64_t)c->queries->first + k->t0 - block * KV_BLOCK;
-    return (TermRows){c->view->terms, c->cache->head_dim, c->heads, k->kv_head, k->t1 - k->t0, distance};
-}
+// Of the query that row r is of.
+static int token_of(const Task *k, int64_t r) { return k->queries.first + (int)(r / k->queries.heads); }
 
 // The task's rows for each zone.
 static void load_queries(const Task *k) {
-    const Call *c = k->call;
-    const AttentionView *v = c->view;
-    const Angles *a = v->angles;
+    const Attention *c = k->call;
+    const Angles *a = c->angles;
     const int64_t d = c->cache->head_dim;
-    const bool has_far = v->turns && a->near_from;
+    const bool has_far = a && a->far.cosines;
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
-        const int64_t query = k->t0 + r / c->heads, row = a ? c->queries->first + query - a->first : 0;
-        const float *q = c->queries->q + (query * v->n_heads + k->kv_head * c->heads + r % c->heads) * d;
-        const float factor = a && a->factors ? scale * a->factors[row] : scale;
+        const int token = token_of(k, r), position = spread_position(&c->config->spread, token);
+        const int64_t head = k->queries.kv_head * k->queries.heads + r % k->queries.heads;
+        const float *q = c->q + ((int64_t)(token - c->first) * c->n_heads + head) * d;
+        const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (!has_far) continue;
-        const int64_t at = row * a->n_pairs;
+        const int64_t at = (int64_t)(token - a->first) * a->n_pairs;
         memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
         rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
     }
-    // Without RoPE no key is far, and their place is for queries that meet distances.
-    const TermRows terms = term_rows(k, 0);
-    if (v->terms) terms_load(&terms, near, far);
+    terms_load(&k->queries, near,
+               far);  // without RoPE no key is far, and their place is for queries that meet distances
     block_rows_changed(&k->scratch->q[NEAR], k->rows, d);
     if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows, d);
 }
@@ -140,7 +122,7 @@ static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pair
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated as the zone wants them; in units of their scales when the
 // cache is q8.
 static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone zone, float *scores) {
-    const AttentionView *view = k->call->view;
+    const Angles *angles = k->call->angles;
     const BlockRows *q = &k->scratch->q[zone];
     float *turned = k->scratch->keys;
     const int64_t d = k->call->cache->head_dim;
@@ -149,44 +131,50 @@ static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone z
     product.c = scores;
     product.c_stride = KV_BLOCK;
     Lack lack;
-    if (view->turns && angles_lack(view->angles, zone, block, &lack)) {
+    if (angles && angles_lack(angles, zone, block, &lack)) {
         if (block_rows_are_few(k->rows)) {
-            multiply_lacking_keys(q, product, view->angles->n_pairs, &lack, turned);
+            multiply_lacking_keys(q, product, angles->n_pairs, &lack, turned);
             return;
         }
         numbers_to_f32(turned, keys, product.b_type, d * KV_BLOCK);
-        rotate_keys(turned, view->angles->n_pairs, &lack);
+        rotate_keys(turned, angles->n_pairs, &lack);
         product.b = turned;
         product.b_type = NUMBER_F32;
     }
     block_product(q, product, false, &k->scratch->memory);
 }
 
+// The first token whose key is near to a query of token i.
+static int near_from(const Attention *c, int i) {
+    const int p = spread_position(&c->config->spread, i);
+    return spread_token(&c->config->spread, p + 1 - rope_parts(&c->config->rope, p).near);
+}
+
 // The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
 static void multiply_zones(const Task *k, const void *keys, int block) {
-    const Angles *a = k->call->view->turns ? k->call->view->angles : NULL;
-    const int start = block * KV_BLOCK, first = k->call->queries->first;
-    const int *near_from = a && a->near_from ? a->near_from + (first - a->first) : NULL;
-    const bool all_near = !near_from || near_from[k->t1 - 1] <= start;
+    const Attention *c = k->call;
+    const int start = block * KV_BLOCK;
+    const bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
     float *scores = k->scratch->scores.x, *others = k->scratch->other_scores;
     multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
-    if (all_near || near_from[k->t0] >= start + KV_BLOCK) return;
+    if (all_near || near_from(c, token_of(k, 0)) >= start + KV_BLOCK) return;
     multiply_keys(k, keys, block, NEAR, others);
     for (int64_t r = 0; r < k->rows; r++) {
-        const int border = near_from[k->t0 + r / k->call->heads] - start;
+        const int border = near_from(c, token_of(k, r)) - start;
         for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
             scores[r * KV_BLOCK + j] = others[r * KV_BLOCK + j];
     }
 }
 
 // The first token that a query of token i sees, the sinks apart.
-static int window_start(const AttentionView *view, int i) {
-    return view->window > 0 ? spread_token(view->spread, spread_position(view->spread, i) - view->window + 1) : 0;
+static int window_start(const Attention *c, int i) {
+    const Spread *spread = &c->config->spread;
+    return c->window > 0 ? spread_token(spread, spread_position(spread, i) - c->window + 1) : 0;
 }
 
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.
-static void mask(float *scores, int first, int i, const AttentionView *view) {
-    int start = window_start(view, i) - first, sinks = view->sinks - first, past = i + 1 - first;
+static void mask(float *scores, int first, int i, const Attention *c) {
+    int start = window_start(c, i) - first, sinks = c->sinks - first, past = i + 1 - first;
     for (int j = sinks > 0 ? sinks : 0; j < start && j < KV_BLOCK; j++) scores[j] = -INFINITY;
     for (int j = past > 0 ? past : 0; j < KV_BLOCK; j++) scores[j] = -INFINITY;
 }
@@ -197,24 +185,21 @@ static void multiply_each(float *x, const float *scales) {
 
 // The scores of all rows for block number `index`, -infinity where they do not see.
 static void score_block(const Task *k, const KvBlock *block, int index) {
-    const Call *c = k->call;
-    const TermRows terms = term_rows(k, index);
+    const Attention *c = k->call;
     float *scores = k->scratch->scores.x;
     multiply_zones(k, block->keys, index);
-    if (terms.terms && terms.terms->queries) {
+    if (c->terms && c->terms->queries) {
         numbers_to_f32(k->scratch->keys, block->keys, (Number)c->cache->type, c->cache->head_dim * KV_BLOCK);
-        terms_add_keys(&terms, k->scratch->keys, scores);
+        terms_add_keys(&k->queries, index, k->scratch->keys, scores);
     }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
-    if (terms.terms) terms_add_distances(&terms, k->scratch->q[FAR].x, scores);
-    for (int64_t r = 0; r < k->rows; r++)
-        mask(scores + r * KV_BLOCK, index * KV_BLOCK, c->queries->first + k->t0 + (int)r / c->heads, c->view);
+    terms_add_distances(&k->queries, index, k->scratch->q[FAR].x, scores);
+    for (int64_t r = 0; r < k->rows; r++) mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }
 
 // ---- softmax, mix ---------------------------------------------------------------------------------------------------
 
-// One row's scores become exponentials below the row's running maximum; what was summed up so far shrinks when it
-// grows.
+// One row's scores become exponentials below its running maximum; when that grows, what was summed up so far shrinks.
 static void update_softmax(float *scores, float *sums, int64_t width, float *maximum, float *total) {
     float max = max_of(scores, KV_BLOCK);
     if (max > *maximum) {
@@ -240,41 +225,48 @@ static void mix_values(const Task *k, const KvBlock *block, int count, float *su
     block_product(weights, product, true, &k->scratch->memory);
 }
 
+// ---- tasks ----------------------------------------------------------------------------------------------------------
+
+// n queries over so many blocks. With few groups the past is split.
+static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
+    Cut c = {.heads = n_heads / cache->n_kv_heads};
+    c.per_group = c.heads < TASK_ROWS ? TASK_ROWS / c.heads : 1;
+    c.groups = (n + c.per_group - 1) / c.per_group;
+    const bool split = (int64_t)cache->n_kv_heads * c.groups < ENOUGH_TASKS;
+    c.per_split = split ? SPLIT_BLOCKS : n_blocks;
+    c.splits = (n_blocks + c.per_split - 1) / c.per_split;
+    return c;
+}
+
 // Task number `slot`, over one split of the past.
-static void run_task(const Call *c, int slot, const TaskScratch *scratch) {
+static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScratch *scratch) {
     const AttentionScratch *s = c->scratch;
-    const int t0 = slot / c->splits % c->groups * c->per_group;
-    const int t1 = t0 + c->per_group < c->queries->n ? t0 + c->per_group : c->queries->n;
-    const Task k = task_of(c, slot / c->splits / c->groups, t0, t1, scratch);
-    const int first = c->queries->first + t0, end = c->queries->first + t1;  // tokens of the queries
-    const int block0 = slot % c->splits * c->per_split;
+    const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
+    const int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
+    const int first = c->first + t0, end = first + n;  // tokens of the queries
+    const Task k = {c, scratch, {c->terms, c->layer, cut->heads, kv_head, first, n}, (int64_t)n * cut->heads};
+    const bool is_watched = c->scores && c->watched_head / cut->heads == kv_head;
+    const int block0 = slot % cut->splits * cut->per_split;
     const int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
     load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, (size_t)k.rows * sizeof *totals);
     memset(sums, 0, (size_t)(k.rows * s->width) * sizeof *sums);
-    for (int b = block0; b < block0 + c->per_split && b * KV_BLOCK < end; b++) {
-        const int start = b * KV_BLOCK, stop = start + KV_BLOCK < end ? start + KV_BLOCK : end;
-        if (stop <= window_start(c->view, first) && start >= c->view->sinks) continue;
-        const KvBlock block = kv_cache_block(c->cache, c->layer, k.kv_head, b);
-        const TermRows terms = term_rows(&k, b);
+    for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
+        const int start = b * KV_BLOCK, count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
+        const bool is_seen = start + count > window_start(c, first) || start < c->sinks;
+        if (!is_seen && !is_watched) continue;
+        const KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
+        float *scores = scratch->scores.x;
         score_block(&k, &block, b);
+        if (is_watched)
+            memcpy(c->scores + start, scores + c->watched_head % cut->heads * KV_BLOCK, count * sizeof *scores);
         for (int64_t r = 0; r < k.rows; r++)
-            update_softmax(scratch->scores.x + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
-        if (terms.terms) terms_add_values(&terms, scratch->scores.x, sums, s->width);
-        mix_values(&k, &block, stop - start, sums);
+            update_softmax(scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
+        terms_add_values(&k.queries, b, scores, sums, s->width);
+        mix_values(&k, &block, count, sums);
     }
-}
-
-// ---- calls ----------------------------------------------------------------------------------------------------------
-
-static void cut_up(Call *c, int n_kv_heads, int n) {
-    c->per_group = c->heads < TASK_ROWS ? TASK_ROWS / c->heads : 1;
-    c->groups = (n + c->per_group - 1) / c->per_group;
-    bool split = (int64_t)n_kv_heads * c->groups < ENOUGH_TASKS;
-    c->per_split = split ? SPLIT_BLOCKS : c->n_blocks;
-    c->splits = (c->n_blocks + c->per_split - 1) / c->per_split;
 }
 
 // Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the total.
@@ -292,52 +284,33 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
     scale_by(out, 1 / total, head_dim);
 }
 
-void attention_by_team(const Team *team, const KvCache *cache, int layer, const AttentionView *view,
-                       const Queries *queries, AttentionScratch *s) {
-    Call c = {cache, layer, view, queries, s, .heads = view->n_heads / cache->n_kv_heads};
-    c.n_blocks = (queries->first + queries->n - 1) / KV_BLOCK + 1;
-    cut_up(&c, cache->n_kv_heads, queries->n);
+void attention_by_team(const Team *team, const Attention *a) {
+    const int64_t d = a->cache->head_dim;
+    const Cut c = cut_up(a->cache, a->n_heads, a->n, (a->first + a->n - 1) / KV_BLOCK + 1);
     // The last groups have the longest past, so they are begun first.
-    const int n_tasks = cache->n_kv_heads * c.groups * c.splits;
-    for (int i; (i = team_next_task(team)) < n_tasks;) run_task(&c, n_tasks - 1 - i, &s->threads[team->number]);
+    const int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;
+    for (int i; (i = team_next_task(team)) < n_tasks;)
+        run_task(a, &c, n_tasks - 1 - i, &a->scratch->threads[team->number]);
     team_wait(team);
-    int first, end;
-    team_share(team, queries->n * view->n_heads, &first, &end);
-    for (int i = first; i < end; i++) {
-        int t = i / view->n_heads, head = i % view->n_heads;
+    const int n = a->n * a->n_heads;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
+        int t = i / a->n_heads, head = i % a->n_heads;
         int64_t slot = ((int64_t)(head / c.heads) * c.groups + t / c.per_group) * c.splits;
         int64_t row = t % c.per_group * c.heads + head % c.heads;
-        merge(s, slot, c.splits, row, queries->out + i * cache->head_dim, cache->head_dim);
+        merge(a->scratch, slot, c.splits, row, a->out + i * d, d);
     }
     team_wait(team);
 }
 
-void attention_scores(const KvCache *cache, int layer, int head, const AttentionView *view, const Queries *query,
-                      AttentionScratch *s, float *scores) {
-    const int heads = view->n_heads / cache->n_kv_heads, end = query->first + 1;
-    const Call c = {cache, layer, view, query, s, .heads = heads};
-    const Task k = task_of(&c, head / heads, 0, 1, &s->threads[0]);
-    load_queries(&k);
-    for (int b = 0; b * KV_BLOCK < end; b++) {
-        int start = b * KV_BLOCK, n = end - start < KV_BLOCK ? end - start : KV_BLOCK;
-        KvBlock block = kv_cache_block(cache, layer, k.kv_head, b);
-        score_block(&k, &block, b);
-        memcpy(scores + start, k.scratch->scores.x + head % heads * KV_BLOCK, (size_t)n * sizeof *scores);
-    }
-}
-
-// The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
-static int64_t most_tasks(const Call *c, const KvCache *cache) {
-    int64_t groups = (int64_t)cache->n_kv_heads * c->groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
-    int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
-    return groups > split ? groups : split;
-}
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
-    Call c = {.heads = n_heads / cache->n_kv_heads, .n_blocks = 1};
-    cut_up(&c, cache->n_kv_heads, max_n);
-    int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = cache->value_width;
-    int64_t results = most_tasks(&c, cache) * rows;
+    const Cut c = cut_up(cache, n_heads, max_n, 1);
+    const int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = cache->value_width;
+    // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
+    const int64_t groups = (int64_t)cache->n_kv_heads * c.groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
+    const int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
+    const int64_t results = (groups > split ? groups : split) * rows;
     AttentionScratch s = {.rows = rows, .width = width}, *placed = arena_take(arena, 1, sizeof s);
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {

@@ -4,37 +4,31 @@
 #include "angles.h"
 #include "encodings.h"
 
-// What the attention of one layer sees and how.
-typedef struct {
-    int n_heads;
-    const Spread *spread;        // where tokens stand
-    int window;                  // a query sees the last `window` positions, itself included; 0: all before it
-    int sinks;                   // and the first `sinks` tokens always
-    const Angles *angles;        // made ready for the queries; NULL: the encoding is not RoPE
-    bool turns;                  // this layer's queries and keys turn by them
-    const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
-} AttentionView;
-
-// The queries of n tokens, those of number first, first + 1, ..., rotated to meet near keys. Their own keys and values
-// are in the cache already.
-typedef struct {
-    const float *q;  // (n, n_heads * head_dim)
-    int first, n;
-    float *out;  // (n, n_heads * head_dim)
-} Queries;
-
 typedef struct AttentionScratch AttentionScratch;
 
-// Memory for calls with up to max_n queries by teams of up to n_threads, taken from an arena; NULL while it only
-// counts.
+// The attention of one layer for the queries of n tokens, those of number first, first + 1, ..., rotated to meet near
+// keys. Their own keys and values are in the cache already.
+typedef struct {
+    const KvCache *cache;
+    AttentionScratch *scratch;
+    const SessionConfig *config;
+    int layer, n_heads;
+    int window;                  // a query sees the last `window` positions, itself included; 0: all before it
+    int sinks;                   // and the first `sinks` tokens always
+    const Angles *angles;        // by which queries and keys turn, made ready for these queries; NULL: they do not
+    const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
+    const float *q;              // (n, n_heads * head_dim)
+    int first, n;
+    float *out;  // (n, n_heads * head_dim)
+    // What the softmax takes of one head of a single query: a score for each token up to its own, -infinity where it
+    // does not see.
+    float *scores;  // NULL: nobody wants them
+    int watched_head;
+} Attention;
+
+// Memory for calls with up to max_n queries by teams of up to n_threads; NULL while the arena only counts.
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads);
 
 // out = softmax(q k / sqrt(head_dim)) v over one layer of the cache. The threads of a team call it together and share
 // the work, everything is done when it returns; the result does not depend on how many there are.
-void attention_by_team(const Team *team, const KvCache *cache, int layer, const AttentionView *view,
-                       const Queries *queries, AttentionScratch *scratch);
-
-// The scores q k / sqrt(head_dim) of one head for a single query, one per token up to its own; -infinity where it
-// does not see. By one thread.
-void attention_scores(const KvCache *cache, int layer, int head, const AttentionView *view, const Queries *query,
-                      AttentionScratch *scratch, float *scores);
+void attention_by_team(const Team *team, const Attention *attention);

@@ -7,12 +7,9 @@
 #include "spread.h"
 #include "team.h"
 
-// What is added to the embedding at one position: x (dim) += it. NULL: nothing is.
-typedef void EncodingAdd(const Model *model, int64_t position, float *x);
-EncodingAdd *encoding_added(int encoding);
-
-// x (dim) = PE(position), or R_d: sin and cos of position * theta^(-2i/dim) at 2i and 2i + 1.
-void encoding_sinusoids(const Model *model, int64_t position, float *x);
+// out (dim) = the vector of one position: what is learned for it, or sin and cos of position * theta^(-2i/dim) at 2i
+// and 2i + 1. This is PE(t), which is added to embeddings, and R_d of a distance.
+void encoding_vector(const Model *model, int64_t position, float *out);
 
 // ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
 float encoding_slope(int head, int n_heads);
@@ -20,58 +17,48 @@ float encoding_slope(int head, int n_heads);
 // Whether an encoding adds to attention: neighbors are one apart in the tables below, so tokens cannot be spread.
 bool encoding_has_terms(int encoding);
 
-// The terms of one layer; NULL: nothing of the kind. Columns of the tables are for distances below `reach`, which is a
-// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring keys in neighboring
-// columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
+// The terms of a session; a table that an encoding does not need is NULL. Columns of the tables are for distances below
+// `reach`, which is a multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring
+// keys in neighboring columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
 typedef struct {
+    const Model *model;
     int64_t reach, columns;
-    const float *slopes;  // (n_heads): score -= slope d
-    const float *u, *v;   // (n_heads * head_dim): a query is q + u for keys, and q + v for distances
-    float *keys;          // (n_kv_heads, head_dim, columns): score += q . r_d / sqrt(head_dim)
-    bool one_for_all;     // those of the first kv head are every one's
-    float *queries;       // (n_heads, head_dim, columns), already divided by sqrt(head_dim): score += s_d . k
-    float *values;        // (columns, head_dim in whole vectors): out += weight a_d
+    int64_t key_rows;    // of a layer: n_kv_heads * head_dim, or head_dim when kv heads share them
+    int64_t query_rows;  // n_heads * head_dim
+    float *slopes;       // (n_heads): score -= slope d
+    float *keys;         // (n_layers, key_rows, columns): score += q . r_d / sqrt(head_dim)
+    float *queries;      // (n_layers, query_rows, columns), already divided by sqrt(head_dim): score += s_d . k
+    float *values;       // (n_layers, columns, head_dim in whole vectors): out += weight a_d
+    float *sinusoids;    // (dim, columns) R_d of all distances, zeros behind them
+    float *weights;      // (n_threads, dim) a row of a matrix
+    bool filled;
 } DistanceTerms;
 
-// The terms of a session.
-typedef struct EncodingTerms {
-    const Model *model;
-    DistanceTerms *layers;         // (n_layers); NULL: the encoding has none
-    int64_t key_rows, query_rows;  // of a layer's tables
-    // Fills one of them, counted from the first of keys to the last of queries. weights (dim) is its to write.
-    void (*fill_row)(const struct EncodingTerms *terms, int layer, int64_t row, float *weights);
-    float *sinusoids;  // (dim, columns) R_d of all distances, zeros behind them
-    float *weights;    // (n_threads, dim) a row of a matrix
-    bool filled;
-} EncodingTerms;
-
 // Takes the tables' memory from an arena, for a cache of n_blocks.
-void encoding_lay_out(EncodingTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
+void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
 
-// Makes all tables, if they are not yet made. The threads of a team call it together.
-void encoding_prepare_by_team(const Team *team, EncodingTerms *terms);
+// Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on, and makes all tables,
+// if they are not yet made.
+void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);
 
-// Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on. By a team, too.
-void encoding_add_by_team(const Team *team, const Model *model, const Spread *spread, float *x, int first, int n);
-
-// Some neighboring queries with the heads of one kv head, which are rows, the heads counting fastest, and a block.
+// Some neighboring queries of a layer with the heads of one kv head: rows, of which the heads count fastest.
 typedef struct {
-    const DistanceTerms *terms;
-    int64_t head_dim;
+    const DistanceTerms *terms;  // NULL: the functions below do nothing
+    int layer;
     int heads, kv_head;  // heads that share a kv head; which
-    int n;               // queries
-    int64_t distance;    // of the first query to the block's first key; below 0 when that is ahead of it
-} TermRows;
+    int first, n;        // number of the first query's token; queries
+} QueryRows;
 
-// Adds u to queries (rows, head_dim) that will meet keys, and makes of them those that will meet distances. Both are
-// divided by sqrt(head_dim) already.
-void terms_load(const TermRows *rows, float *q, float *distance_q);
+// Adds u to queries (rows, head_dim) that will meet keys, and v to a copy of them that will meet distances. Both
+// are divided by sqrt(head_dim) already.
+void terms_load(const QueryRows *rows, float *q, float *distance_q);
 
-// scores (rows, KV_BLOCK) += s_d . k with the block's keys (head_dim, KV_BLOCK).
-void terms_add_keys(const TermRows *rows, const float *keys, float *scores);
+// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.
+void terms_add_keys(const QueryRows *rows, int block, const float *keys, float *scores);
 
-// scores += what depends on the query and the distance, or on the distance alone.
-void terms_add_distances(const TermRows *rows, const float *distance_q, float *scores);
+// scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
+// the result is of no use.
+void terms_add_distances(const QueryRows *rows, int block, const float *distance_q, float *scores);
 
 // sums (rows, width) += the rows' weights (rows, KV_BLOCK) . a_d.
-void terms_add_values(const TermRows *rows, const float *weights, float *sums, int64_t width);
+void terms_add_values(const QueryRows *rows, int block, const float *weights, float *sums, int64_t width);

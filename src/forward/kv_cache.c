@@ -21,17 +21,6 @@ KvBlock kv_cache_block(const KvCache *c, int layer, int kv_head, int64_t block) 
     return (KvBlock){keys, values, scales, scales ? scales + KV_BLOCK : NULL};
 }
 
-// Puts n numbers of so many bytes into a column of a block.
-static void scatter(uint8_t *column, const uint8_t *x, int64_t n, int bytes) {
-    for (int64_t i = 0; i < n; i++) {
-        switch (bytes) {
-        case 4: memcpy(column + 4 * KV_BLOCK * i, x + 4 * i, 4); break;
-        case 2: memcpy(column + 2 * KV_BLOCK * i, x + 2 * i, 2); break;
-        default: column[KV_BLOCK * i] = x[i];
-        }
-    }
-}
-
 void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const float *key, const float *value) {
     const Number type = (Number)c->type;
     const int64_t d = c->head_dim, p = position % KV_BLOCK, bytes = number_bytes(type);
@@ -39,7 +28,14 @@ void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const floa
     uint8_t converted[KV_MAX_HEAD_DIM * sizeof *key];
     if (p == 0) memset(block.keys, 0, (size_t)c->block_bytes);
     const float key_scale = numbers_from_f32(converted, type, key, d);
-    scatter((uint8_t *)block.keys + p * bytes, converted, d, (int)bytes);
+    for (int64_t i = 0; i < d; i++) {
+        uint8_t *place = (uint8_t *)block.keys + (i * KV_BLOCK + p) * bytes;
+        switch (bytes) {
+        case 4: memcpy(place, converted + 4 * i, 4); break;
+        case 2: memcpy(place, converted + 2 * i, 2); break;
+        default: *place = converted[i];
+        }
+    }
     const float value_scale = numbers_from_f32((uint8_t *)block.values + p * c->value_width * bytes, type, value, d);
     if (!block.key_scales) return;
     block.key_scales[p] = key_scale;

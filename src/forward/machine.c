@@ -14,14 +14,14 @@
 
 #include "team.h"
 
-// The number behind `key` at the start of a line of folder/name; `missing` when there is none.
-static double number_in(const char *folder, const char *name, const char *key, double missing) {
+// The number that scanf finds by `format` in a line of folder/name; `missing` when there is none.
+static double number_in(const char *folder, const char *name, const char *format, double missing) {
     char path[PATH_MAX], line[256];
     double number = missing;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &number) == 1) break;
+        if (sscanf(line, format, &number) == 1) break;
     if (file) fclose(file);
     return number;
 }
@@ -29,9 +29,9 @@ static double number_in(const char *folder, const char *name, const char *key, d
 // What a control group can still give: the rest up to its limit, and the pages of files that it would drop.
 static double left_in_group(const char *folder, bool v2) {
     static const char *const names[2][4] = {
-        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file "},
-        {"memory.max", "memory.current", "inactive_file ", "active_file "}};
-    double limit = number_in(folder, names[v2][0], "", INFINITY), used = number_in(folder, names[v2][1], "", 0);
+        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file %lf", "total_active_file %lf"},
+        {"memory.max", "memory.current", "inactive_file %lf", "active_file %lf"}};
+    double limit = number_in(folder, names[v2][0], "%lf", INFINITY), used = number_in(folder, names[v2][1], "%lf", 0);
     for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
     return fmax(limit - used, 0);
 }
@@ -61,9 +61,7 @@ static double left_in_groups(const char *root) {
 }
 
 size_t available_memory(const char *root) {
-    char proc[PATH_MAX];
-    snprintf(proc, sizeof proc, "%s/proc", root);
-    double bytes = fmin(1024 * number_in(proc, "meminfo", "MemAvailable:", INFINITY), left_in_groups(root));
+    double bytes = fmin(1024 * number_in(root, "proc/meminfo", "MemAvailable: %lf", INFINITY), left_in_groups(root));
     return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
 }
 
@@ -77,7 +75,7 @@ int physical_cores(void) {
         if (!CPU_ISSET(cpu, &allowed)) continue;
         char folder[96];
         snprintf(folder, sizeof folder, "/sys/devices/system/cpu/cpu%d/topology", cpu);
-        double first = number_in(folder, "thread_siblings_list", "", cpu);
+        double first = number_in(folder, "thread_siblings_list", "%lf", cpu);
         CPU_SET(first >= 0 && first < CPU_SETSIZE ? (int)first : cpu, &counted);
     }
     if (known) return CPU_COUNT(&counted);
@@ -89,18 +87,12 @@ int physical_cores(void) {
 // It looks several times: a shell that has just started the program still runs for less than a millisecond.
 int unhindered_threads(const char *root) {
     enum { LOOKS = 4 };
-    char path[512];
     const int threads = thread_count();
-    int others = INT_MAX;
-    snprintf(path, sizeof path, "%s/proc/loadavg", root);
+    double others = INFINITY;
     for (int look = 0; look < LOOKS && others > 0 && threads > 1; look++) {
         if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        int running = 1;  // the caller
-        FILE *load = fopen(path, "r");
-        if (load && fscanf(load, "%*f %*f %*f %d/", &running) != 1) running = 1;
-        if (load) fclose(load);
-        if (running - 1 < others) others = running - 1;
+        others = fmin(others, number_in(root, "proc/loadavg", "%*f %*f %*f %lf/", 1) - 1);  // but for the caller
     }
-    long idle = sysconf(_SC_NPROCESSORS_ONLN) - others;
-    return others <= 0 || idle >= threads ? threads : idle > 1 ? (int)idle : 1;
+    const double idle = (double)sysconf(_SC_NPROCESSORS_ONLN) - others;
+    return others <= 0 || idle >= threads ? threads : (int)fmax(idle, 1);
 }

@@ -127,8 +127,7 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
     v.cols = cols;
     v.x = input->norm ? v.normed : input->x;
     v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
-    int first = 0, end = input->n;
-    if (!in_place) team_share(team, input->n, &first, &end);
+    const int n = input->n, first = in_place ? 0 : team_first(team, n), end = in_place ? n : team_end(team, n);
     for (int t = first; t < end; t++) prepare_vector(input, group, &v, t);
     if (!in_place) team_wait(team);
     return v;
@@ -166,11 +165,12 @@ void matmul_by_team(const Team *team, const Product *products, int n_products, c
     MultiplyRows *multiply = in_place ? (group ? multiply_int8_rows : multiply_float_rows)
                                       : (group ? multiply_int8_panel : multiply_float_panel);
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
-    int piece, end, pieces = 0;
+    int pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);
-    team_share(team, pieces, &piece, &end);  // few vectors: neighbors, so that a thread reads one stretch of memory
-    if (!in_place) piece = team_next_task(team);  // panels go to who is free
-    for (; piece < (in_place ? end : pieces); piece = in_place ? piece + 1 : team_next_task(team)) {
+    const int end = in_place ? team_end(team, pieces) : pieces;
+    // Few vectors: neighbors, so that a thread reads one stretch of memory. Panels go to who is free.
+    int piece = in_place ? team_first(team, pieces) : team_next_task(team);
+    for (; piece < end; piece = in_place ? piece + 1 : team_next_task(team)) {
         const Product *p = products;
         int in_product = piece;
         while (in_product >= pieces_of(p, width)) {

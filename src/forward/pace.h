@@ -3,13 +3,17 @@
 // then some steps are tried with half or twice the threads, and what was faster goes on.
 #pragma once
 
+// Steps one after another: how much was done, and how long it took.
+typedef struct {
+    double work, seconds;
+} Stretch;
+
 // What is known of steps of one kind. Starts as {.size = n}, which is always n threads, or {.size = n, .most = m},
 // with fewer than m when others are known to want the processors.
 typedef struct {
-    int size, most;     // threads that steps get for now, and the most; 0: the size never changes
-    int trial;          // threads that are being tried, 0: none
-    double work, time;  // done with `size` threads lately, and the seconds that it took
-    double trial_work, trial_time;
+    int size, most;        // threads that steps get for now, and the most; 0: the size never changes
+    int trial;             // threads that are being tried, 0: none
+    Stretch done, tried;   // with `size` threads lately; in this trial
     double rest;           // seconds of steps until the next trial
     int losses;            // trials that were slower, one after another
     double watched, used;  // seconds of steps since the processors were looked at, and processor time until then

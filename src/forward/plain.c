@@ -10,7 +10,7 @@
 #include <string.h>
 
 // out = x / sqrt(mean(x^2) + eps) * weight, all (n)
-static void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps) {
+static void norm(float *out, const float *x, const float *weight, int64_t n, double eps) {
     float sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
     const float scale = 1 / sqrtf(sum / (float)n + (float)eps);
@@ -43,36 +43,28 @@ static void softmax(float *x, int n) {
     for (int i = 0; i < n; i++) x[i] /= sum;
 }
 
-static bool is_finite(const float *x, int64_t n) {
-    while (n > 0 && isfinite(x[n - 1])) n--;
-    return n == 0;
-}
-
 // ---- positions ------------------------------------------------------------------------------------------------------
 
-// Radians per position of a pair at one position. LongRoPE may leave the first positions as in plain RoPE.
-static double speed(const RopeConfig *c, const RopeFreqs *freqs, int position, int pair) {
-    const int unscaled = rope_methods[c->method].flags & ROPE_USES_LISTS ? c->unscaled_positions : 0;
-    return position < unscaled ? rope_plain(c, pair) : freqs->inv_freq[pair];
-}
+// Where token i stands: at i, unless the text jumps.
+static int at(const Plain *p, int i) { return spread_position(&p->config->spread, i); }
 
 // RoPE: a query at m that meets a key at n turns by D(m, n) times the frequency f of each pair. Unscaled positions have
 // another f, and stale keys keep that of the step that read them: their part of D turns by the difference besides.
 static void fill_turns(Plain *p, int i, int length) {
-    const RopeConfig *c = p->rope;
-    const int n_pairs = c->rotary_dim / 2, m = p->at[i];
+    const RopeConfig *c = &p->config->rope;
+    const int n_pairs = c->rotary_dim / 2, m = at(p, i);
     RopeFreqs now, then;
     rope_frequencies(c, length, &now);
     then = now;
     p->lengths[i] = length;
     for (int j = 0; j <= i; j++) {
-        if (p->stale_keys) rope_frequencies(c, p->lengths[j], &then);
-        const double distance = rope_distance(c, m, p->at[j]), key_part = rope_parts(c, p->at[j]).key;
+        if (p->config->stale_keys) rope_frequencies(c, p->lengths[j], &then);
+        const double distance = rope_distance(c, m, at(p, j)), key_part = rope_parts(c, at(p, j)).key;
         const double factor = now.attention_factor * then.attention_factor;
         for (int pair = 0; pair < n_pairs; pair++) {
             const double f = now.inv_freq[pair];
-            const double query = m * (speed(c, &now, m, pair) - f);
-            const double key = key_part * (speed(c, &then, p->at[j], pair) - f);
+            const double query = m * (rope_speed(c, &now, pair, m) - f);
+            const double key = key_part * (rope_speed(c, &then, pair, at(p, j)) - f);
             const double angle = distance * f + query - key;
             p->cosines[j * n_pairs + pair] = (float)(factor * cos(angle));
             p->sines[j * n_pairs + pair] = (float)(factor * sin(angle));
@@ -82,7 +74,7 @@ static void fill_turns(Plain *p, int i, int length) {
 
 // q (d), turned to meet the key k (d) at j, times k. The elements behind the pairs do not turn.
 static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
-    const int r = p->rope->rotary_dim;
+    const int r = p->config->rope.rotary_dim;
     const float *cosines = p->cosines + j * (r / 2), *sines = p->sines + j * (r / 2);
     float sum = 0;
     for (int e = 0; e < r; e += 2) {
@@ -106,7 +98,7 @@ static const float *sinusoids(Plain *p, int position) {
 
 // A head (d) of token i, in one of the arrays (n_layers, context, n, d); the token's row begins with head 0.
 static float *head_of(const Plain *p, float *array, int layer, int i, int n, int head) {
-    return array + (((int64_t)layer * p->context + i) * n + head) * p->model->config.head_dim;
+    return array + (((int64_t)layer * p->config->context + i) * n + head) * p->model->config.head_dim;
 }
 
 // Two encodings make vectors of distances: a key for each query to meet, of R_distance (dim) by the layer's matrix, and
@@ -115,7 +107,7 @@ static void fill_distances(Plain *p, int layer, int i) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = &p->model->layers[layer];
     for (int back = 0; p->distance_keys && back <= i; back++) {
-        int distance = p->at[i] - p->at[i - back], *known = p->distances + (int64_t)layer * p->context + back;
+        int distance = at(p, i) - at(p, i - back), *known = p->distances + (int64_t)layer * p->config->context + back;
         if (back < i && *known == distance) continue;
         const float *r = sinusoids(p, *known = distance);
         float *k = head_of(p, p->distance_keys, layer, back, m->n_kv_heads, 0);
@@ -131,6 +123,7 @@ static int64_t clipped(const ModelConfig *m, int d) { return d < m->encoding_row
 // What the query q (d) of head h of token i makes of the key k (d) of token j. kr and qr are of R_distance.
 static float score(const Plain *p, int layer, int h, int i, int j) {
     const ModelConfig *m = &p->model->config;
+    const RopeConfig *c = &p->config->rope;
     const Layer *w = &p->model->layers[layer];
     const int d = (int)m->head_dim, n = m->n_kv_heads, kv = h / (m->n_heads / n);  // query heads share a key head
     const float root = sqrtf((float)d), *q = p->q + h * d, *k = head_of(p, p->keys, layer, j, n, kv);
@@ -138,11 +131,11 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
     const float *qr = p->distance_queries ? head_of(p, p->distance_queries, layer, i - j, m->n_heads, h) : NULL;
     switch (m->encoding) {
     case ENCODING_ROPE:  // q turned by D(i, j) . k, arXiv 2104.09864, and logn
-        return (float)rope_logn(p->rope, p->at[i]) * (w->without_rope ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
+        return (float)rope_logn(c, at(p, i)) * (w->without_rope ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
     case ENCODING_ALIBI:  // q . k / sqrt(d) - 2^(-8h / H) distance for head h from 1 to H, arXiv 2108.12409
-        return dot(q, k, d) / root - (float)(exp2(-8.0 * (h + 1) / m->n_heads) * (p->at[i] - p->at[j]));
+        return dot(q, k, d) / root - (float)(exp2(-8.0 * (h + 1) / m->n_heads) * (at(p, i) - at(p, j)));
     case ENCODING_SHAW:  // q . (k + aK of the distance), arXiv 1803.02155
-        return (dot(q, k, d) + dot(q, w->a_keys + clipped(m, p->at[i] - p->at[j]) * d, d)) / root;
+        return (dot(q, k, d) + dot(q, w->a_keys + clipped(m, at(p, i) - at(p, j)) * d, d)) / root;
     case ENCODING_TRANSFORMER_XL:  // q . k + q . W_R R + u . k + v . W_R R, arXiv 1901.02860
         return (dot(q, k, d) + dot(q, kr, d) + dot(w->u + h * d, k, d) + dot(w->v + h * d, kr, d)) / root;
     case ENCODING_DISENTANGLED:  // q . k + q . W_k R + W_q R . k: TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654
@@ -155,18 +148,21 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
 static void attend(Plain *p, int layer, int h, int i) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = &p->model->layers[layer];
+    const RopeConfig *c = &p->config->rope;
+    const Watch *watch = &p->config->watch;
     const int n = m->n_kv_heads, kv = h / (m->n_heads / n);
-    const bool slides = !w->sees_all || p->rope->all_slide;
     float *mixed = p->mixed + h * m->head_dim;
-    for (int j = 0; j <= i; j++)
-        p->scores[j] = !slides || rope_sees(p->rope, p->at[i], p->at[j]) ? score(p, layer, h, i, j) : -INFINITY;
-    if (p->watched && layer == p->watched_layer && h == p->watched_head)
-        memcpy(p->watched, p->scores, (size_t)(i + 1) * sizeof *p->scores);
+    for (int j = 0; j <= i; j++) {
+        const bool sees = (w->sees_all && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
+        p->scores[j] = sees ? score(p, layer, h, i, j) : -INFINITY;
+    }
+    if (watch->scores && layer == watch->layer && h == watch->head)
+        memcpy(watch->scores, p->scores, (size_t)(i + 1) * sizeof *p->scores);
     softmax(p->scores, i + 1);
     memset(mixed, 0, (size_t)m->head_dim * sizeof *mixed);
     for (int j = 0; j <= i; j++) {
         const float *v = head_of(p, p->values, layer, j, n, kv);
-        const float *a = w->a_values ? w->a_values + clipped(m, p->at[i] - p->at[j]) * m->head_dim : NULL;
+        const float *a = w->a_values ? w->a_values + clipped(m, at(p, i) - at(p, j)) * m->head_dim : NULL;
         for (int64_t e = 0; e < m->head_dim; e++) mixed[e] += p->scores[j] * (a ? v[e] + a[e] : v[e]);
     }
 }
@@ -176,11 +172,11 @@ static void attend(Plain *p, int layer, int h, int i) {
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;
     const int64_t dim = m->dim, d = m->head_dim;
-    const int position = p->at[i] = spread_position(p->spread, i);  // i, unless the text jumps
+    const int position = at(p, i);
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     matrix_row(&p->model->embedding, token, 0, dim, x);
-    int bad = is_finite(x, dim) ? m->n_layers : -1;
+    int bad = all_finite(x, dim) ? m->n_layers : -1;
     if (m->encoding == ENCODING_LEARNED) add(x, p->model->learned + position * dim, dim);
     if (m->encoding == ENCODING_SINUSOIDAL) add(x, sinusoids(p, position), dim);
     if (m->encoding == ENCODING_ROPE) fill_turns(p, i, length);
@@ -191,13 +187,12 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
         float *v = head_of(p, p->values, l, i, m->n_kv_heads, 0);
 
         // q (n_heads * d), k and v (n_kv_heads * d), which stay for the tokens to come; Qwen3 norms each head
-        rmsnorm(p->normed, x, w->attention_norm, dim, m->norm_eps);
+        norm(p->normed, x, w->attention_norm, dim, m->norm_eps);
         matmul(p, p->q, &w->wq, p->normed, w->bq);
         matmul(p, k, &w->wk, p->normed, w->bk);
         matmul(p, v, &w->wv, p->normed, w->bv);
-        for (int h = 0; w->q_norm && h < m->n_heads; h++)
-            rmsnorm(p->q + h * d, p->q + h * d, w->q_norm, d, m->norm_eps);
-        for (int h = 0; w->k_norm && h < m->n_kv_heads; h++) rmsnorm(k + h * d, k + h * d, w->k_norm, d, m->norm_eps);
+        for (int h = 0; w->q_norm && h < m->n_heads; h++) norm(p->q + h * d, p->q + h * d, w->q_norm, d, m->norm_eps);
+        for (int h = 0; w->k_norm && h < m->n_kv_heads; h++) norm(k + h * d, k + h * d, w->k_norm, d, m->norm_eps);
 
         // attention: mixed (n_heads * d), head by head; x += wo @ mixed
         fill_distances(p, l, i);
@@ -206,25 +201,25 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
         add(x, p->added, dim);
 
         // feed-forward: x += w2 @ (silu(w1 @ norm(x)) * (w3 @ norm(x))), silu(z) = z / (1 + exp(-z))
-        rmsnorm(p->normed, x, w->ffn_norm, dim, m->norm_eps);
+        norm(p->normed, x, w->ffn_norm, dim, m->norm_eps);
         matmul(p, p->gate, &w->w1, p->normed, NULL);
         matmul(p, p->up, &w->w3, p->normed, NULL);
         for (int64_t e = 0; e < m->hidden_dim; e++) p->gate[e] *= p->up[e] / (1 + expf(-p->gate[e]));
         matmul(p, p->added, &w->w2, p->gate, NULL);
         add(x, p->added, dim);
-        if (bad == m->n_layers && !is_finite(x, dim)) bad = l;
+        if (bad == m->n_layers && !all_finite(x, dim)) bad = l;
     }
     return bad;
 }
 
 void plain_logits(Plain *p, const float *x, float *logits) {
-    rmsnorm(p->normed, x, p->model->final_norm, p->model->config.dim, p->model->config.norm_eps);
+    norm(p->normed, x, p->model->final_norm, p->model->config.dim, p->model->config.norm_eps);
     matmul(p, logits, &p->model->classifier, p->normed, NULL);
 }
 
 uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    const int64_t context = p->context, d = m->head_dim, heads = m->n_heads * d, rows = m->n_layers * context;
+    const int64_t context = p->config->context, d = m->head_dim, heads = m->n_heads * d, rows = m->n_layers * context;
     const int64_t kv = m->n_kv_heads * d, widest = m->hidden_dim > m->dim ? m->hidden_dim : m->dim;
     const bool has_queries = m->encoding == ENCODING_DISENTANGLED, is_xl = m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = arena_take(arena, rows, kv * sizeof(float));
@@ -232,18 +227,12 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const uint64_t kept = arena->used;
     p->distance_keys = has_queries || is_xl ? arena_take(arena, rows, kv * sizeof(float)) : NULL;
     p->distance_queries = has_queries ? arena_take(arena, rows, heads * sizeof(float)) : NULL;
-    p->at = arena_take(arena, context, sizeof(int));
     p->lengths = arena_take(arena, context, sizeof(int));
     p->distances = arena_take(arena, m->n_layers * context, sizeof(int));
-    p->cosines = arena_take(arena, context * (p->rope->rotary_dim / 2), sizeof(float));
-    p->sines = arena_take(arena, context * (p->rope->rotary_dim / 2), sizeof(float));
+    p->cosines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));
+    p->sines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));
     p->scores = arena_take(arena, context, sizeof(float));
-    p->normed = arena_take(arena, m->dim, sizeof(float));
-    p->added = arena_take(arena, m->dim, sizeof(float));
-    p->q = arena_take(arena, heads, sizeof(float));
-    p->mixed = arena_take(arena, heads, sizeof(float));
-    p->gate = arena_take(arena, m->hidden_dim, sizeof(float));
-    p->up = arena_take(arena, m->hidden_dim, sizeof(float));
-    p->row = arena_take(arena, widest > heads ? widest : heads, sizeof(float));
+    float **vectors[] = {&p->normed, &p->added, &p->q, &p->mixed, &p->gate, &p->up, &p->row};
+    for (int i = 0; i < 7; i++) *vectors[i] = arena_take(arena, widest > heads ? widest : heads, sizeof(float));
     return kept;
 }

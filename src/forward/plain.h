@@ -1,29 +1,22 @@
 // The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is held against it.
 #pragma once
 
-#include "../model/model.h"
-#include "spread.h"
+#include "session.h"
 
-// What the definition keeps. The first eight fields are filled in before plain_lay_out.
+// What the definition keeps. The first two fields are filled in before plain_lay_out.
 typedef struct {
     const Model *model;
-    const RopeConfig *rope;  // complete, and checked
-    const Spread *spread;    // where tokens stand
-    int context;             // most tokens of a text
-    bool stale_keys;         // see SessionConfig
-    float *watched;          // (context) gets the scores of one head for each token, NULL: nobody wants them
-    int watched_layer, watched_head;
+    const SessionConfig *config;
 
     // Of every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
-    int *at;               // (context) the position where it stands
     int *lengths;          // (context) the current length when it was read
     // Of every number of tokens by which a key is behind the query, NULL without an encoding that has vectors for
     // distances.
     int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim)
     float *distance_queries;  // (n_layers, context, n_heads * head_dim)
-    // Of the token at hand.
+    // Of the token at hand. What is no longer than `row` has as much memory.
     float *normed, *added;   // (dim)
     float *q, *mixed;        // (n_heads * head_dim)
     float *gate, *up;        // (hidden_dim)

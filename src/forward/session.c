@@ -26,33 +26,30 @@ struct Session {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-// transformer_forward by the definition. Of rows that are not finite the first of the lowest layer is told.
-static int read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits, int *lowest) {
-    const int n_layers = s->model->config.n_layers;
-    int bad_row = n;
-    *lowest = n_layers;
+// transformer_forward by the definition, which goes by tokens: the fault is the first one of the lowest layer.
+static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
+    const ModelConfig *m = &s->model->config;
+    Fault fault = {n, m->n_layers};
     for (int t = 0; t < n; t++) {
-        int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * s->model->config.dim);
-        if (layer >= *lowest || (layer == n_layers - 1 && t < n - n_logits)) continue;
-        bad_row = t;
-        *lowest = layer;
+        const int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
+        const bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
+        if (counts && layer < fault.layer) fault = (Fault){t, layer};
     }
-    return bad_row;
+    return fault;
 }
 
 // One chunk; the last n_logits rows end up at the front of s->x. Weights that are not numbers, or sums that left
 // float32's range, end the run where they first show.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
     const int64_t dim = s->model->config.dim;
-    int layer, bad_row;
-    if (s->config.plain) bad_row = read_plainly(s, tokens, n, length, n_logits, &layer);
-    else bad_row = transformer_forward(&s->fast, tokens, n, s->position, length, n_logits, &layer);
-    const int at = session_place(s, s->position + bad_row);
-    if (bad_row < n && layer < 0)
+    const Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
+                                        : transformer_forward(&s->fast, tokens, n, s->position, length, n_logits);
+    const int at = session_place(s, s->position + fault.row);
+    if (fault.row < n && fault.layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
-    if (bad_row < n)
+    if (fault.row < n)
         return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    layer, at);
+                    fault.layer, at);
     memmove(s->x, s->x + (n - n_logits) * dim, (size_t)(n_logits * dim) * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;
@@ -80,11 +77,11 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
 
 float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const ModelConfig *m = &s->model->config;
-    for (int i = 0; s->config.plain && i < n_rows; i++)
-        plain_logits(&s->plain, s->x + (row + i) * m->dim, s->logits + (int64_t)i * m->vocab_size);
     if (!s->config.plain) transformer_logits(&s->fast, s->x + row * m->dim, n_rows, s->logits);
     for (int i = 0; i < n_rows; i++) {
-        if (all_finite(s->logits + (int64_t)i * m->vocab_size, m->vocab_size)) continue;
+        float *logits = s->logits + (int64_t)i * m->vocab_size;
+        if (s->config.plain) plain_logits(&s->plain, s->x + (row + i) * m->dim, logits);
+        if (all_finite(logits, m->vocab_size)) continue;
         fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
              session_place(s, s->position - s->n_logits + row + i));
         return NULL;
@@ -92,17 +89,14 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     return s->logits;
 }
 
-void session_watch(Session *s, int layer, int head, float *scores) {
-    s->fast.watched_layer = s->plain.watched_layer = layer;
-    s->fast.watched_head = s->plain.watched_head = head;
-    s->fast.watched = s->plain.watched = scores;
-}
+void session_watch(Session *s, int layer, int head, float *scores) { s->config.watch = (Watch){layer, head, scores}; }
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 // All arrays of a session, counted or handed out (see Arena).
-static void lay_out(Session *s, Arena *arena) {
+static void lay_out(Session *s) {
     const int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
+    Arena *arena = &s->arena;
     s->cache_bytes = s->config.plain ? plain_lay_out(&s->plain, arena) : transformer_lay_out(&s->fast, arena);
     s->x = s->fast.x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
@@ -125,23 +119,18 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
     Session *s = check_places(model, config, err) ? alloc_array(1, sizeof *s, "a session", err) : NULL;
     if (!s) return NULL;
-    s->model = model;
-    s->config = *config;
-    s->config.spread.n = config->context;
+    *s = (Session){.model = model, .config = *config};
+    SessionConfig *c = &s->config;
+    c->spread.n = c->context;
     // The fast engine's tables of what depends on distances are for neighbors that are one apart.
-    if (config->spread.length && encoding_has_terms(model->config.encoding)) s->config.plain = true;
-    if (s->config.chunk == 0) s->config.chunk = PREFILL_CHUNK;
-    if (s->config.chunk > config->context) s->config.chunk = config->context;
-    const SessionConfig *c = &s->config;
-    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
-    s->fast = (Transformer){.model = model, .rope = &c->rope, .kv = c->kv, .context = c->context, .chunk = c->chunk};
-    s->fast.spread = &c->spread;
-    s->fast.activations = c->activations;
-    s->fast.stale_keys = c->stale_keys;
-    s->fast.decoding = s->fast.reading = pace;
-    s->plain = (Plain){.model = model, .rope = &c->rope, .spread = &c->spread, .context = c->context};
-    s->plain.stale_keys = c->stale_keys;
-    lay_out(s, &s->arena);
+    if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
+    if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
+    if (c->chunk > c->context) c->chunk = c->context;
+    const Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
+                       .most = c->threads ? 0 : thread_count()};
+    s->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
+    s->plain = (Plain){.model = model, .config = c};
+    lay_out(s);
     return s;
 }
 
@@ -156,21 +145,20 @@ uint64_t session_needs(const Model *model, const SessionConfig *config) {
 Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
     Session *s = describe(model, config, err);
     if (!s) return NULL;
-    Error reason;
-    size_t available = available_memory("");
-    double needed = (double)s->arena.used / 1e6;
+    Error why;
+    const size_t available = available_memory("");
+    const double needed = (double)s->arena.used / 1e6, cache = (double)s->cache_bytes / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
-    if (s->arena.used > available) {
-        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
-             config->context, needed, (double)s->cache_bytes / 1e6, (double)available / 1e6);
-    } else if (arena_open(&s->arena, "a session", &reason)) {
-        lay_out(s, &s->arena);
-        return s;
-    } else {
-        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, reason.text);
-    }
-    free(s);
-    return NULL;
+    const bool fits = s->arena.used <= available ||
+                      fail(err,
+                           "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are "
+                           "available",
+                           config->context, needed, cache, (double)available / 1e6);
+    const bool good = fits && (arena_open(&s->arena, "a session", &why) ||
+                               fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context,
+                                    needed, why.text));
+    if (good) lay_out(s);
+    return keep_if(good, s);
 }
 
 size_t session_bytes(const Session *s, size_t *cache_bytes) {
@@ -194,16 +182,13 @@ void session_begin(Session *s, int n) {
     s->fast.angles.n_blocks = 0;  // of which the tables are of other positions
 }
 
-int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }
-
-int session_position(const Session *s) { return s->position; }
-
-int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }
-
 void session_ask(Session *s, int chunk, GoOn *go_on, void *whose) {
     if (chunk > 0 && chunk < s->config.chunk) s->config.chunk = chunk;
     s->go_on = go_on;
     s->whose = whose;
 }
 
+int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }
+int session_position(const Session *s) { return s->position; }
+int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }
 int session_chunk(const Session *s) { return s->config.chunk; }

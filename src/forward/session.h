@@ -12,6 +12,12 @@ enum {
     LOGIT_ROWS = 64,      // most rows of logits at a time
 };
 
+// A head whose scores somebody wants, see session_watch.
+typedef struct {
+    int layer, head;
+    float *scores;  // NULL: nobody wants any
+} Watch;
+
 typedef struct {
     RopeConfig rope;  // complete, and checked
     KvType kv;
@@ -24,6 +30,7 @@ typedef struct {
     // flaw of Hugging Face's generate with dynamic scaling, on purpose.
     bool stale_keys;
     Spread spread;  // where tokens stand; n, which the session fills in, is `context` until session_begin
+    Watch watch;
 } SessionConfig;
 
 typedef struct Session Session;

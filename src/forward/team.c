@@ -24,7 +24,7 @@ Team team_join(TeamShared *shared) { return (Team){omp_get_thread_num(), omp_get
 
 // A futex: a thread sleeps while *word is `value`, and wake lets all go that sleep on it. Where there is none, the
 // processor is offered to others again and again.
-#if defined SYS_futex && !defined NO_FUTEX
+#ifdef SYS_futex
 static void sleep_while(atomic_uint *word, unsigned value) { syscall(SYS_futex, word, 128, value, NULL, NULL, 0); }
 static void wake_all(atomic_uint *word) { syscall(SYS_futex, word, 129, 1 << 30, NULL, NULL, 0); }
 #else
@@ -56,11 +56,6 @@ void team_wait(const Team *team) {
     atomic_fetch_add(&s->sleepers, 1);
     while (atomic_load(&s->rounds) == round) sleep_while(&s->rounds, round);
     atomic_fetch_sub(&s->sleepers, 1);
-}
-
-void team_share(const Team *team, int n, int *first, int *end) {
-    *first = (int)((long long)n * team->number / team->size);
-    *end = (int)((long long)n * (team->number + 1) / team->size);
 }
 
 int team_next_task(const Team *team) {

@@ -27,8 +27,9 @@ Team team_join(TeamShared *shared);
 // long, because another thread is off the processor, gives its own away.
 void team_wait(const Team *team);
 
-// The items [*first, *end) of n that are this thread's: neighbors, about equally many for each.
-void team_share(const Team *team, int n, int *first, int *end);
+// Of n items this thread's are those from team_first to before team_end: neighbors, about equally many for each thread.
+static inline int team_first(const Team *team, int n) { return (int)((long long)n * team->number / team->size); }
+static inline int team_end(const Team *team, int n) { return (int)((long long)n * (team->number + 1) / team->size); }
 
 // The number of the next task that nobody has begun, from 0 on, for work whose pieces differ in size. The count begins
 // anew at every team_wait.

@@ -5,185 +5,25 @@
 //
 // plain.c has every step as its definition, for one position:
 //     here                        there
-//     rmsnorm_of                  rmsnorm; the products take it on their way in
-//     matmul, add_matmul          matmul; those of one input are computed together
-//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: keys are rotated once, when they are stored
+//     rmsnorm_of                  norm; the products take it on their way in
+//     matmul_by_team              matmul; those of one input are computed together
+//     rotate_and_store_by_team    norm of each head, and fill_turns: keys are rotated once, when they are stored
 //     attention_by_team           attend, for all heads: scores, softmax, mix
-//     matmul_swiglu               the two matmuls of the feed-forward layer, and silu
+//     matmul_by_team, .gate       the two matmuls of the feed-forward layer, and silu
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk.
-// In there every thread of the team runs the same lines, run_layer_by_team and what it calls, side by side. A function
-// whose name ends in _by_team is called by the whole team together, with the same arguments: inside, each thread takes
-// its share of the rows, heads or pairs (team_share, or team_next_task where pieces differ in size), and writes
-// nothing that another one writes. Before it returns it waits for the others (team_wait), so that what a function has
-// made can be read by all in the next line. What one thread does for all stands behind `team->number == 0`. All other
-// functions belong to the thread that calls them. transformer_logits opens a region of its own, for one product. How
-// many threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
+// In there every thread of the team runs the same lines side by side. A function whose name ends in _by_team is called
+// by the whole team together, with the same arguments: each thread takes its share of the rows, heads or pairs (from
+// team_first on, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
+// returns it waits for the others (team_wait), so that all can read in the next line what it has made. What one thread
+// does for all stands behind `team->number == 0`. All other functions belong to the thread that calls them. How many
+// threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
 #include "transformer.h"
 
 #include <string.h>
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
-
-static void begin_chunk_by_team(const Team *team, Transformer *t, int length);
-static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped);
-static AttentionView view_of(const Transformer *t, const Layer *layer);
-static void check_finite_by_team(const Team *team, Transformer *t, int first);
-static void watch_by_team(const Team *team, Transformer *t);
-
-// ---- products -------------------------------------------------------------------------------------------------------
-
-// Products of one input are noted line by line, and compute_by_team computes them together: the input is normed and
-// rounded once for all of them, and the team waits once.
-typedef struct {
-    Input input;
-    Product products[3];
-    int n;
-} Products;
-
-// Of n rows x (n, cols) as they are, and of their RMS norm.
-static Products rows_of(const float *x, int n) { return (Products){.input = {.x = x, .n = n}}; }
-static Products rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
-    return (Products){.input = {x, n, weight, (float)m->norm_eps}};
-}
-
-// out (n, rows of w) = w . input + bias
-static void matmul(Products *p, float *out, const Matrix *w, const float *bias) {
-    p->products[p->n++] = (Product){.matrix = w, .bias = bias, .out = out, .stride = w->rows};
-}
-
-// out += w . input + bias
-static void add_matmul(Products *p, float *out, const Matrix *w, const float *bias) {
-    p->products[p->n++] = (Product){.matrix = w, .bias = bias, .out = out, .stride = w->rows, .add = true};
-}
-
-// out = silu(gate . input) * (up . input)
-static void matmul_swiglu(Products *p, float *out, const Matrix *gate, const Matrix *up) {
-    p->products[p->n++] = (Product){.matrix = up, .gate = gate, .out = out, .stride = up->rows};
-}
-
-static void compute_by_team(const Team *team, const Products *p, Transformer *t) {
-    matmul_by_team(team, p->products, p->n, &p->input, t->workspace);
-}
-
-// ---- forward --------------------------------------------------------------------------------------------------------
-
-// One layer for the n rows of the chunk. All rows have keys and values. The rest is for the last n_wanted rows: all of
-// them but in the last layer, where only those matter whose logits are wanted.
-static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const ModelConfig *m = &t->model->config;
-    const Layer *layer = &t->model->layers[index];
-    const int skipped = t->n - n_wanted;
-    float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
-
-    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) + bias
-    Products normed = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
-    matmul(&normed, t->k, &layer->wk, layer->bk);
-    matmul(&normed, t->v, &layer->wv, layer->bv);
-    if (n_wanted > 0) matmul(&normed, t->q, &layer->wq, layer->bq);
-    compute_by_team(team, &normed, t);
-
-    // rotate q and k by their positions' angles, each head normed first; k and v go into the cache
-    rotate_and_store_by_team(team, t, index, skipped);
-    if (n_wanted == 0) return;
-    if (t->watched && index == t->watched_layer) watch_by_team(team, t);
-
-    // mixed (n_wanted, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all tokens so far
-    const Queries queries = {t->q + skipped * layer->wq.rows, t->first + skipped, n_wanted, t->mixed};
-    const AttentionView view = view_of(t, layer);
-    attention_by_team(team, &t->cache, index, &view, &queries, t->attention);
-
-    // x += wo . mixed
-    Products mixed = rows_of(t->mixed, n_wanted);
-    add_matmul(&mixed, x, &layer->wo, layer->bo);
-    compute_by_team(team, &mixed, t);
-
-    // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x))
-    normed = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
-    matmul_swiglu(&normed, t->hidden, &layer->w1, &layer->w3);
-    compute_by_team(team, &normed, t);
-
-    // x += w2 . hidden
-    Products hidden = rows_of(t->hidden, n_wanted);
-    add_matmul(&hidden, x, &layer->w2, NULL);
-    compute_by_team(team, &hidden, t);
-}
-
-// The layers [from, to), or until a row is not finite.
-static void run_layers_by_team(const Team *team, Transformer *t, int from, int to, int n_logits) {
-    for (int l = from; l < to && t->bad_row == t->n; l++) {
-        const int n_wanted = l == t->model->config.n_layers - 1 ? n_logits : t->n;
-        run_layer_by_team(team, t, l, n_wanted);
-        check_finite_by_team(team, t, t->n - n_wanted);
-        if (team->number == 0) t->bad_layer = l;
-    }
-}
-
-int transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits, int *layer) {
-    const ModelConfig *m = &t->model->config;
-    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
-    const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
-    const int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
-    Pace *pace = n == 1 ? &t->decoding : &t->reading;
-    for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
-    t->n = t->bad_row = n;
-    t->first = first;
-    t->bad_layer = -1;
-    for (int l = 0; l < m->n_layers && t->bad_row == n; l += layers) {
-        int threads = is_worth_it ? pace_threads(pace) : 1;
-        double start = now_seconds();
-        (void)threads;  // a compiler without OpenMP has no use for it
-#pragma omp parallel num_threads(threads)
-        {
-            Team team = team_join(&t->team);
-            if (l == 0) begin_chunk_by_team(&team, t, length);
-            run_layers_by_team(&team, t, l, l + layers, n_logits);
-        }
-        const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
-        if (is_worth_it && is_whole) pace_step(pace, (double)(work * layers), now_seconds() - start, processor_seconds);
-    }
-    *layer = t->bad_layer;
-    return t->bad_row;
-}
-
-void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
-    const ModelConfig *m = &t->model->config;
-    Products normed = rmsnorm_of(x, n_rows, t->model->final_norm, m);
-    const bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
-    const int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
-    (void)threads;
-    matmul(&normed, logits, &t->model->classifier, NULL);
-#pragma omp parallel num_threads(threads)
-    {
-        Team team = team_join(&t->team);
-        compute_by_team(&team, &normed, t);
-    }
-}
-
-// What a chunk needs before its first layer: embeddings with what the encoding adds, and tables.
-static void begin_chunk_by_team(const Team *team, Transformer *t, int length) {
-    check_finite_by_team(team, t, 0);
-    if (t->model->config.encoding == ENCODING_ROPE) {
-        angles_prepare_by_team(team, &t->angles, t->first, t->n, length);
-        return;
-    }
-    encoding_add_by_team(team, t->model, t->spread, t->x, t->first, t->n);
-    encoding_prepare_by_team(team, &t->terms);
-}
-
-// The first row of x, from `first` on, that holds what is no number goes to t->bad_row.
-static void check_finite_by_team(const Team *team, Transformer *t, int first) {
-    const int64_t dim = t->model->config.dim;
-    int begin, end;
-    team_share(team, t->n - first, &begin, &end);
-    for (int row = first + begin; row < first + end; row++)
-        if (!all_finite(t->x + row * dim, dim)) {
-#pragma omp critical
-            if (row < t->bad_row) t->bad_row = row;
-        }
-    team_wait(team);
-}
 
 // ---- attention ------------------------------------------------------------------------------------------------------
 
@@ -193,7 +33,7 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
     const int pairs = t->angles.n_pairs, at = row * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
-        if (turns->cosines) rope_rotate(x, pairs, turns->cosines + at, turns->sines + at);
+        if (turns && turns->cosines) rope_rotate(x, pairs, turns->cosines + at, turns->sines + at);
     }
 }
 
@@ -202,14 +42,12 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Turns none = {NULL, NULL};
-    const Turns *turns = layer->without_rope ? &none : &t->angles.queries;
-    const Turns *turns_of_keys = layer->without_rope ? &none : &t->angles.keys;
+    const Turns *turns = layer->without_rope ? NULL : &t->angles.queries;
+    const Turns *turns_of_keys = layer->without_rope ? NULL : &t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
-    int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK, begin, end;
-    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
-    team_share(team, m->n_kv_heads * n_blocks, &begin, &end);
-    for (int i = begin; i < end; i++) {
+    int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK;
+    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1, n = m->n_kv_heads * n_blocks;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
         int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - t->first;
         int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
         for (int row = block_start > 0 ? block_start : 0; row < stop; row++) {
@@ -222,36 +60,142 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     team_wait(team);
 }
 
-// What one layer's attention sees: of a window unless the layer sees all, and turned unless it does not turn.
-static AttentionView view_of(const Transformer *t, const Layer *layer) {
-    const bool has_rope = t->model->config.encoding == ENCODING_ROPE;
-    AttentionView view = {.n_heads = t->model->config.n_heads, .spread = t->spread, .window = t->rope->window};
-    view.sinks = spread_token(t->spread, t->rope->sinks);
-    if (layer->sees_all && !t->rope->all_slide) view.window = 0;
-    if (has_rope) view.angles = &t->angles;
-    view.turns = has_rope && !layer->without_rope;
-    if (t->terms.layers) view.terms = &t->terms.layers[layer - t->model->layers];
-    return view;
+// mixed = attention of one layer for the queries of the chunk from row `skipped` on: of a window unless the layer sees
+// all, and turned unless it does not turn. With `watch` its scores are taken, of the chunk's last query.
+static void attend_by_team(const Team *team, Transformer *t, int index, int skipped, const Watch *watch) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const RopeConfig *rope = &t->config->rope;
+    Attention a = {.cache = &t->cache, .scratch = t->attention, .config = t->config, .layer = index};
+    a.n_heads = m->n_heads;
+    a.window = layer->sees_all && !rope->all_slide ? 0 : rope->window;
+    a.sinks = spread_token(&t->config->spread, rope->sinks);
+    a.angles = m->encoding == ENCODING_ROPE && !layer->without_rope ? &t->angles : NULL;
+    a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
+    a.q = t->q + skipped * layer->wq.rows;
+    a.first = t->first + skipped;
+    a.n = t->n - skipped;
+    a.out = t->mixed;
+    a.scores = watch ? watch->scores : NULL;
+    a.watched_head = watch ? watch->head : 0;
+    attention_by_team(team, &a);
 }
 
-// The scores that somebody wants, of the chunk's last query.
-static void watch_by_team(const Team *team, Transformer *t) {
-    const Layer *layer = &t->model->layers[t->watched_layer];
-    const Queries last = {t->q + (t->n - 1) * layer->wq.rows, t->first + t->n - 1, 1, t->mixed};
-    const AttentionView view = view_of(t, layer);
-    if (team->number == 0)
-        attention_scores(&t->cache, t->watched_layer, t->watched_head, &view, &last, t->attention, t->watched);
+// ---- forward --------------------------------------------------------------------------------------------------------
+
+static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
+    return (Input){x, n, weight, (float)m->norm_eps};
+}
+
+// One layer for the n rows of the chunk. All rows have keys and values. The rest is for the last n_wanted rows: all of
+// them but in the last layer, where only those matter whose logits are wanted.
+static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const Watch *watch = &t->config->watch;
+    const int skipped = t->n - n_wanted;
+    const int64_t heads = layer->wq.rows, kv = layer->wk.rows;
+    float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
+
+    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) + bias
+    const Product qkv[] = {{.out = t->k, .stride = kv, .matrix = &layer->wk, .bias = layer->bk},
+                           {.out = t->v, .stride = kv, .matrix = &layer->wv, .bias = layer->bv},
+                           {.out = t->q, .stride = heads, .matrix = &layer->wq, .bias = layer->bq}};
+    Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
+    matmul_by_team(team, qkv, n_wanted > 0 ? 3 : 2, &input, t->workspace);
+
+    // rotate q and k by their positions' angles, each head normed first; k and v go into the cache
+    rotate_and_store_by_team(team, t, index, skipped);
+    if (n_wanted == 0) return;
+
+    // mixed (n_wanted, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all tokens so far
+    if (watch->scores && index == watch->layer) attend_by_team(team, t, index, t->n - 1, watch);
+    attend_by_team(team, t, index, skipped, NULL);
+
+    // x += wo . mixed
+    const Product wo = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->wo, .bias = layer->bo};
+    input = (Input){.x = t->mixed, .n = n_wanted};
+    matmul_by_team(team, &wo, 1, &input, t->workspace);
+
+    // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x))
+    const Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->w1, .matrix = &layer->w3};
+    input = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
+    matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
+
+    // x += w2 . hidden
+    const Product w2 = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->w2};
+    input = (Input){.x = t->hidden, .n = n_wanted};
+    matmul_by_team(team, &w2, 1, &input, t->workspace);
+}
+
+// The first row of x, from `first` on, that holds what is no number goes to t->fault.row.
+static void check_finite_by_team(const Team *team, Transformer *t, int first) {
+    const int64_t dim = t->model->config.dim;
+    const int n = t->n - first;
+    for (int row = first + team_first(team, n), end = first + team_end(team, n); row < end; row++)
+        if (!all_finite(t->x + row * dim, dim)) {
+#pragma omp critical
+            if (row < t->fault.row) t->fault.row = row;
+        }
     team_wait(team);
+}
+
+Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
+    const ModelConfig *m = &t->model->config;
+    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
+    const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
+    const int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
+    Pace *pace = n == 1 ? &t->decoding : &t->reading;
+    for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
+    t->n = n;
+    t->first = first;
+    t->fault = (Fault){n, -1};
+    for (int l = 0; l < m->n_layers && t->fault.row == n; l += layers) {
+        double start = now_seconds();
+#pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
+        {
+            Team team = team_join(&t->team);
+            if (l == 0) {
+                check_finite_by_team(&team, t, 0);
+                if (m->encoding == ENCODING_ROPE) angles_prepare_by_team(&team, &t->angles, first, n, length);
+                else encoding_prepare_by_team(&team, &t->terms, &t->config->spread, t->x, first, n);
+            }
+            for (int i = l; i < l + layers && t->fault.row == n; i++) {
+                const int n_wanted = i == m->n_layers - 1 ? n_logits : n;
+                run_layer_by_team(&team, t, i, n_wanted);
+                check_finite_by_team(&team, t, n - n_wanted);
+                if (team.number == 0) t->fault.layer = i;
+            }
+        }
+        const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
+        if (is_worth_it && is_whole) pace_step(pace, (double)(work * layers), now_seconds() - start, processor_seconds);
+    }
+    return t->fault;
+}
+
+void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
+    const ModelConfig *m = &t->model->config;
+    const Input input = rmsnorm_of(x, n_rows, t->model->final_norm, m);
+    const Product classifier = {.out = logits, .stride = m->vocab_size, .matrix = &t->model->classifier};
+    const bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
+    const int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
+    (void)threads;  // a compiler without OpenMP has no use for it
+#pragma omp parallel num_threads(threads)
+    {
+        Team team = team_join(&t->team);
+        matmul_by_team(&team, &classifier, 1, &input, t->workspace);
+    }
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
-    const int64_t chunk = t->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
+    const SessionConfig *c = t->config;
+    const int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
     const int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
     const int threads = thread_count();
-    t->cache = (KvCache){t->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = t->context};
+    t->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
     kv_cache_lay_out(&t->cache, arena);
     const uint64_t cache_bytes = arena->used;
     t->q = arena_take(arena, chunk * heads, sizeof(float));
@@ -259,10 +203,9 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->v = arena_take(arena, chunk * kv, sizeof(float));
     t->mixed = arena_take(arena, chunk * heads, sizeof(float));
     t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
-    if (m->encoding == ENCODING_ROPE)
-        angles_lay_out(&t->angles, arena, t->rope, t->spread, !t->stale_keys, t->context, chunk);
+    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
-    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, t->activations);
-    t->attention = attention_lay_out(arena, &t->cache, m->n_heads, t->chunk, threads);
+    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->activations);
+    t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
     return cache_bytes;
 }

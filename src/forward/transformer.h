@@ -5,46 +5,42 @@
 #include "attention.h"
 #include "matmul.h"
 #include "pace.h"
+#include "session.h"
+
+// Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the embedding.
+typedef struct {
+    int row, layer;
+} Fault;
 
 // The fields up to `reading` are filled in before transformer_lay_out, which lays out the others.
 typedef struct {
     const Model *model;
-    const RopeConfig *rope;  // complete, and checked
-    const Spread *spread;    // where tokens stand
-    KvType kv;
-    Activations activations;
-    int context, chunk;      // most tokens of a text, and that go through a layer together
-    bool stale_keys;         // see SessionConfig
+    const SessionConfig *config;
     Pace decoding, reading;  // how many threads read a token, and a prompt
-
-    float *watched;  // gets the scores of one head for each chunk's last query; NULL: nobody wants them
-    int watched_layer, watched_head;  // whose
 
     KvCache cache;
     Angles angles;        // what turns queries and keys,
-    EncodingTerms terms;  // or, without RoPE, what is added to scores
+    DistanceTerms terms;  // or, without RoPE, what is added to scores
     AttentionScratch *attention;
     Workspace *workspace;
     TeamShared team;
 
     // Of the chunk at hand.
-    float *x;                // (n, dim) the residual stream, the caller's
-    int n, first;            // rows, and the number of the first token
-    float *q;                // (chunk, n_heads * head_dim)
-    float *k, *v;            // (chunk, n_kv_heads * head_dim)
-    float *mixed;            // (chunk, n_heads * head_dim) attention's mix of values
-    float *hidden;           // (chunk, hidden_dim) the feed-forward layer
-    int bad_row, bad_layer;  // see transformer_forward
+    float *x;       // (n, dim) the residual stream, the caller's
+    int n, first;   // rows, and the number of the first token
+    float *q;       // (chunk, n_heads * head_dim)
+    float *k, *v;   // (chunk, n_kv_heads * head_dim)
+    float *mixed;   // (chunk, n_heads * head_dim) attention's mix of values
+    float *hidden;  // (chunk, hidden_dim) the feed-forward layer
+    Fault fault;
 } Transformer;
 
 // Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
 
 // Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length` positions by now. x
-// (n, dim) becomes what the last layer gives, in its last n_logits rows. Returns the first row in which a NaN or an
-// infinity showed, n when none did; *layer is the layer that it came out of, -1 when already the embedding has one.
-int transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first, int length, int n_logits,
-                        int *layer);
+// (n, dim) becomes what the last layer gives, in its last n_logits rows. Row n of the result: there is no fault.
+Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first, int length, int n_logits);
 
 // logits (n_rows, vocab_size) of rows that transformer_forward gave.
 void transformer_logits(Transformer *transformer, const float *x, int n_rows, float *logits);

@@ -34,12 +34,10 @@ static double dot(const float *a, const float *b, int64_t n) {
 // The product of the vectors added at two positions, the mean over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     const int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
-    EncodingAdd *add = encoding_added(m->config.encoding);
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
-        for (int64_t i = 0; i < dim; i++) x[i] = y[i] = 0;
-        add(m, t, x);
-        add(m, t + distance, y);
+        encoding_vector(m, t, x);
+        encoding_vector(m, t + distance, y);
         sum += dot(x, y, dim) / (double)n;
     }
     return sum;
@@ -50,7 +48,7 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     const ModelConfig *c = &m->config;
     const int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);
     double sum = 0;
-    encoding_sinusoids(m, distance, x);
+    encoding_vector(m, distance, x);
     for (int64_t i = 0; i < d; i++) {
         matrix_row(l->v ? &l->wr : &l->wk, kv_head * d + i, 0, c->dim, y);
         const double r = dot(x, y, c->dim);
