@@ -124,8 +124,8 @@ size_t window_ids(const Measurement *m);
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
 // Ids (n) of plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed,
-// at least so many bytes and ids of them, which the caller frees. NULL with the reason.
-int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, uint64_t seed, size_t *n, Error *err);
+// some thousand bytes more than the `least` ids take, which the caller frees. NULL with the reason.
+int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
 // one go in a text of `length` tokens, or (0) token by token.
