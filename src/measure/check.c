@@ -423,7 +423,6 @@ static bool run_checks(Check *c, Error *err) {
         return true;
     }
     table_note(&c->j.table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
-    table_columns(&c->j.table, check_columns);
     judge_settings(&c->j, &c->references[FILES_OWN]);
     if (!check_jumps(c, err) || (c->judged && !check_whole(c, err))) return false;
     print_verdict(c);

@@ -7,18 +7,15 @@
 
 enum { MOST_LENGTH = 1 << 30 };
 
-const char check_columns[] = "check\tlength\tvalue\tlimit\tverdict";
-static const char *const verdicts[] = {"fail", "ok", "unknown"};
-
 void begin_judgement(Judgement *j) {
     const Measurement *m = j->m;
-    const Options *o = m->options;
-    j->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, !o || o->tsv);
-    if (!o) return;
+    j->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
     print_heading(m, &j->table, "check");
     table_note(&j->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&j->table, "text", "%.200s", o->check_path ? o->check_path : "made up");
+    table_note(&j->table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");
 }
+
+static const char *const verdicts[] = {"fail", "ok", "unknown"};
 
 void judge(Judgement *j, const char *check, int length, double value, double limit, Verdict verdict, double otherwise) {
     char found[32] = "any", allowed[32];
@@ -58,6 +55,7 @@ void judge_settings(Judgement *j, const RopePlan *plan) {
     const RopeMethod *method = &rope_methods[said->method];
     const int n = j->m->length, seq_len = j->m->model->config.seq_len;
     settings_fill_defaults(&given, n);
+    table_columns(&j->table, "check\tlength\tvalue\tlimit\tverdict");
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
         judge(j, "llama3-factors", n, found, 3, found == 3, 0);
@@ -90,7 +88,6 @@ bool check_settings(const Measurement *m, Error *err) {
     RopePlan own;
     if (!reference_plan(m, false, 1, &own, err)) return false;
     begin_judgement(&j);
-    if (m->options) table_columns(&j.table, check_columns);
     judge_settings(&j, &own);
     table_end(&j.table);
     return true;

@@ -66,7 +66,7 @@ bool measure_tasks(const Measurement *m, bool *passed, Error *err);
 // One verdict for the first method as it stands, within --budget. *passed: it holds to m->length, and with --whole a
 // text of that length was read.
 bool check_model(const Measurement *m, bool *passed, Error *err);
-// Its rows about settings alone, which need neither weights nor a tokenizer; without options as bare rows.
+// Its rows about settings alone, which need neither weights nor a tokenizer.
 bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt, by key.
