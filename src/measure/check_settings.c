@@ -5,8 +5,6 @@
 
 #include "check.h"
 
-enum { MOST_LENGTH = 1 << 30 };
-
 void begin_judgement(Judgement *j) {
     const Measurement *m = j->m;
     j->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);

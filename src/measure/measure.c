@@ -1,7 +1,6 @@
 // The jobs that measure, and what they share: models, lengths, texts, warnings, lines above tables, methods in turn.
 #include "measure.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,19 +28,16 @@ static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_b
 
 int measured_length(const Measurement *m) {
     const Model *model = m->model;
-    int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : INT_MAX;
-    int four_times = model->rope.train_ctx <= (1 << 28) ? 4 * model->rope.train_ctx : model->rope.train_ctx;
-    int length = four_times > seq_len ? four_times : seq_len;
-    size_t most = m->n_ids + (first_token(m) >= 0);
+    const int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : MOST_LENGTH;
+    const double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);
     switch (m->options->job) {
     case JOB_ATTN: return (int)m->n_ids;
-    case JOB_BENCH: return rows / 2 < BENCH_DEPTH ? rows / 2 : BENCH_DEPTH;
+    case JOB_BENCH: return (int)fmin(rows / 2, BENCH_DEPTH);
     case JOB_PPL:
-    case JOB_SEARCH: length = most < (size_t)length ? (int)most : length; break;
-    case JOB_TASKS: break;
+    case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (first_token(m) >= 0));
+    case JOB_TASKS: return (int)usual;
     default: return seq_len;
     }
-    return length < rows ? length : rows;
 }
 
 void print_advice(const Measurement *m, const RopeSettings *methods) {
@@ -53,9 +49,7 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
         const int positions = plan->spread ? plan->spread : m->length;
         settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
         if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
-        size_t used = strlen(others);
-        if (!settings_same_method(m->file, &plan->rope))
-            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
+        if (!settings_same_method(m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
     }
     settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
@@ -121,12 +115,14 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
 }
 
 static SessionConfig session_config(const Options *o, const RopePlan *plan, int context) {
-    SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
-    config.activations = o->activations;
-    config.stale_keys = plan->stale_keys;
-    config.plain = o->plain;
-    config.spread = (Spread){.length = plan->spread, .piece = plan->piece};
-    return config;
+    return (SessionConfig){.rope = plan->rope,
+                           .kv = o->kv,
+                           .activations = o->activations,
+                           .context = context,
+                           .threads = o->threads,
+                           .plain = o->plain,
+                           .stale_keys = plan->stale_keys,
+                           .spread = {.length = plan->spread, .piece = plan->piece}};
 }
 
 uint64_t session_size(const Options *o, const Model *model, const RopePlan *plan, int context) {

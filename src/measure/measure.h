@@ -9,7 +9,7 @@
 #include "../text/tokenizer.h"
 #include "table.h"
 
-enum { BENCH_DEPTH = 8192 };  // the length of a bench, unless asked otherwise
+enum { BENCH_DEPTH = 8192, MOST_LENGTH = 1 << 30 };  // the length of a bench, unless asked otherwise; the longest
 
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
