@@ -35,7 +35,8 @@ static const double MARGIN = 1.15;        // what is begun may take so many time
 typedef enum { PLAIN, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES } Reference;  // plans of short windows
 
 typedef struct {
-    Judgement j;
+    const Measurement *m;
+    Table table;
     // Time, in seconds.
     double start, budget;  // from the first token on; INFINITY: as long as it takes
     double per_token;      // in a short window, the slowest of late
@@ -53,6 +54,7 @@ typedef struct {
     Session *session;  // of the plan that is checked
     double baseline;   // sum of -ln p(token) over the scored half of the text, in short windows
     // Verdicts.
+    int holds;               // the length to which the model holds by what is known
     bool judged;             // perplexity could be
     bool held[MAX_LENGTHS];  // by jumps or whole
     int failed;              // the first of the lengths at which something fails
@@ -85,20 +87,20 @@ static double seconds_for(const Check *c, double tokens, double n) { return toke
 // A session asks this before it reads on. The end of the budget ends the reading.
 static bool go_on(void *whose) {
     Check *c = whose;
-    table_progress(&c->j.table, c->doing, fmin(spent(c) / c->budget, 1));
+    table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
     if (spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
     return !c->late;
 }
 
 static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
-    Session *s = open_session(c->j.m->options, c->j.m->model, plan, context, false, err);
+    Session *s = open_session(c->m->options, c->m->model, plan, context, false, err);
     if (s) session_ask(s, c->chunk, go_on, c);
     return s;
 }
 
 // Opens a session for texts of n tokens that stand up to a length, in so many pieces.
 static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
-    RopePlan plan = c->j.m->plans[0];
+    RopePlan plan = c->m->plans[0];
     plan.spread = length;
     plan.piece = (int)fmin(plan.piece > 0 ? plan.piece : n / pieces, n / 2);
     session_free(c->session);
@@ -115,10 +117,10 @@ static double budget_for(double seconds) {
 // Reads a little, to know how fast: one token, to have the weights in memory, another one, then pieces that double.
 // What cannot jump to all positions is refused here.
 static bool measure_speed(Check *c, Error *err) {
-    const ModelConfig *m = &c->j.m->model->config;
+    const ModelConfig *m = &c->m->model->config;
     const double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
     const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
-    bool ok = open_spread(c, c->j.m->length, c->halves * c->half, PIECES, err);
+    bool ok = open_spread(c, c->m->length, c->halves * c->half, PIECES, err);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
     for (int at = 0, n = 1; ok && at + n <= 2 * c->half && (at < 4 || n * c->per_token < 2 * look); at += n, n = at) {
@@ -165,7 +167,7 @@ static double all_seconds(const Check *c, int i) {
 }
 
 static double megabytes(const Check *c, int i) {
-    return (double)session_size(c->j.m->options, c->j.m->model, &c->j.m->plans[0], c->lengths[i]) / 1e6;
+    return (double)session_size(c->m->options, c->m->model, &c->m->plans[0], c->lengths[i]) / 1e6;
 }
 
 // ---- what is read ---------------------------------------------------------------------------------------------------
@@ -188,7 +190,7 @@ static bool add_scores(Session *s, const int32_t *ids, int from, int to, int len
 
 // *sum of -ln p over the last `scored` tokens before `end`, each half window of them in a short window of its own.
 static bool score_short(Check *c, Session *s, int end, int scored, double *sum, Error *err) {
-    const int n = 2 * c->half, bos = tokenizer_bos(c->j.m->tokenizer);
+    const int n = 2 * c->half, bos = tokenizer_bos(c->m->tokenizer);
     int32_t window[2 * MOST_HALF];
     for (*sum = 0; scored > 0; scored -= c->half, end -= c->half) {
         memcpy(window, c->ids + end - n, (size_t)n * sizeof *window);
@@ -215,7 +217,7 @@ static bool read_short(Check *c, Row *row, Error *err) {
     if (c->references[FILES_OWN].rope.method && !read_reference(c, FILES_OWN, &own, err)) return false;
     c->windows = open_timed(c, &c->references[own < c->baseline ? FILES_OWN : PLAIN], c->lengths[0], err);
     c->baseline = fmin(c->baseline, own);
-    at_most(row, exp(c->baseline / (c->halves / 2 * c->half)), c->j.m->model->config.vocab_size * KNOWS_NOTHING);
+    at_most(row, exp(c->baseline / (c->halves / 2 * c->half)), c->m->model->config.vocab_size * KNOWS_NOTHING);
     c->judged = row->verdict == OK;
     if (!c->judged) row->verdict = UNKNOWN;
     return c->windows;
@@ -244,9 +246,9 @@ static bool read_keys(Check *c, Row *row, Error *err) {
     const int n = whole ? row->length : key_tokens(c);
     double found;
     if (!whole && !open_spread(c, row->length, n, n < KEY_TOKENS ? 2 : 2 * n / KEY_TOKENS, err)) return false;
-    if (!passkey_accuracy(c->j.m, c->session, n, row->trials, whole, &found, err)) return false;
+    if (!passkey_accuracy(c->m, c->session, n, row->trials, whole, &found, err)) return false;
     if (found < FOUND_SHARE && c->in_short < 0 &&
-        !passkey_accuracy(c->j.m, c->windows, key_tokens(c), MOST_TRIALS, true, &c->in_short, err))
+        !passkey_accuracy(c->m, c->windows, key_tokens(c), MOST_TRIALS, true, &c->in_short, err))
         return false;
     const double most = found < FOUND_SHARE ? fmax(c->in_short, 0) : 1;
     row->value = fmax(found, 0);
@@ -277,7 +279,7 @@ static bool read_whole(Check *c, Row *row, Error *err) {
     const int n = row->length, scored = n > c->lengths[0] ? c->halves / 2 * c->half : c->half;
     double sum = 0, plain;
     session_rewind(c->session, n - scored - 1);
-    if (!add_scores(c->session, c->ids, n - scored, n, c->j.m->length, &sum, err)) return false;
+    if (!add_scores(c->session, c->ids, n - scored, n, c->m->length, &sum, err)) return false;
     if (!score_short(c, c->windows, n, scored, &plain, err)) return false;
     return at_most(row, exp((sum - plain) / scored), MOST_LOSS);
 }
@@ -304,15 +306,15 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
     if (in_time && !is_read && !c->late) return false;
     *verdict = is_read ? row.verdict : UNTRIED;
     if (*verdict == UNTRIED) {
-        table_row(&c->j.table, NULL, "%s\t%d\t-\t--budget %.10g\tuntried", kinds[kind].check, row.length,
+        table_row(&c->table, NULL, "%s\t%d\t-\t--budget %.10g\tuntried", kinds[kind].check, row.length,
                   budget_for(spent(c) + seconds + kept));
         return true;
     }
     const double ratio = (now_seconds() - began) / seconds;
     *(kind == STEPS ? &c->per_step : &c->per_token) *= ratio > 1 ? ratio : (1 + ratio) / 2;
-    judge(&c->j, kinds[kind].check, row.length, row.value, row.limit, row.verdict, INFINITY);
+    print_verdict(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
     if (row.verdict == FAIL) c->failed = (int)fmin(c->failed, kind == STEPS ? 1 : i);
-    if (!c->j.table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
+    if (!c->table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
     return true;
 }
 
@@ -323,7 +325,7 @@ static bool check_jumps(Check *c, Error *err) {
     Verdict text, keys;
     if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
     if (!c->judged) return true;
-    if (c->j.m->model->config.encoding == ENCODING_ROPE &&
+    if (c->m->model->config.encoding == ENCODING_ROPE &&
         !attempt(c, OTHER_BASES, 0, 7 * seconds_of(c, OTHER_BASES, 0, 0), &text, err))
         return false;
     for (int i = last; i > 0; i--) {
@@ -341,7 +343,7 @@ static bool check_whole(Check *c, Error *err) {
     int fitting = c->n_lengths;  // lengths that there is memory for
     Verdict verdict;
     session_free(c->session);
-    while (!(c->session = open_timed(c, &c->j.m->plans[0], c->lengths[fitting - 1], err)))
+    while (!(c->session = open_timed(c, &c->m->plans[0], c->lengths[fitting - 1], err)))
         if (--fitting == 0) return false;
     for (int i = 0; i < fitting; i++) {
         if (!attempt(c, WHOLE_TEXT, i, seconds_of(c, WHOLE_KEYS, i, 1), &verdict, err)) return false;
@@ -349,7 +351,7 @@ static bool check_whole(Check *c, Error *err) {
         if (verdict != UNTRIED) c->n_read = i + 1;
     }
     for (int i = fitting; i < c->n_lengths; i++)
-        table_row(&c->j.table, NULL, "perplexity\t%d\t-\t%.0f MB\tuntried", c->lengths[i], megabytes(c, i));
+        table_row(&c->table, NULL, "perplexity\t%d\t-\t%.0f MB\tuntried", c->lengths[i], megabytes(c, i));
     verdict = FAIL;
     for (int i = c->n_read - 1; i >= 0 && verdict != OK && verdict != UNKNOWN; i--) {
         if (!attempt(c, WHOLE_KEYS, i, 0, &verdict, err)) return false;
@@ -362,7 +364,7 @@ static bool check_whole(Check *c, Error *err) {
 
 // Short windows within the trained context, and lengths that double from there.
 static void choose_lengths(Check *c) {
-    const int n = c->j.m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    const int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
     c->half = (int)fmin(n / 2, MOST_HALF);
     if (train_ctx >= LEAST) c->half = (int)fmin(c->half, train_ctx / 2);
     c->halves = n < MOST_HALVES * c->half ? 2 : MOST_HALVES;
@@ -375,7 +377,7 @@ static void choose_lengths(Check *c) {
 
 // The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {
-    Measurement text = *c->j.m;
+    Measurement text = *c->m;
     const size_t n = text.length, given = window_ids(&text);
     int32_t *made = text.ids ? NULL : plain_english(text.tokenizer, given, 1, &text.n_ids, err);
     if (made) text.ids = made;
@@ -386,17 +388,17 @@ static bool find_text(Check *c, Error *err) {
     return c->ids;
 }
 
-static void print_verdict(Check *c) {
-    Table *table = &c->j.table;
-    const int n = c->j.m->length, last = c->n_lengths - 1;
-    int known, alike = engines_alike(c->j.m, &known), longest = 0;
+static void print_end(Check *c) {
+    Table *table = &c->table;
+    const int n = c->m->length, last = c->n_lengths - 1;
+    int known, alike = engines_alike(c->m, &known), longest = 0;
     for (int i = 0; i <= last && i < c->failed; i++)
         if (c->held[i]) longest = c->lengths[i];
-    c->j.holds = (int)fmin(c->j.holds, longest);
+    c->holds = (int)fmin(c->holds, longest);
     if (alike < known) table_note(table, "read alike by", "%d of %d engines: --engines", alike, known);
     table_end(table);  // the verdict has a line of its own
     if (c->judged) {
-        table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->j.holds);
+        table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->holds);
         table_end(table);
         const double all = budget_for(all_seconds(c, last));
         if (c->whole == n) table_note(table, "read whole to", "%d", n);
@@ -413,29 +415,26 @@ static bool run_checks(Check *c, Error *err) {
     const int last = c->n_lengths - 1;
     if (!measure_speed(c, err)) return false;
     while (c->half > LEAST_HALF && !fits(c, jump_seconds(c, 1, LEAST_TRIALS))) c->half /= 2;  // where time is short
-    begin_judgement(&c->j);
+    c->table = open_verdicts(c->m);
     if (!isfinite(c->budget)) {
-        table_columns(&c->j.table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
+        table_columns(&c->table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
         for (int i = 0; i <= last; i++)
-            table_row(&c->j.table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
+            table_row(&c->table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
                       all_seconds(c, i), megabytes(c, i));
-        table_end(&c->j.table);
+        table_end(&c->table);
         return true;
     }
-    table_note(&c->j.table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
-    judge_settings(&c->j, &c->references[FILES_OWN]);
+    table_note(&c->table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
+    c->holds = judge_settings(c->m, &c->references[FILES_OWN], &c->table);
     if (!check_jumps(c, err) || (c->judged && !check_whole(c, err))) return false;
-    print_verdict(c);
+    print_end(c);
     return true;
 }
 
 bool check_model(const Measurement *m, bool *passed, Error *err) {
     const Options *o = m->options;
     const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
-    Check c = {.doing = "speed",
-               .j = {.m = m, .holds = m->length},
-               .budget = o->budget > 0 ? o->budget : INFINITY,
-               .in_short = -1};
+    Check c = {.m = m, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY, .in_short = -1};
     bool ok = m->length >= LEAST || fail(err, "--check needs at least %d positions (found -n %d)", LEAST, m->length);
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(m, i != FILES_OWN, times[i], &c.references[i], err);
@@ -444,6 +443,6 @@ bool check_model(const Measurement *m, bool *passed, Error *err) {
     session_free(c.windows);
     session_free(c.session);
     free(c.ids);
-    *passed = ok && (o->budget == 0 || (c.judged && c.j.holds == m->length && (!o->whole || c.whole == m->length)));
+    *passed = ok && (o->budget == 0 || (c.judged && c.holds == m->length && (!o->whole || c.whole == m->length)));
     return ok;
 }
