@@ -245,7 +245,7 @@ static bool read_keys(Check *c, Row *row, Error *err) {
     const bool whole = row->kind == WHOLE_KEYS;
     const int n = whole ? row->length : key_tokens(c);
     double found;
-    if (!whole && !open_spread(c, row->length, n, n < KEY_TOKENS ? 2 : 2 * n / KEY_TOKENS, err)) return false;
+    if (!whole && !open_spread(c, row->length, n, (int)fmax(2, 2 * n / KEY_TOKENS), err)) return false;
     if (!passkey_accuracy(c->m, c->session, n, row->trials, whole, &found, err)) return false;
     if (found < FOUND_SHARE && c->in_short < 0 &&
         !passkey_accuracy(c->m, c->windows, key_tokens(c), MOST_TRIALS, true, &c->in_short, err))
@@ -293,8 +293,8 @@ static const struct {
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
-// Reads what a row about the i-th length is about if there is time for that and `kept` seconds more, and prints it. What
-// takes longer than it should says so for all that follows; what takes less, by half.
+// Reads for a row about the i-th length, if there is time for that and `kept` seconds more, and prints it. What takes
+// longer than it should says so for all that follows; what takes less, by half.
 static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, Error *err) {
     const double began = now_seconds();
     Row row = {kind, kind <= OTHER_BASES ? 2 * c->half : c->lengths[i], MOST_TRIALS, .verdict = UNTRIED};
@@ -362,19 +362,6 @@ static bool check_whole(Check *c, Error *err) {
 
 // ---- the check ------------------------------------------------------------------------------------------------------
 
-// Short windows within the trained context, and lengths that double from there.
-static void choose_lengths(Check *c) {
-    const int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
-    c->half = (int)fmin(n / 2, MOST_HALF);
-    if (train_ctx >= LEAST) c->half = (int)fmin(c->half, train_ctx / 2);
-    c->halves = n < MOST_HALVES * c->half ? 2 : MOST_HALVES;
-    for (int length = 2 * c->half; length<n; length = length> n / 3 ? n : 2 * length)
-        c->lengths[c->n_lengths++] = length;
-    c->held[0] = c->n_lengths > 0;  // others are held by jumps from it
-    c->lengths[c->n_lengths++] = n;
-    c->failed = c->n_lengths;
-}
-
 // The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {
     Measurement text = *c->m;
@@ -435,14 +422,24 @@ bool check_model(const Measurement *m, bool *passed, Error *err) {
     const Options *o = m->options;
     const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     Check c = {.m = m, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY, .in_short = -1};
-    bool ok = m->length >= LEAST || fail(err, "--check needs at least %d positions (found -n %d)", LEAST, m->length);
+    const int n = m->length;
+    bool ok = n >= LEAST || fail(err, "--check needs at least %d positions (found -n %d)", LEAST, n);
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(m, i != FILES_OWN, times[i], &c.references[i], err);
-    if (ok) choose_lengths(&c);
+    // Short windows stand within the trained context, and lengths double from there.
+    const int train_ctx = c.references[FILES_OWN].rope.train_ctx;
+    const int within = train_ctx >= LEAST && train_ctx < n ? train_ctx : n;
+    c.half = within / 2 < MOST_HALF ? within / 2 : MOST_HALF;
+    c.halves = n < MOST_HALVES * c.half ? 2 : MOST_HALVES;
+    for (int length = 2 * c.half; ok && length < n; length = (length > n / 3) ? n : 2 * length)
+        c.lengths[c.n_lengths++] = length;
+    c.held[0] = c.n_lengths > 0;  // others are held by jumps from it
+    c.lengths[c.n_lengths++] = n;
+    c.failed = c.n_lengths;
     ok = ok && find_text(&c, err) && run_checks(&c, err);
     session_free(c.windows);
     session_free(c.session);
     free(c.ids);
-    *passed = ok && (o->budget == 0 || (c.judged && c.holds == m->length && (!o->whole || c.whole == m->length)));
+    *passed = ok && (o->budget == 0 || (c.holds == n && (!o->whole || c.whole == n)));
     return ok;
 }

@@ -57,19 +57,17 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
+    const int vocab_size = model->config.vocab_size;
     size_t size;
-    int vocab_size = model->config.vocab_size;
     char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
     int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
+    bool good = ids;
     free(text);
-    for (size_t i = 0; ids && i < *n; i++) {
-        if (ids[i] < vocab_size) continue;
-        fail(err, "%s: token %d is not in the model's vocabulary of %d", path, (int)ids[i], vocab_size);
-        free(ids);
-        return NULL;
-    }
-    return ids;
+    for (size_t i = 0; good && i < *n; i++)
+        good = ids[i] < vocab_size ||
+               fail(err, "%s: token %d is not in the model's vocabulary of %d", path, (int)ids[i], vocab_size);
+    return keep_if(good, ids);
 }
 
 size_t window_ids(const Measurement *m) { return (size_t)m->length - (first_token(m) >= 0); }

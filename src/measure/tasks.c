@@ -327,8 +327,8 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Err
     }
 }
 
-// All rows of one method and t->task, and a remark when it fails where it is easy. For that *best is found out: what the
-// model can do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
+// All rows of one method and t->task, and a remark when it fails where it is easy. That takes *best: what the model can
+// do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
     const Measurement *m = t->m;
     Score score = {0};
