@@ -247,7 +247,7 @@ FOR_PAGE bool page_check(Page *page, int length) {
     Options options;
     const Measurement m = measurement_of(page, &model, &options, length);
     options.model_path = "config.json";
-    bool ok = check_settings(&m, &page->err);
+    bool passed, ok = check_model(&m, &passed, &page->err);
     fflush(stdout);
     return ok;
 }

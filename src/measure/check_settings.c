@@ -81,12 +81,3 @@ int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
         print_verdict(table, "train_ctx", n, asked->train_ctx, made->train_ctx, FAIL);
     return same && asked->theta == made->theta && asked->train_ctx == made->train_ctx ? (int)holds : 0;
 }
-
-bool check_settings(const Measurement *m, Error *err) {
-    RopePlan own;
-    if (!reference_plan(m, false, 1, &own, err)) return false;
-    Table table = open_verdicts(m);
-    judge_settings(m, &own, &table);
-    table_end(&table);
-    return true;
-}

@@ -9,11 +9,10 @@
 #include "../text/text_io.h"
 
 bool measure(const Measurement *m, bool *passed, Error *err) {
-    Error other;
     switch (m->options->job) {
     case JOB_PPL: return measure_perplexity(m, err);
     case JOB_TASKS: return measure_tasks(m, passed, err);
-    case JOB_CHECK: return m->tokenizer ? check_model(m, passed, err) : check_settings(m, &other) && false;
+    case JOB_CHECK: return check_model(m, passed, err);
     case JOB_ATTN: return show_attention(m, err);
     case JOB_BENCH: return bench(m, err);
     case JOB_SEARCH: return search(m, NULL, NULL, err);

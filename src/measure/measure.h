@@ -49,8 +49,7 @@ bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
 // Writes the copy with smaller weights that --quantize asks for, and prints what rounding did.
 bool quantize_model(const Model *model, const Options *options, Error *err);
 
-// Does the job of the options, one of those below. *passed becomes false when it was done and found wanting. Without a
-// tokenizer a check judges the settings alone, and leaves *err, which says why there is none, as it is.
+// Does the job of the options, one of those below. *passed becomes false when it was done and found wanting.
 bool measure(const Measurement *m, bool *passed, Error *err);
 
 // ---- the jobs, whose tables the manual explains ---------------------------------------------------------------------
@@ -62,9 +61,8 @@ bool measure_perplexity(const Measurement *m, Error *err);
 bool measure_tasks(const Measurement *m, bool *passed, Error *err);
 
 // One verdict, within --budget. *passed: the model holds to m->length, and with --whole a text of that length was read.
+// Without a tokenizer the settings are judged alone, which takes no weights either, and *passed stays as it is.
 bool check_model(const Measurement *m, bool *passed, Error *err);
-// Its rows about settings alone, which need neither weights nor a tokenizer.
-bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt, by key.
 bool show_attention(const Measurement *m, Error *err);
