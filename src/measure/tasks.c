@@ -81,6 +81,7 @@ typedef struct {
     bool asked[N_TASKS];
     int n_asked, n_done;    // of the tasks; done by the method at hand
     double worst;           // accuracy of a method in a task
+    Score score;            // of the method at hand in the task at hand
     Score by_own[N_TASKS];  // see run_task; nothing asked: not known
 } Tasks;
 
@@ -184,9 +185,10 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     return shared;
 }
 
-// What the model says behind the prompt that it has read: its first `most` bytes, without spaces before them.
-static bool hear(const Tasks *t, char *answer, int most, Error *err) {
+// What the model says behind the prompt that it has read, without spaces before it: as much as may be the answer.
+static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
     const Tokenizer *tokenizer = t->m->tokenizer;
+    const int most = t->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
     int32_t previous = t->last[t->n_last - 1];
     int used = 0;
     for (int i = 0; i < MAX_ANSWER * t->task->n_asked && used < most; i++) {
@@ -214,7 +216,7 @@ static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     if (!ids) return false;
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
-    if (!hear(t, answer, t->task->n_asked == 1 ? KEY_DIGITS : (int)sizeof answer - 1, err)) return false;
+    if (!hear(t, answer, err)) return false;
     *right = true;
     for (int k = 0; k < t->task->n_asked; k++) {
         fill_in(wanted, t->task->answer, t, k);
@@ -284,8 +286,8 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-// All trials of the cell at hand, added to *score, and its row. A method without a table prints nothing.
-static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error *err) {
+// All trials of the cell at hand, and its row. A method without a table prints nothing.
+static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     const int trials = t->m->options->trials;
     const char *task = t->m->options->tasks ? t->task->name : "", *name = method->plan->name;
     char block[MAX_BLOCK], line[16], label[16];
@@ -297,8 +299,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error 
         correct += right;
     }
     const bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
-    score->asked[within] += trials;
-    score->correct[within] += correct;
+    t->score.asked[within] += trials;
+    t->score.correct[within] += correct;
     if (!method->table) return true;
     const double accuracy = (double)correct / trials;
     snprintf(block, sizeof block, "%s%s%s", task, task[0] ? ", " : "", name);
@@ -312,16 +314,17 @@ static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error 
     return true;
 }
 
-// Lengths from half the trained context up to the longest, and all depths, of one method and t->task, added to *score.
-// Texts that are spread have two pieces at least, for one does not jump.
-static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Error *err) {
+// t->score of one method in t->task: all depths, and lengths from half the trained context up to the longest. Texts that
+// are spread have two pieces at least, for one does not jump.
+static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
+    t->score = (Score){0};
     t->session = method->session;
     t->length = half > 0 && half < longest ? half : longest;
     for (;;) {
         if (!find_pieces(t, err)) return false;
         for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++)
-            if (!run_cell(t, method, longest, score, err)) return false;
+            if (!run_cell(t, method, longest, err)) return false;
         if (t->length == longest) return true;
         t->length = t->length > longest / 2 ? longest : 2 * t->length;
     }
@@ -331,23 +334,21 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Err
 // do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
     const Measurement *m = t->m;
-    Score score = {0};
-    if (!run_lengths(t, method, m->length, &score, err)) return false;
-    const int right = score.correct[1], of = score.asked[1], all = of + score.asked[0];
-    if (all) t->worst = fmin(t->worst, (double)(right + score.correct[0]) / all);
+    if (!run_lengths(t, method, m->length, err)) return false;
+    const int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
+    if (all) t->worst = fmin(t->worst, (double)(right + t->score.correct[0]) / all);
     if (2 * right >= of) return true;
     const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
     for (int plain = best->asked[1] ? 2 : m->file->method == ROPE_NONE; plain < 2; plain++) {
         RopePlan plan;
-        Score found = {0};
         if (!reference_plan(m, plain, 1, &plan, err)) return false;
         Method other = {.m = m, .plan = &plan};
         other.session = open_session(m->options, m->model, &plan, longest, false, err);
         if (!other.session) break;
-        bool ok = run_lengths(t, &other, longest, &found, err);
+        bool ok = run_lengths(t, &other, longest, err);
         session_free(other.session);
         if (!ok) return false;
-        if (found.correct[1] >= best->correct[1]) *best = found;
+        if (t->score.correct[1] >= best->correct[1]) *best = t->score;
     }
     const char *why = "the model cannot do this task, and longer rows tell nothing about the method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
