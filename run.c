@@ -351,5 +351,5 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     if (o->job == JOB_TEXT) return run_text(p, err);
     const Measurement m = measurement_of(p);
     if (has_text) print_advice(&m, p->methods);
-    return measure(&m, passed, err);
+    return measure(&m, passed, has_text ? err : &other) && has_text;
 }

@@ -241,13 +241,13 @@ FOR_PAGE bool page_engines(Page *page, int length) {
     return ok;
 }
 
-// The rows of --check about settings, to standard output.
+// The table of --check without its rows about texts, to standard output.
 FOR_PAGE bool page_check(Page *page, int length) {
     Model model;
     Options options;
-    Measurement m = measurement_of(page, &model, &options, length);
-    m.options = NULL;  // bare rows
-    bool ok = check_settings(&m, &page->err);
+    const Measurement m = measurement_of(page, &model, &options, length);
+    options.model_path = "config.json";
+    bool passed, ok = check_model(&m, &passed, &page->err);
     fflush(stdout);
     return ok;
 }

@@ -275,12 +275,12 @@ class Plan {
 
     // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
     judge(length) {
-        return this.page
-            .printed(() => this.wasm._page_check(this.use(), length))
-            .map((line) => {
-                const [check, , value, limit, verdict] = line.split('\t');
-                return { check, value, limit, verdict };
-            });
+        const lines = this.page.printed(() => this.wasm._page_check(this.use(), length));
+        const rows = lines.filter((line) => line[0] !== '#').slice(1);
+        return rows.map((line) => {
+            const [check, , value, limit, verdict] = line.split('\t');
+            return { check, value, limit, verdict };
+        });
     }
 }
 

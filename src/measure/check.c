@@ -35,7 +35,8 @@ static const double MARGIN = 1.15;        // what is begun may take so many time
 typedef enum { PLAIN, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES } Reference;  // plans of short windows
 
 typedef struct {
-    Judgement j;
+    const Measurement *m;
+    Table table;
     // Time, in seconds.
     double start, budget;  // from the first token on; INFINITY: as long as it takes
     double per_token;      // in a short window, the slowest of late
@@ -49,30 +50,29 @@ typedef struct {
     int half, halves;                     // of a short window; of them in a text that is spread
     int lengths[MAX_LENGTHS], n_lengths;  // from a short window on
     RopePlan references[N_REFERENCES];
-    Session *windows;                         // short ones by the best reference
-    Session *session;                         // of the plan that is checked
-    double nll[MOST_HALVES / 2 * MOST_HALF];  // of what was scored last
-    double baseline;                          // sum of -ln p(token) over the scored half of the text, in short windows
+    Session *windows;  // short ones by the best reference
+    Session *session;  // of the plan that is checked
+    double baseline;   // sum of -ln p(token) over the scored half of the text, in short windows
     // Verdicts.
+    int holds;               // the length to which the model holds by what is known
     bool judged;             // perplexity could be
-    bool held[MAX_LENGTHS];  // by jumps or whole, and no shorter one has failed since
+    bool held[MAX_LENGTHS];  // by jumps or whole
+    int failed;              // the first of the lengths at which something fails
     double in_short;         // share of the keys that are found in a short text; below 0: not known
-    int whole;               // the longest text that was read whole, with its keys
+    int n_read;              // lengths whose texts were read whole
+    int whole;               // the longest of these whose keys were asked for, too
 } Check;
 
-// One row: what it is about, what that should take, and what came of it.
+// The kinds of rows.
+typedef enum { SHORT_TEXT, OTHER_BASES, JUMPS, JUMP_KEYS, STEPS, WHOLE_TEXT, WHOLE_KEYS } Kind;
+
+// What came of a row.
 typedef struct {
-    const char *check;
-    int i, length;         // lengths[i], or a short window's
-    int tokens, trials;    // of a text; keys
-    double seconds, kept;  // that it should take, and that are kept free for others
+    Kind kind;
+    int length, trials;  // of the text, or of a short window; keys
     double value, limit;
     Verdict verdict;
 } Row;
-
-// Does what a row is about, and fills it in. False with the reason, or when it was too late.
-typedef bool Deed(Check *c, Row *row, Error *err);
-static Deed read_steps;
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
@@ -87,20 +87,20 @@ static double seconds_for(const Check *c, double tokens, double n) { return toke
 // A session asks this before it reads on. The end of the budget ends the reading.
 static bool go_on(void *whose) {
     Check *c = whose;
-    table_progress(&c->j.table, c->doing, fmin(spent(c) / c->budget, 1));
+    table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
     if (spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
     return !c->late;
 }
 
 static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
-    Session *s = open_session(c->j.m->options, c->j.m->model, plan, context, false, err);
+    Session *s = open_session(c->m->options, c->m->model, plan, context, false, err);
     if (s) session_ask(s, c->chunk, go_on, c);
     return s;
 }
 
 // Opens a session for texts of n tokens that stand up to a length, in so many pieces.
 static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
-    RopePlan plan = c->j.m->plans[0];
+    RopePlan plan = c->m->plans[0];
     plan.spread = length;
     plan.piece = (int)fmin(plan.piece > 0 ? plan.piece : n / pieces, n / 2);
     session_free(c->session);
@@ -114,38 +114,13 @@ static double budget_for(double seconds) {
     return ceil(most / unit) * unit;
 }
 
-// Does a deed if there is time, and prints its row. What takes longer than it should says so for all that follows; what
-// takes less, by half.
-static bool attempt(Check *c, Deed *deed, Row *row, Error *err) {
-    const double began = now_seconds();
-    double *rate = deed == read_steps ? &c->per_step : &c->per_token;
-    snprintf(c->doing, sizeof c->doing, "%s %d", row->check, row->length);
-    row->verdict = UNTRIED;
-    if (fits(c, row->seconds + row->kept) && !deed(c, row, err)) {
-        if (!c->late) return false;
-        row->verdict = UNTRIED;
-    }
-    if (row->verdict == UNTRIED) {
-        table_row(&c->j.table, NULL, "%s\t%d\t-\t--budget %.10g\tuntried", row->check, row->length,
-                  budget_for(spent(c) + row->seconds + row->kept));
-        return true;
-    }
-    const double ratio = (now_seconds() - began) / row->seconds;
-    *rate *= ratio > 1 ? ratio : (1 + ratio) / 2;
-    judge(&c->j, row->check, row->length, row->value, row->limit, row->verdict,
-          row->i > 0 ? c->lengths[row->i - 1] : 0);
-    for (int i = row->i; row->verdict == FAIL && i < c->n_lengths; i++) c->held[i] = false;
-    if (!c->j.table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
-    return true;
-}
-
 // Reads a little, to know how fast: one token, to have the weights in memory, another one, then pieces that double.
 // What cannot jump to all positions is refused here.
 static bool measure_speed(Check *c, Error *err) {
-    const ModelConfig *m = &c->j.m->model->config;
+    const ModelConfig *m = &c->m->model->config;
     const double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
     const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
-    bool ok = open_spread(c, c->j.m->length, c->halves * c->half, PIECES, err);
+    bool ok = open_spread(c, c->m->length, c->halves * c->half, PIECES, err);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
     for (int at = 0, n = 1; ok && at + n <= 2 * c->half && (at < 4 || n * c->per_token < 2 * look); at += n, n = at) {
@@ -163,56 +138,65 @@ static bool measure_speed(Check *c, Error *err) {
 
 static int key_tokens(const Check *c) { return (int)fmin(fmax(2 * c->half, KEY_TOKENS), c->lengths[0]); }
 
-// Seconds for so many keys in texts of n tokens. Of whole texts the last key is first, and each other text is read from
-// its key on.
-static double key_seconds(const Check *c, int n, int trials, bool whole) {
-    return seconds_for(c, n, n) * (whole && trials > 1 ? 1 + trials / 2.0 : trials) + trials * ANSWER * c->per_step;
+// Seconds that a row about the i-th length should take. Those of whole texts are from the first token on.
+static double seconds_of(const Check *c, Kind kind, int i, int trials) {
+    const int n = c->halves * c->half, window = 2 * c->half, keys = key_tokens(c);
+    const double text = seconds_for(c, n, n), whole = seconds_for(c, c->lengths[i], c->lengths[i]);
+    const double answers = trials * ANSWER * c->per_step;
+    switch (kind) {
+    case SHORT_TEXT: return c->references[FILES_OWN].rope.method == ROPE_NONE ? text : 2 * text;
+    case OTHER_BASES: return 2 * text;
+    case JUMPS: return text;
+    case JUMP_KEYS: return trials * seconds_for(c, keys, keys) + answers;
+    case STEPS: return 2 * text + TAIL * c->per_step;
+    case WHOLE_TEXT: return whole + seconds_for(c, 2.0 * window * (i + 1), window);
+    // The last key is first, and each other text is read from its key on.
+    default: return whole * (trials > 1 ? 1 + trials / 2.0 : trials) + answers;
+    }
 }
 
-// Seconds for short windows, and for jumps to so many lengths with so many keys each.
-static double jump_seconds(const Check *c, int n_lengths, int trials) {
-    const int n = c->halves * c->half, own = c->references[FILES_OWN].rope.method != ROPE_NONE;
-    return seconds_for(c, n * (1.0 + own + n_lengths), n) + key_seconds(c, key_tokens(c), trials, false) * n_lengths;
+// Seconds for short windows, and for jumps up to the i-th length with so many keys each.
+static double jump_seconds(const Check *c, int i, int trials) {
+    return seconds_of(c, SHORT_TEXT, i, 0) + i * (seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, trials));
 }
 
-// Seconds for perplexity of a whole text at all lengths up to the i-th; 0 below the first.
-static double whole_seconds(const Check *c, int i) {
-    const int n = i < 0 ? 0 : c->lengths[i], window = 2 * c->half;
-    return seconds_for(c, n, n) + seconds_for(c, 2.0 * window * (i + 1), window);
-}
-
-// Seconds for all up to the i-th length, whole texts and their keys among it.
+// And for whole texts and their keys.
 static double all_seconds(const Check *c, int i) {
-    return jump_seconds(c, i, MOST_TRIALS) + whole_seconds(c, i) + key_seconds(c, c->lengths[i], MOST_TRIALS, true);
+    const double whole = seconds_of(c, WHOLE_TEXT, i, 0) + seconds_of(c, WHOLE_KEYS, i, MOST_TRIALS);
+    return jump_seconds(c, i, MOST_TRIALS) + whole;
 }
 
 static double megabytes(const Check *c, int i) {
-    return (double)session_size(c->j.m->options, c->j.m->model, &c->j.m->plans[0], c->lengths[i]) / 1e6;
+    return (double)session_size(c->m->options, c->m->model, &c->m->plans[0], c->lengths[i]) / 1e6;
 }
 
-// Short windows within the trained context, and lengths that double from there.
-static void choose_lengths(Check *c) {
-    const int n = c->j.m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
-    c->half = n / 2 < MOST_HALF ? n / 2 : MOST_HALF;
-    if (train_ctx / 2 < c->half && train_ctx >= LEAST) c->half = train_ctx / 2;
-    c->halves = n < MOST_HALVES * c->half ? 2 : MOST_HALVES;
-    for (int length = 2 * c->half; length<n; length = length> n / 3 ? n : 2 * length)
-        c->lengths[c->n_lengths++] = length;
-    c->lengths[c->n_lengths++] = n;
+// ---- what is read ---------------------------------------------------------------------------------------------------
+// Each fills a row in. False with the reason, or when it was too late.
+
+static bool at_most(Row *row, double value, double limit) {
+    row->value = value;
+    row->limit = limit;
+    row->verdict = value <= limit;
+    return true;
 }
 
-// ---- a short text ---------------------------------------------------------------------------------------------------
+// Adds -ln p(ids[p]) for p in [from, to), in a text of `length` tokens, to *sum.
+static bool add_scores(Session *s, const int32_t *ids, int from, int to, int length, double *sum, Error *err) {
+    double nll[MOST_HALVES / 2 * MOST_HALF];
+    if (!score_span(s, ids, from, to, length, nll, err)) return false;
+    for (int i = 0; i < to - from; i++) *sum += nll[i];
+    return true;
+}
 
 // *sum of -ln p over the last `scored` tokens before `end`, each half window of them in a short window of its own.
 static bool score_short(Check *c, Session *s, int end, int scored, double *sum, Error *err) {
-    const int n = 2 * c->half, bos = tokenizer_bos(c->j.m->tokenizer);
+    const int n = 2 * c->half, bos = tokenizer_bos(c->m->tokenizer);
     int32_t window[2 * MOST_HALF];
     for (*sum = 0; scored > 0; scored -= c->half, end -= c->half) {
         memcpy(window, c->ids + end - n, (size_t)n * sizeof *window);
         if (bos >= 0) window[0] = bos;
         session_rewind(s, 0);
-        if (!score_span(s, window, c->half, n, n, c->nll, err)) return false;
-        for (int i = 0; i < c->half; i++) *sum += c->nll[i];
+        if (!add_scores(s, window, c->half, n, n, sum, err)) return false;
     }
     return true;
 }
@@ -225,80 +209,46 @@ static bool read_reference(Check *c, Reference reference, double *sum, Error *er
     return ok;
 }
 
-// How well the model reads short windows, plain or by its file's settings, whichever is better.
+// How well the model reads short windows, plain or by its file's settings, whichever is better. Without that there is
+// nothing to judge by.
 static bool read_short(Check *c, Row *row, Error *err) {
     double own = INFINITY;
     if (!read_reference(c, PLAIN, &c->baseline, err)) return false;
     if (c->references[FILES_OWN].rope.method && !read_reference(c, FILES_OWN, &own, err)) return false;
     c->windows = open_timed(c, &c->references[own < c->baseline ? FILES_OWN : PLAIN], c->lengths[0], err);
     c->baseline = fmin(c->baseline, own);
-    row->value = exp(c->baseline / (c->halves / 2 * c->half));
-    c->judged = row->value < row->limit;
-    row->verdict = c->judged ? OK : UNKNOWN;
+    at_most(row, exp(c->baseline / (c->halves / 2 * c->half)), c->m->model->config.vocab_size * KNOWS_NOTHING);
+    c->judged = row->verdict == OK;
+    if (!c->judged) row->verdict = UNKNOWN;
     return c->windows;
 }
 
-// That in shares of the best with another base.
+// That in shares of the best with another base. It is no matter of length.
 static bool read_bases(Check *c, Row *row, Error *err) {
     double smaller, larger;
     if (!read_reference(c, SMALLER_BASE, &smaller, err) || !read_reference(c, LARGER_BASE, &larger, err)) return false;
-    row->value = exp((c->baseline - fmin(smaller, larger)) / (c->halves / 2 * c->half));
-    row->verdict = row->value <= row->limit;
-    return true;
+    return at_most(row, exp((c->baseline - fmin(smaller, larger)) / (c->halves / 2 * c->half)), BASE_LOSS);
 }
-
-// The rows about short windows, without which there is nothing to judge by. A base is no matter of length.
-static bool check_short(Check *c, Error *err) {
-    const ModelConfig *m = &c->j.m->model->config;
-    const int n = c->halves * c->half;
-    Row row = {"short-perplexity", .length = 2 * c->half, .seconds = jump_seconds(c, 0, 0)};
-    row.limit = m->vocab_size * KNOWS_NOTHING;
-    if (!attempt(c, read_short, &row, err)) return false;
-    Row base = {"base", .length = 2 * c->half, .seconds = seconds_for(c, 2 * n, n), .limit = BASE_LOSS};
-    base.kept = 7 * base.seconds;
-    return !c->judged || m->encoding != ENCODING_ROPE || attempt(c, read_bases, &base, err);
-}
-
-// ---- jumps ----------------------------------------------------------------------------------------------------------
 
 // Perplexity of the text, spread, in shares of its short windows'.
 static bool read_jumps(Check *c, Row *row, Error *err) {
-    const int n = row->tokens;
+    const int n = c->halves * c->half;
     double sum = 0;
-    if (!open_spread(c, row->length, n, PIECES, err) || !score_span(c->session, c->ids, n / 2, n, n, c->nll, err))
-        return false;
-    for (int i = 0; i < n / 2; i++) sum += c->nll[i];
-    row->value = exp((sum - c->baseline) / (n / 2));
-    row->verdict = row->value <= row->limit;
-    return true;
+    if (!open_spread(c, row->length, n, PIECES, err)) return false;
+    if (!add_scores(c->session, c->ids, n / 2, n, n, &sum, err)) return false;
+    return at_most(row, exp((sum - c->baseline) / (n / 2)), c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS);
 }
 
-// The last tokens of the text one by one, behind what has grown as generation grows it, and in a prompt.
-static bool read_steps(Check *c, Row *row, Error *err) {
-    const int n = row->tokens, tail = c->half < TAIL ? c->half : TAIL, end = n - tail - 1;
-    double step[TAIL];
-    if (!open_spread(c, row->length, n, PIECES, err) || !score_span(c->session, c->ids, n - tail, n, n, c->nll, err))
-        return false;
-    session_rewind(c->session, 0);
-    for (int at = 0, count; at < end; at += count) {
-        count = end - at < KV_BLOCK ? end - at : KV_BLOCK;
-        if (!session_read(c->session, c->ids + at, count, at + count, 0, err)) return false;
-    }
-    if (!score_span(c->session, c->ids, n - tail, n, 0, step, err)) return false;
-    for (int i = 0; i < tail; i++) row->value += fabs(step[i] - c->nll[i]) / tail;
-    row->verdict = row->value <= row->limit;
-    return true;
-}
-
-// Keys, as many as there is time for. What a model finds in a short text matters only where it does not find enough.
+// Keys, as many as there is time for: in the first piece of a text whose last asks for one, or all over a whole text.
+// What a model finds in a short text matters only where it does not find enough.
 static bool read_keys(Check *c, Row *row, Error *err) {
-    const int n = row->tokens;
-    const bool whole = n == row->length;
+    const bool whole = row->kind == WHOLE_KEYS;
+    const int n = whole ? row->length : key_tokens(c);
     double found;
-    if (!whole && !open_spread(c, row->length, n, n < KEY_TOKENS ? 2 : 2 * n / KEY_TOKENS, err)) return false;
-    if (!passkey_accuracy(c->j.m, c->session, n, row->trials, whole, &found, err)) return false;
+    if (!whole && !open_spread(c, row->length, n, (int)fmax(2, 2 * n / KEY_TOKENS), err)) return false;
+    if (!passkey_accuracy(c->m, c->session, n, row->trials, whole, &found, err)) return false;
     if (found < FOUND_SHARE && c->in_short < 0 &&
-        !passkey_accuracy(c->j.m, c->windows, key_tokens(c), MOST_TRIALS, true, &c->in_short, err))
+        !passkey_accuracy(c->m, c->windows, key_tokens(c), MOST_TRIALS, true, &c->in_short, err))
         return false;
     const double most = found < FOUND_SHARE ? fmax(c->in_short, 0) : 1;
     row->value = fmax(found, 0);
@@ -308,68 +258,104 @@ static bool read_keys(Check *c, Row *row, Error *err) {
     return true;
 }
 
-static bool ask_keys(Check *c, Row *row, Error *err) {
-    const bool whole = row->tokens == row->length;
-    row->trials = MOST_TRIALS;
-    while (row->trials > 1 && !fits(c, key_seconds(c, row->tokens, row->trials, whole) + row->kept)) row->trials -= 2;
-    row->seconds = key_seconds(c, row->tokens, row->trials, whole);
-    return attempt(c, read_keys, row, err);
-}
-
-// Jumps to each length, the longest first, with keys in the first piece of a text whose last asks for one; then steps.
-static bool check_jumps(Check *c, Error *err) {
-    const int last = c->n_lengths - 1, n = c->halves * c->half;
-    const double limit = c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS;
-    for (int i = last; i > 0; i--) {
-        Row row = {"jumps", i, c->lengths[i], n, .seconds = seconds_for(c, n, n), .limit = limit};
-        Row keys = {"jump-retrieval", i, c->lengths[i], .tokens = key_tokens(c)};
-        if (!attempt(c, read_jumps, &row, err)) return false;
-        if (row.verdict == FAIL) keys.kept = row.seconds + key_seconds(c, keys.tokens, LEAST_TRIALS, false);
-        if (!ask_keys(c, &keys, err)) return false;
-        c->held[i] = row.verdict == OK && (keys.verdict == OK || keys.verdict == UNKNOWN);
+// The last tokens of the text one by one, behind what has grown as generation grows it, and in a prompt.
+static bool read_steps(Check *c, Row *row, Error *err) {
+    const int n = c->halves * c->half, tail = c->half < TAIL ? c->half : TAIL, end = n - tail - 1;
+    double prompt[TAIL], step[TAIL], change = 0;
+    if (!open_spread(c, row->length, n, PIECES, err)) return false;
+    if (!score_span(c->session, c->ids, n - tail, n, n, prompt, err)) return false;
+    session_rewind(c->session, 0);
+    for (int at = 0, count; at < end; at += count) {
+        count = end - at < KV_BLOCK ? end - at : KV_BLOCK;
+        if (!session_read(c->session, c->ids + at, count, at + count, 0, err)) return false;
     }
-    Row row = {"step-by-step", 1, c->lengths[last], n, .limit = MOST_CHANGE};
-    row.seconds = 2 * seconds_for(c, n, n) + TAIL * c->per_step;
-    return attempt(c, read_steps, &row, err);
+    if (!score_span(c->session, c->ids, n - tail, n, 0, step, err)) return false;
+    for (int i = 0; i < tail; i++) change += fabs(step[i] - prompt[i]) / tail;
+    return at_most(row, change, MOST_CHANGE);
 }
-
-// ---- whole texts ----------------------------------------------------------------------------------------------------
 
 // Perplexity of the last tokens up to a length, behind all before them, in shares of short windows'.
 static bool read_whole(Check *c, Row *row, Error *err) {
-    const int n = row->length, scored = row->i > 0 ? c->halves / 2 * c->half : c->half;
+    const int n = row->length, scored = n > c->lengths[0] ? c->halves / 2 * c->half : c->half;
     double sum = 0, plain;
     session_rewind(c->session, n - scored - 1);
-    if (!score_span(c->session, c->ids, n - scored, n, c->j.m->length, c->nll, err)) return false;
-    for (int i = 0; i < scored; i++) sum += c->nll[i];
+    if (!add_scores(c->session, c->ids, n - scored, n, c->m->length, &sum, err)) return false;
     if (!score_short(c, c->windows, n, scored, &plain, err)) return false;
-    row->value = exp((sum - plain) / scored);
-    row->verdict = row->value <= row->limit;
+    return at_most(row, exp((sum - plain) / scored), MOST_LOSS);
+}
+
+static const struct {
+    const char *check;
+    bool (*read)(Check *c, Row *row, Error *err);
+} kinds[] = {{"short-perplexity", read_short}, {"base", read_bases},         {"jumps", read_jumps},
+             {"jump-retrieval", read_keys},    {"step-by-step", read_steps}, {"perplexity", read_whole},
+             {"retrieval", read_keys}};
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+
+// Reads for a row about the i-th length, if there is time for that and `kept` seconds more, and prints it. What takes
+// longer than it should says so for all that follows; what takes less, by half.
+static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, Error *err) {
+    const double began = now_seconds();
+    Row row = {kind, kind <= OTHER_BASES ? 2 * c->half : c->lengths[i], MOST_TRIALS, .verdict = UNTRIED};
+    while (row.trials > 1 && !fits(c, seconds_of(c, kind, i, row.trials) + kept)) row.trials -= 2;
+    double seconds = seconds_of(c, kind, i, row.trials);
+    if (kind == WHOLE_TEXT && c->n_read > 0) seconds -= seconds_of(c, WHOLE_TEXT, c->n_read - 1, 0);
+    snprintf(c->doing, sizeof c->doing, "%s %d", kinds[kind].check, row.length);
+    const bool in_time = fits(c, seconds + kept), is_read = in_time && kinds[kind].read(c, &row, err);
+    if (in_time && !is_read && !c->late) return false;
+    *verdict = is_read ? row.verdict : UNTRIED;
+    if (*verdict == UNTRIED) {
+        table_row(&c->table, NULL, "%s\t%d\t-\t--budget %.10g\tuntried", kinds[kind].check, row.length,
+                  budget_for(spent(c) + seconds + kept));
+        return true;
+    }
+    const double ratio = (now_seconds() - began) / seconds;
+    *(kind == STEPS ? &c->per_step : &c->per_token) *= ratio > 1 ? ratio : (1 + ratio) / 2;
+    print_verdict(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
+    if (row.verdict == FAIL) c->failed = (int)fmin(c->failed, kind == STEPS ? 1 : i);
+    if (!c->table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
     return true;
+}
+
+// Short windows, without which there is nothing to judge by. Then jumps to each length, the longest first, with keys;
+// then steps.
+static bool check_jumps(Check *c, Error *err) {
+    const int last = c->n_lengths - 1;
+    Verdict text, keys;
+    if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
+    if (!c->judged) return true;
+    if (c->m->model->config.encoding == ENCODING_ROPE &&
+        !attempt(c, OTHER_BASES, 0, 7 * seconds_of(c, OTHER_BASES, 0, 0), &text, err))
+        return false;
+    for (int i = last; i > 0; i--) {
+        if (!attempt(c, JUMPS, i, 0, &text, err)) return false;
+        const double next = seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, LEAST_TRIALS);
+        if (!attempt(c, JUMP_KEYS, i, text == FAIL ? next : 0, &keys, err)) return false;
+        c->held[i] = text == OK && (keys == OK || keys == UNKNOWN);
+    }
+    return attempt(c, STEPS, last, 0, &text, err);
 }
 
 // Whole texts: perplexity by length, as far as memory and the budget go; then keys at the longest that was read, and at
 // shorter ones where that fails.
 static bool check_whole(Check *c, Error *err) {
-    int fitting = c->n_lengths, n_read = 0;  // lengths that there is memory for, and that were read
+    int fitting = c->n_lengths;  // lengths that there is memory for
+    Verdict verdict;
     session_free(c->session);
-    while (!(c->session = open_timed(c, &c->j.m->plans[0], c->lengths[fitting - 1], err)))
+    while (!(c->session = open_timed(c, &c->m->plans[0], c->lengths[fitting - 1], err)))
         if (--fitting == 0) return false;
-    for (int i = 0; i < c->n_lengths; i++) {
-        const int n = c->lengths[i];
-        Row row = {"perplexity", i, n, n, .limit = MOST_LOSS, .kept = key_seconds(c, n, 1, true)};
-        row.seconds = whole_seconds(c, i) - whole_seconds(c, n_read - 1);
-        if (i >= fitting) table_row(&c->j.table, NULL, "perplexity\t%d\t-\t%.0f MB\tuntried", n, megabytes(c, i));
-        else if (!attempt(c, read_whole, &row, err)) return false;
-        if (i >= fitting || row.verdict == UNTRIED) continue;
-        c->held[i] = c->held[i] || row.verdict == OK;
-        n_read = i + 1;
+    for (int i = 0; i < fitting; i++) {
+        if (!attempt(c, WHOLE_TEXT, i, seconds_of(c, WHOLE_KEYS, i, 1), &verdict, err)) return false;
+        c->held[i] = c->held[i] || verdict == OK;
+        if (verdict != UNTRIED) c->n_read = i + 1;
     }
-    Row row = {.verdict = FAIL};
-    for (int i = n_read - 1; i >= 0 && row.verdict != OK && row.verdict != UNKNOWN; i--) {
-        row = (Row){"retrieval", i, c->lengths[i], .tokens = c->lengths[i]};
-        if (!ask_keys(c, &row, err)) return false;
-        if (c->whole == 0 && row.verdict != UNTRIED) c->whole = c->lengths[i];
+    for (int i = fitting; i < c->n_lengths; i++)
+        table_row(&c->table, NULL, "perplexity\t%d\t-\t%.0f MB\tuntried", c->lengths[i], megabytes(c, i));
+    verdict = FAIL;
+    for (int i = c->n_read - 1; i >= 0 && verdict != OK && verdict != UNKNOWN; i--) {
+        if (!attempt(c, WHOLE_KEYS, i, 0, &verdict, err)) return false;
+        if (c->whole == 0 && verdict != UNTRIED) c->whole = c->lengths[i];
     }
     return true;
 }
@@ -378,9 +364,9 @@ static bool check_whole(Check *c, Error *err) {
 
 // The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {
-    Measurement text = *c->j.m;
-    const size_t n = (size_t)text.length, given = window_ids(&text);
-    int32_t *made = text.ids ? NULL : plain_english(text.tokenizer, 6 * n, given, 1, &text.n_ids, err);
+    Measurement text = *c->m;
+    const size_t n = text.length, given = window_ids(&text);
+    int32_t *made = text.ids ? NULL : plain_english(text.tokenizer, given, 1, &text.n_ids, err);
     if (made) text.ids = made;
     if (text.ids && text.n_ids >= given) c->ids = alloc_array(n + 1, sizeof *c->ids, "a text", err);
     else if (text.ids) fail(err, "the text has %zu tokens, fewer than the %zu of -n", text.n_ids, n);
@@ -389,22 +375,25 @@ static bool find_text(Check *c, Error *err) {
     return c->ids;
 }
 
-static void print_verdict(Check *c) {
-    Table *table = &c->j.table;
-    const int n = c->j.m->length, last = c->n_lengths - 1;
-    int known, alike = engines_alike(c->j.m, &known), longest = last > 0 || c->held[0] ? c->lengths[0] : 0;
-    for (int i = 1; i <= last; i++)
+static void print_end(Check *c) {
+    Table *table = &c->table;
+    const int n = c->m->length, last = c->n_lengths - 1;
+    int known, alike = engines_alike(c->m, &known), longest = 0;
+    for (int i = 0; i <= last && i < c->failed; i++)
         if (c->held[i]) longest = c->lengths[i];
-    if (longest < c->j.holds) c->j.holds = longest;
+    c->holds = (int)fmin(c->holds, longest);
     if (alike < known) table_note(table, "read alike by", "%d of %d engines: --engines", alike, known);
     table_end(table);  // the verdict has a line of its own
-    if (c->judged) table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->j.holds);
-    else if (c->windows) table_note(table, "holds to", "unknown: the model fails in a short text, too");
-    else table_note(table, "holds to", "unknown: there was no time for a short text");
-    table_end(table);
-    const double all = budget_for(all_seconds(c, last));
-    if (c->judged && c->whole == n) table_note(table, "read whole to", "%d", n);
-    else if (c->judged) table_note(table, "read whole to", "%d; all of %d takes --budget %.10g", c->whole, n, all);
+    if (c->judged) {
+        table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->holds);
+        table_end(table);
+        const double all = budget_for(all_seconds(c, last));
+        if (c->whole == n) table_note(table, "read whole to", "%d", n);
+        else table_note(table, "read whole to", "%d; all of %d takes --budget %.10g", c->whole, n, all);
+    } else {
+        const char *why = c->windows ? "the model fails in a short text, too" : "there was no time for a short text";
+        table_note(table, "holds to", "unknown: %s", why);
+    }
     table_end(table);
 }
 
@@ -413,38 +402,51 @@ static bool run_checks(Check *c, Error *err) {
     const int last = c->n_lengths - 1;
     if (!measure_speed(c, err)) return false;
     while (c->half > LEAST_HALF && !fits(c, jump_seconds(c, 1, LEAST_TRIALS))) c->half /= 2;  // where time is short
-    begin_judgement(&c->j);
+    c->table = open_verdicts(c->m);
     if (!isfinite(c->budget)) {
-        table_columns(&c->j.table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
+        table_columns(&c->table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
         for (int i = 0; i <= last; i++)
-            table_row(&c->j.table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
+            table_row(&c->table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
                       all_seconds(c, i), megabytes(c, i));
-        table_end(&c->j.table);
+        table_end(&c->table);
         return true;
     }
-    table_note(&c->j.table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
-    table_columns(&c->j.table, check_columns);
-    judge_settings(&c->j, &c->references[FILES_OWN]);
-    if (!check_short(c, err) || (c->judged && !(check_jumps(c, err) && check_whole(c, err)))) return false;
-    print_verdict(c);
+    table_note(&c->table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
+    c->holds = judge_settings(c->m, &c->references[FILES_OWN], &c->table);
+    if (!check_jumps(c, err) || (c->judged && !check_whole(c, err))) return false;
+    print_end(c);
     return true;
 }
 
 bool check_model(const Measurement *m, bool *passed, Error *err) {
     const Options *o = m->options;
     const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
-    Check c = {.doing = "speed",
-               .j = {.m = m, .holds = m->length},
-               .budget = o->budget > 0 ? o->budget : INFINITY,
-               .in_short = -1};
-    bool ok = m->length >= LEAST || fail(err, "--check needs at least %d positions (found -n %d)", LEAST, m->length);
+    Check c = {.m = m, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY, .in_short = -1};
+    const int n = m->length;
+    bool ok = true;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(m, i != FILES_OWN, times[i], &c.references[i], err);
-    if (ok) choose_lengths(&c);
+    if (ok && !m->tokenizer) {
+        c.table = open_verdicts(m);
+        judge_settings(m, &c.references[FILES_OWN], &c.table);
+        table_end(&c.table);
+        return true;
+    }
+    ok = ok && (n >= LEAST || fail(err, "--check needs at least %d positions (found -n %d)", LEAST, n));
+    // Short windows stand within the trained context, and lengths double from there.
+    const int train_ctx = c.references[FILES_OWN].rope.train_ctx;
+    const int within = train_ctx >= LEAST && train_ctx < n ? train_ctx : n;
+    c.half = within / 2 < MOST_HALF ? within / 2 : MOST_HALF;
+    c.halves = n < MOST_HALVES * c.half ? 2 : MOST_HALVES;
+    for (int length = 2 * c.half; ok && length < n; length = (length > n / 3) ? n : 2 * length)
+        c.lengths[c.n_lengths++] = length;
+    c.held[0] = c.n_lengths > 0;  // others are held by jumps from it
+    c.lengths[c.n_lengths++] = n;
+    c.failed = c.n_lengths;
     ok = ok && find_text(&c, err) && run_checks(&c, err);
     session_free(c.windows);
     session_free(c.session);
     free(c.ids);
-    *passed = ok && (o->budget == 0 || (c.judged && c.j.holds == m->length && (!o->whole || c.whole == m->length)));
+    *passed = ok && (o->budget == 0 || (c.holds == n && (!o->whole || c.whole == n)));
     return ok;
 }

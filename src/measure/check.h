@@ -5,19 +5,12 @@
 
 typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;  // a condition is FAIL or OK
 
-extern const char check_columns[];
+// Opens the table, and prints the lines above it.
+Table open_verdicts(const Measurement *m);
 
-typedef struct {
-    const Measurement *m;
-    Table table;
-    int holds;  // the length to which the model holds by what is known
-} Judgement;
+// Prints a row about a length. True when its verdict is OK.
+bool print_verdict(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
 
-// Opens the table and prints the lines above it. Without options it has bare rows, for the page.
-void begin_judgement(Judgement *j);
-
-// Prints a row. When its verdict is FAIL, the model holds to `otherwise` at most.
-void judge(Judgement *j, const char *check, int length, double value, double limit, Verdict verdict, double otherwise);
-
-// The rows about settings. `own` is the plan of the model's own.
-void judge_settings(Judgement *j, const RopePlan *own);
+// Prints the names of the columns, and the rows about settings. Returns the length to which the model holds by these.
+// `own` is the plan of the model's own.
+int judge_settings(const Measurement *m, const RopePlan *own, Table *table);

@@ -5,28 +5,23 @@
 
 #include "check.h"
 
-enum { MOST_LENGTH = 1 << 30 };
-
-const char check_columns[] = "check\tlength\tvalue\tlimit\tverdict";
-static const char *const verdicts[] = {"fail", "ok", "unknown"};
-
-void begin_judgement(Judgement *j) {
-    const Measurement *m = j->m;
-    const Options *o = m->options;
-    j->table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, !o || o->tsv);
-    if (!o) return;
-    print_heading(m, &j->table, "check");
-    table_note(&j->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&j->table, "text", "%.200s", o->check_path ? o->check_path : "made up");
+Table open_verdicts(const Measurement *m) {
+    Table table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
+    print_heading(m, &table, "check");
+    table_note(&table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
+    table_note(&table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");
+    return table;
 }
 
-void judge(Judgement *j, const char *check, int length, double value, double limit, Verdict verdict, double otherwise) {
+static const char *const verdicts[] = {"fail", "ok", "unknown"};
+
+bool print_verdict(Table *table, const char *check, int length, double value, double limit, Verdict verdict) {
     char found[32] = "any", allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
     if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
-    table_row(&j->table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
-    if (!j->table.eyes) fflush(stdout);
-    if (verdict == FAIL && otherwise < j->holds) j->holds = (int)otherwise;
+    table_row(table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
+    if (!table->eyes) fflush(stdout);
+    return verdict == OK;
 }
 
 // How many positions settings are made for.
@@ -51,47 +46,38 @@ static double reach_of(const RopeConfig *r, int seq_len) {
 
 // What the file (or --rope-config) says is held against itself. What was asked for is held against the length, and
 // against what the model was made with: another method, base or trained context is another model.
-void judge_settings(Judgement *j, const RopePlan *plan) {
-    const RopePlan *asked = &j->m->plans[0];
-    const RopeConfig *said = &j->m->model->rope, *own = &plan->rope, *a = &asked->rope;
-    RopeConfig given = *said;
+int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
+    const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
     const RopeMethod *method = &rope_methods[said->method];
-    const int n = j->m->length, seq_len = j->m->model->config.seq_len;
+    const int n = m->length, seq_len = m->model->config.seq_len, seen = asked->window + asked->sinks;
+    double holds = n;
+    RopeConfig given = *said;
     settings_fill_defaults(&given, n);
+    table_columns(table, "check\tlength\tvalue\tlimit\tverdict");
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
-        judge(j, "llama3-factors", n, found, 3, found == 3, 0);
+        if (!print_verdict(table, "llama3-factors", n, found, 3, found == 3)) holds = 0;
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double s = fmax(said->factor, (double)seq_len / said->train_ctx), expected = method->attention(&given, s);
-        double usual = method->attention(&given, given.factor);
-        double found = said->attention_factor != 0 ? said->attention_factor : usual;
-        judge(j, "temperature", n, found, expected, fabs(found / expected - 1) < 0.1, 0);
+        double expected = method->attention(&given, fmax(said->factor, (double)seq_len / said->train_ctx));
+        double found = said->attention_factor != 0 ? said->attention_factor : method->attention(&given, given.factor);
+        bool near = fabs(found / expected - 1) < 0.1;
+        if (!print_verdict(table, "temperature", n, found, expected, near)) holds = 0;
     }
-    int seen = a->window + a->sinks;
-    if (a->window > 0) judge(j, "window", n, seen, n, seen >= n, seen);
-    if (j->m->model->config.encoding != ENCODING_ROPE) return;  // how far it reaches, the text shall tell
-    // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
+    if (asked->window > 0 && !print_verdict(table, "window", n, seen, n, seen >= n)) holds = fmin(holds, seen);
+    if (m->model->config.encoding != ENCODING_ROPE) return (int)holds;  // how far it reaches, the text shall tell
     double reach = reach_of(&given, seq_len);
-    if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
-        judge(j, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1, 0);
-    reach = reach_of(a, seq_len);
-    judge(j, "reach", n, reach, n, reach >= n - 0.5, reach);
-    const bool same = settings_same_method(own, a);
-    if (own->method != ROPE_NONE)
-        table_row(&j->table, NULL, "method\t%d\t%s\t%s\t%s", n, asked->name, plan->name, verdicts[same]);
-    if (!same) j->holds = 0;
-    if (a->theta != own->theta) judge(j, "theta", n, a->theta, own->theta, FAIL, 0);
-    if (a->train_ctx != own->train_ctx) judge(j, "train_ctx", n, a->train_ctx, own->train_ctx, FAIL, 0);
-}
-
-bool check_settings(const Measurement *m, Error *err) {
-    Judgement j = {.m = m, .holds = m->length};
-    RopePlan own;
-    if (!reference_plan(m, false, 1, &own, err)) return false;
-    begin_judgement(&j);
-    if (m->options) table_columns(&j.table, check_columns);
-    judge_settings(&j, &own);
-    table_end(&j.table);
-    return true;
+    // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
+    if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0 &&
+        !print_verdict(table, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1))
+        holds = 0;
+    reach = reach_of(asked, seq_len);
+    if (!print_verdict(table, "reach", n, reach, n, reach >= n - 0.5)) holds = fmin(holds, reach);
+    const bool same = settings_same_method(made, asked);
+    if (made->method != ROPE_NONE)
+        table_row(table, NULL, "method\t%d\t%s\t%s\t%s", n, m->plans->name, own->name, verdicts[same]);
+    if (asked->theta != made->theta) print_verdict(table, "theta", n, asked->theta, made->theta, FAIL);
+    if (asked->train_ctx != made->train_ctx)
+        print_verdict(table, "train_ctx", n, asked->train_ctx, made->train_ctx, FAIL);
+    return same && asked->theta == made->theta && asked->train_ctx == made->train_ctx ? (int)holds : 0;
 }

@@ -6,43 +6,39 @@
 
 #include "measure.h"
 
-// A rule is its name and what may stand for it, between bars. Capitals but I are names of rules.
-static const char *const rules[] = {
-    "ZC.|C.|C.|C, and C.|C, but C.|C because C.|C while C.|C before C.|W, C.|W, C.|if C, C.|although C, C.|\"C,\" said "
-    "N.",
-    "CS V O|S V O|S V O|S R V O|S V O H T P|S V O H T P|S V O W|S V O H T P W",
-    "SN|N|N|N|he|she|I|they|we",
-    "NT M|T J M",
-    "OT M|T J M|T G|T G|T J G",
-    "Tthe|a|his|her|my|this|that|their|some|the",
-    "Hin|near|behind|from|outside",
-    "Win the morning|at night|in the evening|before dinner|after the rain|on Sunday|long ago|that day|in the winter|"
-    "in the summer|at last|some time after|at noon|the next day|in the spring|last year|many years ago|once more",
-    "Rslowly|quickly|softly|again|never|always|often|at once|with care|without a word|in silence|in vain|by chance",
-    "Mman|woman|doctor|sailor|child|teacher|farmer|soldier|merchant|servant|brother|sister|stranger|neighbor|captain|"
-    "priest|king|queen|lady|gentleman|boy|girl|friend|master|cousin|uncle|aunt|lawyer|clerk|painter|poet|judge|father|"
-    "mother|son|daughter|widow|baker|hunter|traveller|guest|nurse|cook|driver|prince|thief|bishop|major|colonel|miller",
-    "Gletter|book|lamp|table|chair|door|window|horse|dog|cat|coat|hat|knife|ring|coin|picture|basket|bottle|candle|"
-    "clock|cup|dress|drum|fire|flag|flower|glass|gun|hammer|key|kettle|ladder|map|mirror|needle|paper|pen|pipe|rope|"
-    "sword|ticket|tree|wheel|whip|wall|bridge|boat|cart|bell|bed|box|bread|apple|cake|fish|stone|stick|star|song|story|"
-    "secret|promise|dream|name|word|question|answer|plan|debt|wound",
-    "Jold|young|quiet|tall|small|kind|tired|proud|gentle|strange|poor|happy|angry|clever|little|great|cold|dark|white|"
-    "black|red|broken|empty|heavy|bright|long|short|thin|thick|soft|hard|sweet|bitter|rich|plain|simple|honest|foolish|"
-    "wise|brave|shy|rude|pale|deep|narrow|wide|sudden|silent|famous|dead",
-    "Vsaw|found|followed|met|remembered|called|helped|watched|left|heard|asked|answered|knew|loved|feared|thanked|"
-    "carried|broke|bought|sold|kept|lost|gave|took|held|brought|wanted|forgot|needed|liked|hated|hid|showed|touched|"
-    "threw|washed|dropped|caught|painted|burned|counted|read|mended|opened",
-    "Phouse|garden|street|village|church|market|river|field|kitchen|forest|town|harbour|school|road|room|hall|castle|"
-    "prison|station|library|cellar|stable|tower|valley|island|mountain|shop|inn|office|court",
+// What may stand for a rule, by its name, which is a capital: choices between bars, with names of rules in them.
+static const char *const rules[256] = {
+    ['Z'] = "C.|C.|C.|C, and C.|C, but C.|C because C.|C while C.|C before C.|W, C.|W, C.|if C, C.|although C, C.|"
+            "\"C,\" said N.",
+    ['C'] = "S V O|S V O|S V O|S R V O|S V O H T P|S V O H T P|S V O W|S V O H T P W",
+    ['S'] = "N|N|N|N|he|she|I|they|we",
+    ['N'] = "T M|T J M",
+    ['O'] = "T M|T J M|T G|T G|T J G",
+    ['T'] = "the|a|his|her|my|this|that|their|some|the",
+    ['H'] = "in|near|behind|from|outside",
+    ['W'] = "in the morning|at night|in the evening|before dinner|after the rain|on Sunday|long ago|that day|in the "
+            "winter|in the summer|at last|some time after|at noon|the next day|in the spring|last year|many years ago|"
+            "once more",
+    ['R'] = "slowly|quickly|softly|again|never|always|often|at once|with care|without a word|in silence|in vain|by "
+            "chance",
+    ['M'] = "man|woman|doctor|sailor|child|teacher|farmer|soldier|merchant|servant|brother|sister|stranger|neighbor|"
+            "captain|priest|king|queen|lady|gentleman|boy|girl|friend|master|cousin|uncle|aunt|lawyer|clerk|painter|"
+            "poet|judge|father|mother|son|daughter|widow|baker|hunter|traveller|guest|nurse|cook|driver|prince|thief|"
+            "bishop|major|colonel|miller",
+    ['G'] = "letter|book|lamp|table|chair|door|window|horse|dog|cat|coat|hat|knife|ring|coin|picture|basket|bottle|"
+            "candle|clock|cup|dress|drum|fire|flag|flower|glass|gun|hammer|key|kettle|ladder|map|mirror|needle|paper|"
+            "pen|pipe|rope|sword|ticket|tree|wheel|whip|wall|bridge|boat|cart|bell|bed|box|bread|apple|cake|fish|"
+            "stone|stick|star|song|story|secret|promise|dream|name|word|question|answer|plan|debt|wound",
+    ['J'] = "old|young|quiet|tall|small|kind|tired|proud|gentle|strange|poor|happy|angry|clever|little|great|cold|dark|"
+            "white|black|red|broken|empty|heavy|bright|long|short|thin|thick|soft|hard|sweet|bitter|rich|plain|simple|"
+            "honest|foolish|wise|brave|shy|rude|pale|deep|narrow|wide|sudden|silent|famous|dead",
+    ['V'] = "saw|found|followed|met|remembered|called|helped|watched|left|heard|asked|answered|knew|loved|feared|"
+            "thanked|carried|broke|bought|sold|kept|lost|gave|took|held|brought|wanted|forgot|needed|liked|hated|hid|"
+            "showed|touched|threw|washed|dropped|caught|painted|burned|counted|read|mended|opened",
+    ['P'] = "house|garden|street|village|church|market|river|field|kitchen|forest|town|harbour|school|road|room|hall|"
+            "castle|prison|station|library|cellar|stable|tower|valley|island|mountain|shop|inn|office|court",
 };
-enum { N_RULES = sizeof rules / sizeof rules[0], LONGEST_SENTENCE = 400 };
-
-// What may stand for a rule; NULL when there is no rule of this name.
-static const char *rule_of(char name) {
-    for (int i = 0; i < N_RULES; i++)
-        if (rules[i][0] == name) return rules[i] + 1;
-    return NULL;
-}
+enum { LONGEST_SENTENCE = 400, BYTES = 6, MORE_BYTES = 7680 };  // of a token, more than usual, and of a text besides
 
 // Writes one of a rule's choices behind `end`, and in the place of each rule's name a choice of that rule. The new end.
 static char *write_choice(char *end, const char *rule, uint64_t *state) {
@@ -50,7 +46,7 @@ static char *write_choice(char *end, const char *rule, uint64_t *state) {
     for (const char *c = rule; *c; c++) choices += *c == '|';
     for (uint32_t skip = (next_random(state) >> 32) % choices; skip > 0; skip--) rule = strchr(rule, '|') + 1;
     for (; *rule && *rule != '|'; rule++) {
-        const char *inner = rule_of(*rule);
+        const char *inner = rules[(unsigned char)*rule];
         if (inner) end = write_choice(end, inner, state);
         else *end++ = *rule;
     }
@@ -62,7 +58,7 @@ static char *write_text(size_t bytes, uint64_t seed, Error *err) {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     while (text && end < text + bytes) {
         char *sentence = end;
-        end = write_choice(end, rule_of('Z'), &state);
+        end = write_choice(end, rules['Z'], &state);
         char *first = sentence + !isalpha((unsigned char)*sentence);
         *first = (char)toupper((unsigned char)*first);
         *end++ = ' ';
@@ -70,9 +66,10 @@ static char *write_text(size_t bytes, uint64_t seed, Error *err) {
     return text;
 }
 
-int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, uint64_t seed, size_t *n, Error *err) {
+int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err) {
     int32_t *ids = NULL;
-    for (*n = 0; *n < least; bytes *= 2) {
+    *n = 0;
+    for (size_t bytes = BYTES * least + MORE_BYTES; *n < least; bytes *= 2) {
         char *text = write_text(bytes, seed, err);
         free(ids);
         ids = text ? tokenizer_encode(tokenizer, text, strlen(text), n, err) : NULL;

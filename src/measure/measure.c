@@ -1,7 +1,6 @@
 // The jobs that measure, and what they share: models, lengths, texts, warnings, lines above tables, methods in turn.
 #include "measure.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +9,10 @@
 #include "../text/text_io.h"
 
 bool measure(const Measurement *m, bool *passed, Error *err) {
-    Error other;
     switch (m->options->job) {
     case JOB_PPL: return measure_perplexity(m, err);
     case JOB_TASKS: return measure_tasks(m, passed, err);
-    case JOB_CHECK: return m->tokenizer ? check_model(m, passed, err) : check_settings(m, &other) && false;
+    case JOB_CHECK: return check_model(m, passed, err);
     case JOB_ATTN: return show_attention(m, err);
     case JOB_BENCH: return bench(m, err);
     case JOB_SEARCH: return search(m, NULL, NULL, err);
@@ -29,19 +27,16 @@ static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_b
 
 int measured_length(const Measurement *m) {
     const Model *model = m->model;
-    int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : INT_MAX;
-    int four_times = model->rope.train_ctx <= (1 << 28) ? 4 * model->rope.train_ctx : model->rope.train_ctx;
-    int length = four_times > seq_len ? four_times : seq_len;
-    size_t most = m->n_ids + (first_token(m) >= 0);
+    const int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : MOST_LENGTH;
+    const double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);
     switch (m->options->job) {
     case JOB_ATTN: return (int)m->n_ids;
-    case JOB_BENCH: return rows / 2 < BENCH_DEPTH ? rows / 2 : BENCH_DEPTH;
+    case JOB_BENCH: return (int)fmin(rows / 2, BENCH_DEPTH);
     case JOB_PPL:
-    case JOB_SEARCH: length = most < (size_t)length ? (int)most : length; break;
-    case JOB_TASKS: break;
+    case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (first_token(m) >= 0));
+    case JOB_TASKS: return (int)usual;
     default: return seq_len;
     }
-    return length < rows ? length : rows;
 }
 
 void print_advice(const Measurement *m, const RopeSettings *methods) {
@@ -53,9 +48,7 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
         const int positions = plan->spread ? plan->spread : m->length;
         settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
         if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
-        size_t used = strlen(others);
-        if (!settings_same_method(m->file, &plan->rope))
-            snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", plan->name);
+        if (!settings_same_method(m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
     }
     settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
@@ -63,19 +56,17 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
+    const int vocab_size = model->config.vocab_size;
     size_t size;
-    int vocab_size = model->config.vocab_size;
     char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
     int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
+    bool good = ids;
     free(text);
-    for (size_t i = 0; ids && i < *n; i++) {
-        if (ids[i] < vocab_size) continue;
-        fail(err, "%s: token %d is not in the model's vocabulary of %d", path, (int)ids[i], vocab_size);
-        free(ids);
-        return NULL;
-    }
-    return ids;
+    for (size_t i = 0; good && i < *n; i++)
+        good = ids[i] < vocab_size ||
+               fail(err, "%s: token %d is not in the model's vocabulary of %d", path, (int)ids[i], vocab_size);
+    return keep_if(good, ids);
 }
 
 size_t window_ids(const Measurement *m) { return (size_t)m->length - (first_token(m) >= 0); }
@@ -121,12 +112,14 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
 }
 
 static SessionConfig session_config(const Options *o, const RopePlan *plan, int context) {
-    SessionConfig config = {.rope = plan->rope, .kv = o->kv, .context = context, .threads = o->threads};
-    config.activations = o->activations;
-    config.stale_keys = plan->stale_keys;
-    config.plain = o->plain;
-    config.spread = (Spread){.length = plan->spread, .piece = plan->piece};
-    return config;
+    return (SessionConfig){.rope = plan->rope,
+                           .kv = o->kv,
+                           .activations = o->activations,
+                           .context = context,
+                           .threads = o->threads,
+                           .plain = o->plain,
+                           .stale_keys = plan->stale_keys,
+                           .spread = {.length = plan->spread, .piece = plan->piece}};
 }
 
 uint64_t session_size(const Options *o, const Model *model, const RopePlan *plan, int context) {

@@ -9,7 +9,7 @@
 #include "../text/tokenizer.h"
 #include "table.h"
 
-enum { BENCH_DEPTH = 8192 };  // the length of a bench, unless asked otherwise
+enum { BENCH_DEPTH = 8192, MOST_LENGTH = 1 << 30 };  // the length of a bench, unless asked otherwise; the longest
 
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
@@ -29,15 +29,15 @@ typedef struct {
 // Maps and checks a model file (model_open), and its settings of RoPE. When it fails there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
 
-// Puts what --rope-config says in the place of the model's settings; a block alone is about them, or, without a model,
-// about --head-dim, --theta and --train-ctx. The model needs the file from then on, which must not move.
+// Puts what --rope-config says in the place of the model's settings, or, without a model, of --head-dim, --theta and
+// --train-ctx. The model needs the file from then on, which must not move.
 bool take_rope_config(const Options *options, Model *model, RopeFile *file, Error *err);
 
-// The ids (n) of a file to measure, which the caller frees: the tokenizer's, without BOS, or, where that is NULL, those
-// that the file lists. All are in the model's vocabulary.
+// The ids (n) of a file, without BOS, which the caller frees: the tokenizer's, or, where that is NULL, those that it
+// lists. All are in the model's vocabulary.
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
 
-// What a job's length is without -n. For texts and tasks it is enough to see what happens past the trained context.
+// A job's length without -n. For texts and tasks it is enough to see what happens past the trained context.
 int measured_length(const Measurement *m);
 
 // Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
@@ -49,25 +49,20 @@ bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
 // Writes the copy with smaller weights that --quantize asks for, and prints what rounding did.
 bool quantize_model(const Model *model, const Options *options, Error *err);
 
-// Does the job of the options, one of those below: all but text and --quantize. *passed becomes false when it was done
-// and found wanting. Without a tokenizer a check judges the settings alone, and leaves *err, which says why there is
-// none, as it is.
+// Does the job of the options, one of those below. *passed becomes false when it was done and found wanting.
 bool measure(const Measurement *m, bool *passed, Error *err);
 
 // ---- the jobs, whose tables the manual explains ---------------------------------------------------------------------
 
-// Perplexity of --samples windows that are spread evenly over the text, by positions (from <= p < to), of all methods.
+// Perplexity by position of --samples windows that are spread evenly over the text.
 bool measure_perplexity(const Measurement *m, Error *err);
 
-// Tasks by length and depth. Lengths double from half the trained context to m->length; at depth 0 what is asked for
-// stands first. *passed: no method's accuracy in a task is below --min-accuracy.
+// Tasks by length and depth. *passed: no method's accuracy in a task is below --min-accuracy.
 bool measure_tasks(const Measurement *m, bool *passed, Error *err);
 
-// One verdict for the first method as it stands, within --budget. *passed: it holds to m->length, and with --whole a
-// text of that length was read.
+// One verdict, within --budget. *passed: the model holds to m->length, and with --whole a text of that length was read.
+// Without a tokenizer the settings are judged alone, which takes no weights either, and *passed stays as it is.
 bool check_model(const Measurement *m, bool *passed, Error *err);
-// Its rows about settings alone, which need neither weights nor a tokenizer; without options as bare rows.
-bool check_settings(const Measurement *m, Error *err);
 
 // The scores and weights of one head for the last query of a prompt, by key.
 bool show_attention(const Measurement *m, Error *err);
@@ -124,19 +119,19 @@ size_t window_ids(const Measurement *m);
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
 // Ids (n) of plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed,
-// at least so many bytes and ids of them, which the caller frees. NULL with the reason.
-int32_t *plain_english(const Tokenizer *tokenizer, size_t bytes, size_t least, uint64_t seed, size_t *n, Error *err);
+// some thousand bytes more than the `least` ids take, which the caller frees. NULL with the reason.
+int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
-// one go in a text of `length` tokens, or (0) token by token.
+// a text of `length` tokens, or (0) token by token.
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err);
 
 // nll[p - from] = -ln p(ids[p]) for p in [from, to), 0 < from. The session reads those of the ids before that it lacks.
 bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
-// The passkey task for a check: of `trials` prompts that fill `length` tokens, answer included, the share in which the
-// key is found; -1 when not even the bare task fits. It stands at as many depths, or (not `deep`) first of all. The
-// session forgets what it has read. One that is spread spreads these prompts (session_begin).
+// Of `trials` prompts of the passkey task that fill `length` tokens, answer included, the share in which the key is
+// found; -1 when not even the bare task fits. It stands at as many depths, or (not `deep`) first of all. The session
+// forgets what it has read.
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
                       Error *err);
 
@@ -152,8 +147,8 @@ typedef struct {
     int part;          // it is that one of m->n_plans
 } Method;
 
-// Prints heading and columns, then calls `work` for one method after another, to print its rows. Makes sure at first
-// that there is memory for each of them, so that the last one is not refused after the first has taken an hour.
+// Prints heading and columns, then calls `work` for one method after another. Makes sure at first that there is memory
+// for each, so that the last one is not refused after the first has taken an hour.
 typedef bool Work(void *job, Method *method, Error *err);
 bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
                      void *job, Error *err);

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../kernels/kernels.h"
 #include "measure.h"
@@ -10,9 +9,8 @@
 enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbors depend on each other
 
 typedef struct {
-    double *nll;             // (length) of the window's ids, each after those before it, from the second one on
-    double *sums, *squares;  // (length) of a block's nll over the windows of a method, and of its square
-    int32_t *window;         // (length) BOS, if there is one, and a stretch of the text
+    double *nll;      // (samples, length) of the windows' ids, each after those before it, from the second one on
+    int32_t *window;  // (length) BOS, if there is one, and a stretch of the text
 } Perplexity;
 
 // -ln of the probability that `logits` give to `target`. Overwrites the logits.
@@ -46,69 +44,58 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
 
-// The row of tokens [from, to), which eyes find below `label`; both are edges of blocks. It says where they stand. The
-// standard error of the mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of
-// (s_b - mean n_b)^2 over k (k - 1) / N^2. It is NaN of one block, which tells nothing.
-static void print_bucket(const Perplexity *job, const Method *method, int from, int to, const char *label) {
-    const int first = from / BLOCK, last = (to - 1) / BLOCK;
-    const double samples = method->m->options->samples, tokens = (to - from) * samples;
-    const double k = (last - first + 1) * samples;
-    double sum = 0, squares = 0;
-    for (int b = first; b <= last; b++) sum += job->sums[b];
-    const double nll = sum / tokens;
-    for (int b = first; b <= last; b++) {
-        int begin = b * BLOCK > from ? b * BLOCK : from, end = (b + 1) * BLOCK < to ? (b + 1) * BLOCK : to;
-        double expected = nll * (end - begin);
-        squares += job->squares[b] - 2 * expected * job->sums[b] + samples * expected * expected;
+// The row of tokens [from, to), which says where they stand. The standard error of the mean is that of a ratio of sums
+// over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over k (k - 1) / N^2. It is NaN of one
+// block, which tells nothing.
+static void print_bucket(const Perplexity *job, const Method *method, int from, int to, bool all) {
+    const int n = method->m->length, samples = method->m->options->samples;
+    const int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
+    const double tokens = (to - from) * (double)samples;
+    double mean = 0, squares = 0, k = 0;
+    char label[16] = "all";
+    const double *nll = job->nll;
+    for (int w = 0; w < samples; w++, nll += n)
+        for (int p = from; p < to; p++) mean += nll[p] / tokens;
+    nll = job->nll;
+    for (int w = 0; w < samples; w++, nll += n) {
+        for (int p = from; p < to; k++) {
+            double block = 0;
+            do block += nll[p++] - mean;
+            while (p < to && p % BLOCK);
+            squares += block * block;
+        }
     }
-    const double se = k > 1 ? sqrt(fmax(squares, 0) * k / (k - 1)) / tokens : NAN;
-    table_row(method->table, &(TableCell){"", method->plan->name, label, exp(nll)},
-              "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, session_place(method->session, from),
-              session_place(method->session, to - 1) + 1, tokens, nll, exp(nll), se);
+    const double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
+    if (!all) snprintf(label, sizeof label, "%d", end);
+    table_row(method->table, &(TableCell){"", method->plan->name, label, exp(mean)},
+              "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end, tokens, mean, exp(mean), se);
 }
 
-// Reads a window, all of it as one prompt or step by step, and counts its scores, or with --per-token prints them.
-static bool run_window(Perplexity *job, const Method *method, int sample, Error *err) {
+// Scores all windows, each as one prompt or step by step. Then prints their tokens, or the means by position.
+static bool run_method(void *context, Method *method, Error *err) {
+    const Perplexity *job = context;
     const Measurement *m = method->m;
     const Options *o = m->options;
+    Session *s = method->session;
     const int n = m->length, step = o->stepwise ? KV_BLOCK : n;
-    double block = 0;
-    fill_window(m, sample, o->samples, job->window);
-    session_rewind(method->session, 0);
-    for (int from = 1, to; from < n; from = to) {
-        to = n - from > step ? from + step : n;
-        if (!score_span(method->session, job->window, from, to, o->stepwise ? 0 : n, job->nll + from, err))
-            return false;
-        show_progress(method, (sample + (double)to / n) / o->samples);
+    double *nll = job->nll;
+    for (int sample = 0; sample < o->samples; sample++, nll += n) {
+        fill_window(m, sample, o->samples, job->window);
+        session_rewind(s, 0);
+        for (int from = 1, to; from < n; from = to) {
+            to = n - from > step ? from + step : n;
+            if (!score_span(s, job->window, from, to, o->stepwise ? 0 : n, nll + from, err)) return false;
+            show_progress(method, (sample + (double)to / n) / o->samples);
+        }
+        for (int p = 1; o->per_token && p < n; p++)
+            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(s, p),
+                      (int)job->window[p], nll[p]);
     }
-    for (int p = 1; p < n; p++) {
-        if (o->per_token)
-            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(method->session, p),
-                      (int)job->window[p], job->nll[p]);
-        block += job->nll[p];
-        if ((p + 1) % BLOCK && p + 1 < n) continue;
-        job->sums[p / BLOCK] += block;
-        job->squares[p / BLOCK] += block * block;
-        block = 0;
+    for (int from = 1, to; !o->per_token && from < n; from = to) {
+        to = (int)fmin(fmax(64, 2.0 * from), n);
+        print_bucket(job, method, from, to, false);
     }
-    return true;
-}
-
-static bool run_method(void *context, Method *method, Error *err) {
-    Perplexity *job = context;
-    const int n = method->m->length;
-    char label[16];
-    memset(job->sums, 0, 2 * n * sizeof *job->sums);  // and the squares
-    for (int sample = 0; sample < method->m->options->samples; sample++)
-        if (!run_window(job, method, sample, err)) return false;
-    if (method->m->options->per_token) return true;
-    for (int from = 1, to; from < n; from = to) {
-        to = from < 64 ? 64 : 2 * from;
-        if (to > n) to = n;
-        snprintf(label, sizeof label, "%d", session_place(method->session, to - 1) + 1);
-        print_bucket(job, method, from, to, label);
-    }
-    print_bucket(job, method, 1, n, "all");
+    if (!o->per_token) print_bucket(job, method, 1, n, true);
     return true;
 }
 
@@ -124,9 +111,9 @@ bool measure_perplexity(const Measurement *m, Error *err) {
     if (samples > 1 && given * samples > m->n_ids)
         fprintf(stderr, "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is too small\n",
                 samples, given, m->n_ids);
-    double *nll = alloc_array(n, 3 * sizeof *nll + sizeof(int32_t), "a window and its scores", err);
+    double *nll = alloc_array(n, samples * sizeof *nll + sizeof(int32_t), "a window and its scores", err);
     if (!nll) return false;
-    Perplexity job = {nll, nll + n, nll + 2 * n, (int32_t *)(void *)(nll + 3 * n)};
+    Perplexity job = {nll, (int32_t *)(void *)(nll + samples * n)};
     bool ok = measure_methods(m, "perplexity",
                               each ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse",
                               each ? SHAPE_LIST : SHAPE_PERPLEXITY, run_method, &job, err);

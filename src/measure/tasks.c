@@ -81,7 +81,8 @@ typedef struct {
     bool asked[N_TASKS];
     int n_asked, n_done;    // of the tasks; done by the method at hand
     double worst;           // accuracy of a method in a task
-    Score by_own[N_TASKS];  // see ask_the_model; nothing asked: not known
+    Score score;            // of the method at hand in the task at hand
+    Score by_own[N_TASKS];  // see run_task; nothing asked: not known
 } Tasks;
 
 static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
@@ -97,12 +98,13 @@ static int key_of(uint64_t seed, int length, int depth, int trial) {
 }
 
 static void choose(Tasks *t, int number) {
+    const bool one_name = t->task->names == ONE_NAME;
     for (int k = 0; k < MAX_HIDDEN; k++) {
-        int x = key_of(t->m->options->seed + (uint64_t)k * 7919, t->length, t->depth, number);
-        const char *owner = owners[((k ? t->values[0] : x) + (t->task->names == ONE_NAME ? 0 : k)) % N_OWNERS];
+        const int x = key_of(t->m->options->seed + (uint64_t)k * 7919, t->length, t->depth, number);
         t->values[k] = x;
         // A variable's letters are such as a text does not have in a row, and the second tells it from the others.
-        char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), '\0'};
+        const char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), 0};
+        const char *owner = owners[(t->values[0] + (one_name ? 0 : k)) % N_OWNERS];
         snprintf(t->names[k], sizeof t->names[k], "%s", t->task->names == CHAIN ? letters : owner);
     }
 }
@@ -119,24 +121,22 @@ static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
     return end;
 }
 
-// Before which piece of the haystack the k-th sentence stands. A chain keeps its order up to the end of the text; the
-// others go round.
-static int place_of(const Tasks *t, int k) {
-    double step = (double)k / t->task->n_hidden, before = depth_of(t);
-    before = t->task->names == CHAIN ? before + (1 - before) * step : k > 0 ? fmod(before + step, 1) : before;
-    return (int)(t->pieces * before + 0.5);
-}
-
 // The ids (n) of a prompt, which the caller frees: pieces of the haystack, what is hidden among them, and the question.
+// The sentences of a chain keep their order up to the end of the text; others go round.
 static int32_t *build(const Tasks *t, int *n, Error *err) {
     const Task *task = t->task;
     const size_t *starts = t->starts;
+    const double depth = depth_of(t);
     char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
     if (!text) return NULL;
     char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
     for (int i = 0; i <= t->pieces; i++) {
-        for (int k = 0; k < task->n_hidden; k++)
-            if (place_of(t, k) == i) end = fill_in(end, k && task->others ? task->others : task->first, t, k);
+        for (int k = 0; k < task->n_hidden; k++) {
+            const double step = (double)k / task->n_hidden, round = k > 0 ? fmod(depth + step, 1) : depth;
+            const double place = task->names == CHAIN ? depth + (1 - depth) * step : round;
+            if ((int)(t->pieces * place + 0.5) != i) continue;
+            end = fill_in(end, k > 0 && task->others ? task->others : task->first, t, k);
+        }
         size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
         memcpy(end, t->text + starts[i], bytes);
         end += bytes;
@@ -185,9 +185,10 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     return shared;
 }
 
-// What the model says behind the prompt that it has read: its first `most` bytes, without spaces before them.
-static bool hear(const Tasks *t, char *answer, int most, Error *err) {
+// What the model says behind the prompt that it has read, without spaces before it: as much as may be the answer.
+static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
     const Tokenizer *tokenizer = t->m->tokenizer;
+    const int most = t->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
     int32_t previous = t->last[t->n_last - 1];
     int used = 0;
     for (int i = 0; i < MAX_ANSWER * t->task->n_asked && used < most; i++) {
@@ -215,7 +216,7 @@ static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     if (!ids) return false;
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
-    if (!hear(t, answer, t->task->n_asked == 1 ? KEY_DIGITS : (int)sizeof answer - 1, err)) return false;
+    if (!hear(t, answer, err)) return false;
     *right = true;
     for (int k = 0; k < t->task->n_asked; k++) {
         fill_in(wanted, t->task->answer, t, k);
@@ -285,8 +286,8 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-// All trials of the cell at hand, added to *score, and its row. A method without a table prints nothing.
-static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error *err) {
+// All trials of the cell at hand, and its row. A method without a table prints nothing.
+static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     const int trials = t->m->options->trials;
     const char *task = t->m->options->tasks ? t->task->name : "", *name = method->plan->name;
     char block[MAX_BLOCK], line[16], label[16];
@@ -298,8 +299,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error 
         correct += right;
     }
     const bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
-    score->asked[within] += trials;
-    score->correct[within] += correct;
+    t->score.asked[within] += trials;
+    t->score.correct[within] += correct;
     if (!method->table) return true;
     const double accuracy = (double)correct / trials;
     snprintf(block, sizeof block, "%s%s%s", task, task[0] ? ", " : "", name);
@@ -313,50 +314,42 @@ static bool run_cell(Tasks *t, Method *method, int longest, Score *score, Error 
     return true;
 }
 
-// Lengths from half the trained context up to the longest, and all depths, of one method and t->task, added to *score.
-// Texts that are spread have two pieces at least, for one does not jump.
-static bool run_lengths(Tasks *t, Method *method, int longest, Score *score, Error *err) {
+// t->score of one method in t->task: all depths, and lengths from half the trained context up to the longest. Texts that
+// are spread have two pieces at least, for one does not jump.
+static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
+    t->score = (Score){0};
     t->session = method->session;
     t->length = half > 0 && half < longest ? half : longest;
     for (;;) {
         if (!find_pieces(t, err)) return false;
         for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++)
-            if (!run_cell(t, method, longest, score, err)) return false;
+            if (!run_cell(t, method, longest, err)) return false;
         if (t->length == longest) return true;
         t->length = t->length > longest / 2 ? longest : 2 * t->length;
     }
 }
 
-// *best: what the model can do within its trained context, by its own settings or plain ones. It stays empty when there
-// is no memory for them.
-static bool ask_the_model(Tasks *t, Score *best, Error *err) {
-    const Measurement *m = t->m;
-    const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
-    if (best->asked[1]) return true;
-    for (int plain = m->file->method == ROPE_NONE; plain < 2; plain++) {
-        RopePlan plan;
-        Score score = {0};
-        if (!reference_plan(m, plain, 1, &plan, err)) return false;
-        Method method = {.m = m, .plan = &plan};
-        method.session = open_session(m->options, m->model, &plan, longest, false, err);
-        if (!method.session) return true;
-        bool ok = run_lengths(t, &method, longest, &score, err);
-        session_free(method.session);
-        if (!ok) return false;
-        if (score.correct[1] >= best->correct[1]) *best = score;
-    }
-    return true;
-}
-
-// All rows of one method and t->task, and a remark when it fails where it is easy.
+// All rows of one method and t->task, and a remark when it fails where it is easy. That takes *best: what the model can
+// do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
-    Score score = {0};
-    if (!run_lengths(t, method, t->m->length, &score, err)) return false;
-    const int right = score.correct[1], of = score.asked[1], all = of + score.asked[0];
-    if (all) t->worst = fmin(t->worst, (double)(right + score.correct[0]) / all);
+    const Measurement *m = t->m;
+    if (!run_lengths(t, method, m->length, err)) return false;
+    const int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
+    if (all) t->worst = fmin(t->worst, (double)(right + t->score.correct[0]) / all);
     if (2 * right >= of) return true;
-    if (!ask_the_model(t, best, err)) return false;
+    const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
+    for (int plain = best->asked[1] ? 2 : m->file->method == ROPE_NONE; plain < 2; plain++) {
+        RopePlan plan;
+        if (!reference_plan(m, plain, 1, &plan, err)) return false;
+        Method other = {.m = m, .plan = &plan};
+        other.session = open_session(m->options, m->model, &plan, longest, false, err);
+        if (!other.session) break;
+        bool ok = run_lengths(t, &other, longest, err);
+        session_free(other.session);
+        if (!ok) return false;
+        if (t->score.correct[1] >= best->correct[1]) *best = t->score;
+    }
     const char *why = "the model cannot do this task, and longer rows tell nothing about the method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
@@ -385,9 +378,9 @@ static bool read_list(const char *list, bool *asked, Error *err) {
         const char *nearest = "";
         bool found = false;
         for (int k = 0; k < N_TASKS; k++) {
-            bool same = strcasecmp(name, tasks[k].name) == 0 || strcasecmp(name, "all") == 0;
-            if (same) asked[k] = found = true;
             nearest = nearer_name(name, tasks[k].name, nearest);
+            if (strcasecmp(name, tasks[k].name) && strcasecmp(name, "all")) continue;
+            asked[k] = found = true;
         }
         if (!found)
             return fail_unknown(err, "--tasks: there is no task", name, nearest,
@@ -398,32 +391,27 @@ static bool read_list(const char *list, bool *asked, Error *err) {
 
 bool tasks_check(const char *list, Error *err) { return read_list(list, (bool[N_TASKS]){false}, err); }
 
-// What copy reads: the ids of all of the user's text, or of plain English that is long enough.
-static bool find_pages(Tasks *t, Error *err) {
-    const Measurement *m = t->m;
-    const size_t bytes = (size_t)m->length * 6 + (size_t)PAGE * 60, least = (size_t)m->length;
-    t->ids = m->options->prompt_file ? tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err)
-                                     : plain_english(m->tokenizer, bytes, least, m->options->seed, &t->n_ids, err);
-    return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
-}
-
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
 static bool prepare(Tasks *t, Error *err) {
     const Measurement *m = t->m;
     const Options *o = m->options;
+    const size_t least = m->length;
     Session *s = open_session(o, m->model, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
     if (!s || !read_list(o->tasks ? o->tasks : tasks[0].name, t->asked, err)) return false;
     if (!make_haystack(t, o->prompt_file, m->length, err)) return false;
+    t->length = m->length;
     for (int k = 0; k < N_TASKS; k++) {
-        t->task = &tasks[k];
-        t->length = m->length;
         if (!t->asked[k]) continue;
+        t->task = &tasks[k];
         t->n_asked++;
-        if ((t->task->n_hidden == 0 && !find_pages(t, err)) || !find_pieces(t, err)) return false;
+        if (!find_pieces(t, err)) return false;
         if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
-    return true;
+    if (t->task->n_hidden > 0) return true;  // all but copy, the last one
+    if (o->prompt_file) t->ids = tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err);
+    else t->ids = plain_english(m->tokenizer, least, o->seed, &t->n_ids, err);
+    return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
 bool measure_tasks(const Measurement *m, bool *passed, Error *err) {
