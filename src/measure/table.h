@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_CELLS = 48, MAX_BLOCK = 176 };
+enum { MAX_BLOCK = 176, MAX_LINE = 2048 };
 
 // How eyes see a table: its rows as a list, or its cells as a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
@@ -18,13 +18,8 @@ typedef struct {
     double start, shown;      // seconds: when the table was opened, and when the bar changed
     const char *columns;      // names between tabs, as tools read them
     bool headed;              // the names of its columns stand above the line at hand
-    // The line of a matrix that is being collected.
-    char block[MAX_BLOCK], line[MAX_BLOCK];
-    struct {
-        char label[16];
-        double value;
-    } cells[MAX_CELLS];
-    int n_cells;
+    // The line of a matrix that is being collected: its cells, and their labels, between tabs.
+    char block[MAX_BLOCK], line[MAX_BLOCK], labels[MAX_LINE], row[MAX_LINE];
 } Table;
 
 // What a row is in a matrix: the value below `label` in a line of a block. Cells of a line come one after another.
