@@ -226,7 +226,7 @@ FOR_PAGE bool page_json(Page *page) {
     Model model;
     Options options;
     const Measurement m = measurement_of(page, &model, &options, 0);
-    bool ok = explain_json(&m, &page->plan, &page->err);
+    bool ok = explain_json(&m, &page->err);
     fflush(stdout);
     return ok;
 }

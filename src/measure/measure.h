@@ -83,28 +83,26 @@ typedef void SearchListener(void *whose, const RopePlan *better, double nll, dou
 // block as explain_json does. Ctrl-C ends it with the best so far. `listener` may be NULL.
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
 
-// How the engines of --engines read config_for_engines for a text of m->length positions, hf5 first, by which the
-// others are measured: engine version verdict method scale train_ctx attention_factor max_len worst_pair worst_ratio
-// note (see engines.h; - where there is nothing to say). *same becomes false when one reads it otherwise.
+// How the engines of --engines read --rope-config's file as it stands, or what the first plan would be published as,
+// for a text of m->length positions, hf5 first, by which the others are measured: engine version verdict method scale
+// train_ctx attention_factor max_len worst_pair worst_ratio note (see engines.h; - where there is nothing to say).
+// *same becomes false when one reads it otherwise.
 bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);
-// Puts a plan for each engine of --reading in the place of *plans: config_for_engines as it reads it, with the command
-// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both.
-// False with the reason, an engine that refuses the config among them.
+// Puts a plan for each engine of --reading in the place of *plans: that config as it reads it, with the command line's
+// window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. False with the
+// reason, an engine that refuses the config among them.
 bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, int *n, Error *err);
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);
 bool explain_encoding(const Measurement *m, Error *err);
 
-// A plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's options,
-// what has to stand beside the block, and the engines that read it otherwise. False with the reason when other programs
-// have no such method. Of m it takes the model's config and rope_file.
-bool explain_json(const Measurement *m, const RopePlan *plan, Error *err);
-// What engines read, a whole config.json that the caller frees: --rope-config's file as it stands, or what the first
-// plan would be published as. NULL with the reason when other programs have no such method.
-char *config_for_engines(const Measurement *m, Error *err);
+// The first plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's
+// options, what has to stand beside the block, and the engines that read it otherwise. False with the reason when other
+// programs have no such method. Of m it takes the model's config and rope_file besides.
+bool explain_json(const Measurement *m, Error *err);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 

@@ -259,7 +259,9 @@ static bool report(Search *s, Error *err) {
         difference(s, 0, s->windows, &error);
         table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
-    return explain_json(s->m, &found, err);
+    Measurement publishing = *s->m;
+    publishing.plans = &found;
+    return explain_json(&publishing, err);
 }
 
 // Windows spread evenly over the text, and room for scores: those at even places search, the others judge.

@@ -107,7 +107,8 @@ static bool shorten(const char *cell, char *out, int capacity) {
     return number;
 }
 
-// What stands out in a matrix: a perplexity past the trained context against the last one within, an accuracy by itself.
+// What stands out in a matrix: a perplexity past the trained context against the last one within; accuracies by
+// themselves.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     const int position = atoi(label);
     if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
