@@ -97,7 +97,6 @@ bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, i
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);
-bool explain_encoding(const Measurement *m, Error *err);
 
 // The first plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's
 // options, what has to stand beside the block, and the engines that read it otherwise. False with the reason when other
