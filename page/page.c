@@ -208,7 +208,7 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
 }
 
 // What page_config read and page_plan planned, for a measurement of settings alone.
-static Measurement measurement_of(const Page *page, Model *model, Options *options, int length) {
+static Measurement measurement_of(Page *page, Model *model, Options *options, int length) {
     const int positions = page->file.max_positions;
     *model = (Model){.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
     *options = (Options){.tsv = true, .methods = page->methods->name[0] ? page->methods->name : NULL};

@@ -14,13 +14,13 @@ enum { BENCH_DEPTH = 8192 };  // the length of a bench, unless asked otherwise
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
     const Model *model;
-    const Tokenizer *tokenizer;  // NULL where a text is ids
-    const RopePlan *plans;       // the methods to compare, at least one
+    Tokenizer *tokenizer;  // NULL where a text is ids
+    RopePlan *plans;       // (n_plans) the methods to compare, at least one
     int n_plans;
-    int length;                 // -n: tokens of a window, the longest haystack, or how deep a bench goes
-    const RopeConfig *file;     // what the model's file says, even where --rope-config has taken its place
+    int length;              // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
+    const RopeConfig *file;  // what the model's file says, even where --rope-config has taken its place
     const RopeFile *rope_file;  // --rope-config; NULL, or nothing in it: none
-    const int32_t *ids;         // (n_ids) of the text, without BOS; NULL: none
+    int32_t *ids;               // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
 
@@ -90,10 +90,10 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
 bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);
-// Puts a plan for each engine of --reading in the place of *plans: that config as it reads it, with the command line's
-// window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. False with the
-// reason, an engine that refuses the config among them.
-bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, int *n, Error *err);
+// Puts a plan for each engine of --reading in the place of the plans: that config as it reads it, with the command
+// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. False
+// with the reason, an engine that refuses the config among them.
+bool plans_as_read(Measurement *m, Reading **readings, Error *err);
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);

@@ -309,23 +309,23 @@ int engines_alike(const Measurement *m, int *n) {
     return alike;
 }
 
-bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, int *n, Error *err) {
+bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
     // Of the settings only those that no block of JSON has can stand beside what an engine reads.
     RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
     const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
     char method[64];
-    int n_read;
+    int n;
     for (int i = 0; i < rope_n_fields; i++)
         if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);
-    Reading *read = read_by(m, m->options->reading, length, &n_read, err);
+    Reading *read = read_by(m, m->options->reading, length, &n, err);
     free(*readings);
-    free(*plans);
+    free(m->plans);
     *readings = read;
-    *plans = read ? alloc_array((uint64_t)n_read, sizeof **plans, "plans", err) : NULL;
-    *n = *plans ? n_read : 0;
-    for (int i = 0; i < *n; i++) {
+    m->plans = read ? alloc_array((uint64_t)n, sizeof *m->plans, "plans", err) : NULL;
+    m->n_plans = m->plans ? n : 0;
+    for (int i = 0; i < m->n_plans; i++) {
         const Reading *r = &read[i];
-        RopePlan *plan = &(*plans)[i];
+        RopePlan *plan = &m->plans[i];
         if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
         if (own && r->rope.rotary_dim != own)
             return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
@@ -334,5 +334,5 @@ bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, i
         settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
         snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method);
     }
-    return *plans;
+    return m->plans;
 }
