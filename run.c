@@ -38,8 +38,8 @@ typedef struct {
     Session *session;
     Sampler sampler;
     TextOut out;
-    int end_of_turn;                     // the token that ends a turn of a chat, -1: none
-    long prefill_tokens, decode_tokens;  // for the closing line
+    int end_of_turn;    // the token that ends a turn of a chat, -1: none
+    int decode_tokens;  // of all that were read, for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
 
@@ -233,7 +233,6 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
     for (int done = 0, count; ok && done < n && !interrupted; done += count) {
         count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
         ok = session_read(p->session, ids + done, count, length, done + count == n, err);
-        p->prefill_tokens += count;
     }
     p->prefill_seconds += now_seconds() - start;
     return ok;
@@ -268,7 +267,7 @@ static bool answer(Program *p, int *last, Error *err) {
 
 static bool generate(Program *p, Error *err) {
     int n = (int)p->job.n_ids, last;
-    if (!open_text(p, err) || !read_prompt(p, p->job.ids, n, err)) return false;
+    if (!read_prompt(p, p->job.ids, n, err)) return false;
     for (int i = 0; !interrupted && i < n; i++) text_out_token(&p->out, p->job.ids[i]);
     if (!answer(p, &last, err)) return false;
     text_out_end();
@@ -280,8 +279,7 @@ static bool generate(Program *p, Error *err) {
 static bool chat(Program *p, Error *err) {
     const Options *o = &p->options;
     int last = -1;
-    bool full = false, ok = open_text(p, err);
-    if (!ok) return false;
+    bool full = false, ok = true;
     if (!chat_is_taught(p->job.tokenizer))
         fprintf(stderr, "run: warning: the tokenizer has no sign that the model was taught to chat: it gets Llama 2's "
                         "turns, and may continue them instead of answering\n");
@@ -313,11 +311,10 @@ static bool chat(Program *p, Error *err) {
 // ---- the jobs -------------------------------------------------------------------------------------------------------
 
 static bool run_text(Program *p, Error *err) {
-    if (!(p->options.mode == MODE_CHAT ? chat(p, err) : generate(p, err))) return false;
-    double prefill = (double)p->prefill_tokens / fmax(p->prefill_seconds, 1e-9);
-    double decode = (double)p->decode_tokens / fmax(p->decode_seconds, 1e-9);
-    fprintf(stderr, "run: prefill %ld tokens, %.2f tokens/s; decode %ld tokens, %.2f tokens/s\n", p->prefill_tokens,
-            prefill, p->decode_tokens, decode);
+    if (!open_text(p, err) || !(p->options.mode == MODE_CHAT ? chat : generate)(p, err)) return false;
+    int prefill = session_position(p->session) - p->decode_tokens, decode = p->decode_tokens;
+    fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; decode %d tokens, %.2f tokens/s\n", prefill,
+            prefill / fmax(p->prefill_seconds, 1e-9), decode, decode / fmax(p->decode_seconds, 1e-9));
     return true;
 }
 
