@@ -137,16 +137,6 @@ static bool read_methods(Program *p, Error *err) {
                 o->methods, p->n_methods);
 }
 
-// How many positions the job is about: -n, or what suits it.
-static int context_of(const Program *p) {
-    const Options *o = &p->options;
-    const ModelConfig *c = &p->model.config;
-    if (o->steps > 0) return o->steps;
-    if (o->steps == 0 || (o->job == JOB_TEXT && o->mode == MODE_CHAT)) return c->seq_len;
-    if (o->job != JOB_TEXT) return measured_length(&p->job);
-    return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
-}
-
 // What is the same in all plans.
 static void complete_plans(Program *p) {
     const Options *o = &p->options;
@@ -327,7 +317,7 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     bool has_text = load_text(p, err);
     // What a check says of settings needs no text.
     if (!has_text && (o->job != JOB_CHECK || p->job.tokenizer)) return false;
-    p->job.length = context_of(p);
+    p->job.length = length_of_job(&p->job);
     if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->job.n_ids > (size_t)p->job.length)
         return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->job.n_ids,

@@ -27,13 +27,16 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
 // BOS, -1: texts begin without it.
 static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_bos(m->tokenizer) : -1; }
 
-int measured_length(const Measurement *m) {
+int length_of_job(const Measurement *m) {
+    const Options *o = m->options;
     const Model *model = m->model;
     int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : INT_MAX;
     int four_times = model->rope.train_ctx <= (1 << 28) ? 4 * model->rope.train_ctx : model->rope.train_ctx;
     int length = four_times > seq_len ? four_times : seq_len;
     size_t most = m->n_ids + (first_token(m) >= 0);
-    switch (m->options->job) {
+    if (o->steps >= 0) return o->steps > 0 ? o->steps : seq_len;
+    switch (o->job) {
+    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : (int)fmin(rows, USUAL_LENGTH);
     case JOB_ATTN: return (int)m->n_ids;
     case JOB_BENCH: return rows / 2 < BENCH_DEPTH ? rows / 2 : BENCH_DEPTH;
     case JOB_PPL:

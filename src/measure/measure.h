@@ -9,7 +9,7 @@
 #include "../text/tokenizer.h"
 #include "table.h"
 
-enum { BENCH_DEPTH = 8192 };  // the length of a bench, unless asked otherwise
+enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192 };  // of a text, and of a bench, unless asked otherwise
 
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
@@ -37,8 +37,9 @@ bool take_rope_config(const Options *options, Model *model, RopeFile *file, Erro
 // that the file lists. All are in the model's vocabulary.
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
 
-// What a job's length is without -n. For texts and tasks it is enough to see what happens past the trained context.
-int measured_length(const Measurement *m);
+// How many positions a job is about: -n, or what suits it. Texts and tasks are measured as far as it takes to see what
+// happens past the trained context.
+int length_of_job(const Measurement *m);
 
 // Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
 // and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.

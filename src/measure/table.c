@@ -118,10 +118,10 @@ static Style style_of(const Table *t, const char *label, double value, double *w
 }
 
 // Line 0 or 1 of the names of columns, or, with line 2, the cells of a row, whose kinds say on which side names stand.
-static void put_line(Table *t, const char *names, const char *row, int line) {
+static void put_line(Table *t, const char *row, int line) {
     const bool is_list = t->shape == SHAPE_LIST;
     char name[64], cell[MAX_ROW], shown[MAX_ROW];
-    const char *parts[2];
+    const char *names = t->names, *parts[2];
     double within = 0;
     for (int i = 0; next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell); i++) {
         int width = split_name(name, parts) + (t->shape == SHAPE_PERPLEXITY);
@@ -143,17 +143,17 @@ static void put_line(Table *t, const char *names, const char *row, int line) {
 }
 
 // Draws a row, below the names of its columns when they do not stand there yet.
-static void draw_row(Table *t, const char *names, const char *row) {
+static void draw_row(Table *t, const char *row) {
     char name[64];
-    const char *rest = names, *parts[2] = {"", ""};
-    while (!parts[0][0] && next_cell(&rest, "\t", name, sizeof name)) split_name(name, parts);
-    for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_line(t, names, row, line);
+    const char *names = t->names, *parts[2] = {"", ""};
+    while (!parts[0][0] && next_cell(&names, "\t", name, sizeof name)) split_name(name, parts);
+    for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_line(t, row, line);
     t->headed = true;
 }
 
 // Draws the line of a matrix that was collected, if any.
 static void draw_line(Table *t) {
-    if (t->row[0]) draw_row(t, t->labels, t->row);
+    if (t->row[0]) draw_row(t, t->row);
     t->row[0] = '\0';
 }
 
@@ -168,13 +168,13 @@ static void draw_cell(Table *t, const TableCell *cell) {
         end_line(t);
     }
     if (!t->row[0]) {
-        snprintf(t->labels, sizeof t->labels, "%s", t->shape == SHAPE_ACCURACY ? "length, depth" : "ppl below");
+        snprintf(t->names, sizeof t->names, "%s", t->shape == SHAPE_ACCURACY ? "length, depth" : "ppl below");
         snprintf(t->row, sizeof t->row, "%s", cell->line);
     }
     snprintf(t->block, sizeof t->block, "%s", cell->block);
     snprintf(t->line, sizeof t->line, "%s", cell->line);
     snprintf(value, sizeof value, "%.17g", cell->value);
-    add_name(t->labels, sizeof t->labels, "\t", cell->label);
+    add_name(t->names, sizeof t->names, "\t", cell->label);
     add_name(t->row, sizeof t->row, "\t", value);
 }
 
@@ -192,9 +192,9 @@ void table_note(Table *t, const char *key, const char *format, ...) {
 }
 
 void table_columns(Table *t, const char *columns) {
-    t->columns = columns;
-    if (t->eyes) end_line(t);
-    else printf("%s\n", columns);
+    snprintf(t->names, sizeof t->names, "%s", columns);
+    end_line(t);
+    if (!t->eyes) printf("%s\n", columns);
 }
 
 void table_row(Table *t, const TableCell *cell, const char *format, ...) {
@@ -206,12 +206,12 @@ void table_row(Table *t, const TableCell *cell, const char *format, ...) {
     clear_bar(t);
     if (!t->eyes) printf("%s\n", row);
     else if (cell) draw_cell(t, cell);
-    else draw_row(t, t->columns, row);
+    else draw_row(t, row);
 }
 
 void table_end(Table *t) {
     clear_bar(t);
     draw_line(t);
-    if (t->eyes) end_line(t);
+    end_line(t);
     fflush(stdout);
 }

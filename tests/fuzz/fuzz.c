@@ -253,7 +253,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     p.model.config.seq_len = 1024;
     p.job = (Measurement){.options = &p.options, .model = &p.model};
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
-    p.job.length = ok ? context_of(&p) : 0;
+    p.job.length = ok ? length_of_job(&p.job) : 0;
     if (ok && make_plans(&p, &err)) {
         for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {
