@@ -106,16 +106,13 @@ static bool load(Program *p, Error *err) {
            (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
 }
 
-static bool needs_tokenizer(const Options *o) {
-    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON && o->job != JOB_ENGINES;
-}
-
 // What goes with the job: the model's tokenizer, a prompt, a text.
 static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    if (needs_tokenizer(o)) {
+    bool textless = o->job == JOB_EXPLAIN || o->job == JOB_BENCH || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
+    if (!textless && !o->ids) {
         p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->job.tokenizer) return false;
     }

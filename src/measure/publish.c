@@ -179,15 +179,13 @@ static char *config_of(const Measurement *m, bool is_bare, Error *err) {
 static void print_llama_cpp(const RopeConfig *c) {
     const Elsewhere *theirs = elsewhere(c);
     const unsigned flags = rope_methods[c->method].flags;
-    if (c->dynamic) {
-        printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n");
-        printf("# needs max_position_embeddings %d\n", c->train_ctx);
-        return;
-    }
-    if (!theirs->llama_cpp) {
+    if (c->dynamic)
+        printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
+               "# needs max_position_embeddings %d\n",
+               c->train_ctx);
+    else if (!theirs->llama_cpp)
         printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
-        return;
-    }
+    if (!theirs->llama_cpp) return;
     printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
     if (flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
     if (flags & ROPE_USES_BETAS)  // it multiplies by 0.1 ln s + 1 itself

@@ -259,21 +259,11 @@ static bool report(Search *s, Error *err) {
     return explain_json(&publishing, err);
 }
 
-// Room for a window, and for the scores of all of them, of which the text must have enough.
-static bool get_room(Search *s, Error *err) {
-    if (s->m->n_ids / window_ids(s->m) < 2 * (size_t)s->windows)
-        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
-                    s->m->n_ids, s->windows, s->n, s->windows);
-    s->ids = alloc_array(s->n, sizeof *s->ids, "a window", err);
-    s->nll = s->ids ? alloc_array(s->windows, s->counted * sizeof *s->nll, "scores", err) : NULL;
-    s->best_nll = s->nll ? alloc_array(s->windows, s->counted * sizeof *s->nll, "scores", err) : NULL;
-    return s->best_nll;
-}
-
 bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
     Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
     s.start = m->plans[0].rope;
-    const int trained = s.start.train_ctx;
+    s.windows = s.o->search_windows;
+    const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
     if (s.start.map)
         return fail(err,
                     "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
@@ -281,6 +271,9 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
                     m->plans[0].name, s.start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
+    if (m->n_ids / window_ids(m) < 2 * (size_t)s.windows)
+        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
+                    s.windows, s.n, s.windows);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
     s.start = named(&s, "longrope");
     s.start.dynamic = false;
@@ -288,13 +281,14 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.start.attention_factor = 0;
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;
-    const int first[] = {[MINIMIZE_PAST] = trained, [MINIMIZE_HALF] = s.n / 2, [MINIMIZE_ALL] = 1};
     s.counted = s.n - first[s.o->minimize];
-    s.windows = s.o->search_windows;
     s.table = table_open(SHAPE_LIST, trained, true);
+    s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
+    s.nll = s.ids ? alloc_array(s.windows, s.counted * sizeof *s.nll, "scores", err) : NULL;
+    s.best_nll = s.nll ? alloc_array(s.windows, s.counted * sizeof *s.nll, "scores", err) : NULL;
     catch_interrupt(SA_RESTART);
     set_steps(&s, 0.3);
-    bool ok = get_room(&s, err) && begin(&s, err);
+    bool ok = s.best_nll && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
     ok = ok && improve(&s, err) && report(&s, err);
     free(s.best_nll);
