@@ -46,14 +46,10 @@ typedef struct {
 static bool read_methods(Program *p, Error *err);
 static bool run_job(Program *p, bool *passed, Error *err);
 
-// Ends the program with what was written to standard output, or the reason why it was not.
-static int finish(bool ok, Error *err) {
+// Ends the program with what was written to standard output, or the reason why it was not: its status.
+static int finish(Program *p, bool ok, int failure, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
     tokenizer_free(p->job.tokenizer);
@@ -63,6 +59,7 @@ static void close_program(Program *p) {
     free(p->methods);
     free(p->rope_file.whole);
     model_close(&p->model);
+    return ok ? EXIT_SUCCESS : failure;
 }
 
 int main(int argc, char **argv) {
@@ -74,18 +71,15 @@ int main(int argc, char **argv) {
     if (ok && (o->help || o->version)) {
         printf("rope.c " VERSION "%s\n", o->help ? ": Llama inference past the trained context\n" : "");
         if (o->help) options_help();
-        return finish(true, &err);
+        return finish(&p, true, EXIT_FAILURE, &err);
     }
-    if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
-        finish(false, &err);
-        close_program(&p);
-        return EXIT_USAGE;
-    }
+    if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err))
+        return finish(&p, false, EXIT_USAGE, &err);
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
     catch_file_errors();
-    int status = finish(run_job(&p, &passed, &err), &err);
-    close_program(&p);
+    ok = run_job(&p, &passed, &err);
+    int status = finish(&p, ok, EXIT_FAILURE, &err);
     if (interrupted) return EXIT_INTERRUPTED;
     return passed ? status : EXIT_FAILURE;
 }
