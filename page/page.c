@@ -258,8 +258,7 @@ FOR_PAGE bool page_check(Page *page, int length) {
 EM_JS(void, tell_page, (double done, double nll, const double *divisors, double attention_factor),
       { Module.heard(done, nll, divisors, attention_factor); });
 
-static void hear(void *unused, const RopePlan *better, double nll, double done) {
-    (void)unused;
+static void hear(const RopePlan *better, double nll, double done) {
     tell_page(done, nll, better ? better->rope.long_factors : NULL, better ? better->rope.attention_factor : 0);
 }
 
@@ -283,7 +282,7 @@ FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32
                            .length = length,
                            .ids = page->ids,
                            .n_ids = (size_t)page->n_ids};
-    bool ok = search(&m, hear, NULL, &page->err);
+    bool ok = search(&m, hear, &page->err);
     fflush(stdout);
     return ok;
 }

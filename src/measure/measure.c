@@ -17,7 +17,7 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
     case JOB_CHECK: return m->tokenizer ? check_model(m, passed, err) : check_settings(m, &other) && false;
     case JOB_ATTN: return show_attention(m, err);
     case JOB_BENCH: return bench(m, err);
-    case JOB_SEARCH: return search(m, NULL, NULL, err);
+    case JOB_SEARCH: return search(m, NULL, err);
     case JOB_ENGINES: return show_engines(m, passed, err);
     case JOB_ROPE_JSON: return explain_json(m, err);
     default: return explain(m, err);

@@ -78,11 +78,11 @@ bool bench(const Measurement *m, Error *err);
 
 // What a search tells when it has read a window, the share `done` of all: the plan that has become the best by it, or
 // NULL, which is there until it returns, and the mean -ln p of the best so far.
-typedef void SearchListener(void *whose, const RopePlan *better, double nll, double done);
+typedef void SearchListener(const RopePlan *better, double nll, double done);
 
 // LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text. Prints what it found, and the
 // block as explain_json does. Ctrl-C ends it with the best so far. `listener` may be NULL.
-bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
+bool search(const Measurement *m, SearchListener *listener, Error *err);
 
 // How the engines of --engines read --rope-config's file as it stands, or what the first plan would be published as,
 // for a text of m->length positions, hf5 first, by which the others are measured: engine version verdict method scale

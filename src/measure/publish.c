@@ -150,10 +150,14 @@ static const char *family_of(const Measurement *m) {
 }
 
 // The first plan as a whole config in the form that most engines read alike: theta and L stand at the top level, too,
-// and max_position_embeddings is L times the factor. NULL with the reason when other programs cannot be told.
-static char *config_of(const Measurement *m, bool is_bare, Error *err) {
+// and max_position_embeddings is L times the factor. With `may_be_bare` the block is, where Phi-3's class in Hugging
+// Face 4 takes no other, if s for all is that of the lengths. NULL with the reason when other programs cannot be told.
+static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
     const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
+    const bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
+                         strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
+                         reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
@@ -242,18 +246,10 @@ bool explain_json(const Measurement *m, Error *err) {
     return true;
 }
 
-// Whether the block has to be bare: Phi-3's class in Hugging Face 4 takes lists alone, and s for all is that of the
-// lengths.
-static bool has_to_be_bare(const Measurement *m) {
-    const RopeConfig *c = &m->plans->rope;
-    return rope_methods[c->method].flags & ROPE_USES_LISTS && strcmp(family_of(m), "phi3") == 0 &&
-           c->attention_factor == 0 && reach(c) == c->train_ctx * c->factor && !c->unscaled_positions;
-}
-
 // How engines read --rope-config's file as it stands, or what the first plan would be published as.
 static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
     const bool as_it_stands = m->rope_file && m->rope_file->whole && !options_say_block(m->options);
-    char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, has_to_be_bare(m), err);
+    char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
     Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
     free(config);
     return readings;

@@ -27,9 +27,8 @@ typedef struct {
     const Measurement *m;
     const Options *o;
     SearchListener *listener;  // NULL: nobody
-    void *whose;
-    Table table;       // of `#` lines
-    RopeConfig start;  // longrope, but for what a candidate says
+    Table table;               // of `#` lines
+    RopeConfig start;          // longrope, but for what a candidate says
     uint64_t random;
     int pairs, n, counted, windows;   // positions of a window, its last that count, windows that search
     int hills;                        // at the moment; behind their moves are those of the other two
@@ -57,7 +56,7 @@ static double share_done(const Search *s) {
 static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 : interrupted; }
 
 static void tell(const Search *s, const RopePlan *better) {
-    if (s->listener) s->listener(s->whose, better, s->mean, share_done(s));
+    if (s->listener) s->listener(better, s->mean, share_done(s));
 }
 
 // A method of rope.c at the scale of the search.
@@ -259,8 +258,8 @@ static bool report(Search *s, Error *err) {
     return explain_json(&publishing, err);
 }
 
-bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
-    Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
+bool search(const Measurement *m, SearchListener *listener, Error *err) {
+    Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener};
     s.start = m->plans[0].rope;
     s.windows = s.o->search_windows;
     const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
