@@ -33,11 +33,10 @@ typedef struct {
     RopeConfig file_rope;  // what the model's file says
     RopeFile rope_file;    // --rope-config, in the model's place
     Reading *readings;     // of --reading, whose lists the plans' are
-    Measurement job;       // what it works with: the above, and tokenizer, plans and ids, which are freed here
+    Measurement job;       // what it works with; tokenizer, plans and ids are the program's to free
     // Text.
     Session *session;
     Sampler sampler;
-    TextOut out;
     int end_of_turn;    // the token that ends a turn of a chat, -1: none
     int decode_tokens;  // of all that were read, for the closing line
     double prefill_seconds, decode_seconds;
@@ -46,7 +45,7 @@ typedef struct {
 static bool read_methods(Program *p, Error *err);
 static bool run_job(Program *p, bool *passed, Error *err);
 
-// Ends the program with what was written to standard output, or the reason why it was not: its status.
+// Ends the program with what was written to standard output, or the reason why it was not.
 static int finish(Program *p, bool ok, int failure, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
@@ -140,7 +139,7 @@ static void complete_plans(Program *p) {
     }
 }
 
-// Each method put together with what the model says, for the job's length or --spread's, in place of what there was.
+// Each method put together with what the model says, for the job's length or --spread's.
 static bool make_plans(Program *p, Error *err) {
     const int encoding = p->model.config.encoding, spread = p->options.spread;
     const int positions = spread ? spread : p->job.length, window = p->model.config.sliding_window;
@@ -196,7 +195,6 @@ static bool open_text(Program *p, Error *err) {
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
             plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
     print_advice(&p->job, p->methods);
-    p->out = text_out(p->job.tokenizer);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;
     p->sampler.min_p = (float)o->min_p;
@@ -228,14 +226,14 @@ static bool is_end(const Program *p, int token) {
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
 // token that was sampled last and, when it ended the text, has not been read.
-static bool answer(Program *p, int *last, Error *err) {
+static bool answer(Program *p, TextOut *out, int *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(p->session, 0, 1, err);
         if (!logits) return false;
         int32_t next = sampler_next(&p->sampler, logits);
         *last = next;
         if (is_end(p, next) && !p->options.ignore_eos) return true;
-        text_out_token(&p->out, next);
+        text_out_token(out, next);
         int position = session_position(p->session);
         if (position >= p->job.length) return true;
         double start = now_seconds();
@@ -248,9 +246,10 @@ static bool answer(Program *p, int *last, Error *err) {
 
 static bool generate(Program *p, Error *err) {
     int n = (int)p->job.n_ids, last;
+    TextOut out = text_out(p->job.tokenizer);
     if (!read_prompt(p, p->job.ids, n, err)) return false;
-    for (int i = 0; !interrupted && i < n; i++) text_out_token(&p->out, p->job.ids[i]);
-    if (!answer(p, &last, err)) return false;
+    for (int i = 0; !interrupted && i < n; i++) text_out_token(&out, p->job.ids[i]);
+    if (!answer(p, &out, &last, err)) return false;
     text_out_end();
     return true;
 }
@@ -277,8 +276,8 @@ static bool chat(Program *p, Error *err) {
         free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
-        p->out = text_out(p->job.tokenizer);
-        ok = answer(p, &last, err);
+        TextOut out = text_out(p->job.tokenizer);
+        ok = answer(p, &out, &last, err);
         text_out_end();
         full = session_position(p->session) >= p->job.length;
         if (!is_end(p, last)) last = -1;
@@ -293,9 +292,9 @@ static bool chat(Program *p, Error *err) {
 
 static bool run_text(Program *p, Error *err) {
     if (!open_text(p, err) || !(p->options.mode == MODE_CHAT ? chat : generate)(p, err)) return false;
-    int prefill = session_position(p->session) - p->decode_tokens, decode = p->decode_tokens;
-    fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; decode %d tokens, %.2f tokens/s\n", prefill,
-            prefill / fmax(p->prefill_seconds, 1e-9), decode, decode / fmax(p->decode_seconds, 1e-9));
+    int decode = p->decode_tokens, prefill = session_position(p->session) - decode;
+    fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, prefill / fmax(p->prefill_seconds, 1e-9));
+    fprintf(stderr, "decode %d tokens, %.2f tokens/s\n", decode, decode / fmax(p->decode_seconds, 1e-9));
     return true;
 }
 

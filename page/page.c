@@ -278,6 +278,7 @@ FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32
                            .model = &page->model,
                            .tokenizer = page->tokenizer,
                            .plans = &page->plan,
+                           .rope_file = &(RopeFile){.unused = ""},
                            .n_plans = 1,
                            .length = length,
                            .ids = page->ids,

@@ -120,8 +120,7 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
-// ---- encodings other than RoPE --------------------------------------------------------------------------------------
-
+// What an encoding other than RoPE adds, and where it has a say.
 typedef struct {
     const char *adds, *value, *source;
     bool by_layer, by_head;

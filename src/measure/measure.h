@@ -19,7 +19,7 @@ typedef struct {
     int n_plans;
     int length;              // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
     const RopeConfig *file;  // what the model's file says, even where --rope-config has taken its place
-    const RopeFile *rope_file;  // --rope-config; NULL, or nothing in it: none
+    const RopeFile *rope_file;  // --rope-config; nothing in it: none
     int32_t *ids;               // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;

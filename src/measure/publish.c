@@ -1,4 +1,4 @@
-// RoPE's settings as other programs read them: a block, a whole config, llama.cpp's options, and the engines' readings.
+// RoPE's settings as other programs read them: a block, a config, llama.cpp's options, and how engines read these.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -144,17 +144,17 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
 // The family of a model that has these features, as the exporter writes it.
 static const char *family_of(const Measurement *m) {
     const ModelConfig *c = &m->model->config;
-    if (m->rope_file && m->rope_file->model_type) return m->rope_file->model_type;
+    if (m->rope_file->model_type) return m->rope_file->model_type;
     if (m->plans->rope.rotary_dim < m->plans->head_dim) return "phi3";
     return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
 }
 
-// The first plan as a whole config in the form that most engines read alike: theta and L stand at the top level, too,
-// and max_position_embeddings is L times the factor. With `may_be_bare` the block is, where Phi-3's class in Hugging
-// Face 4 takes no other, if s for all is that of the lengths. NULL with the reason when other programs cannot be told.
+// The first plan as a whole config in the form that most engines read alike: theta and L are at the top level, too, and
+// max_position_embeddings is L times the factor. NULL with the reason when other programs cannot be told.
 static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
     const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
+    // Phi-3's class in Hugging Face 4 takes a block of lists alone, and s for all is that of the lengths.
     const bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
                          strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
                          reach(c) == c->train_ctx * c->factor;
@@ -248,7 +248,7 @@ bool explain_json(const Measurement *m, Error *err) {
 
 // How engines read --rope-config's file as it stands, or what the first plan would be published as.
 static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
-    const bool as_it_stands = m->rope_file && m->rope_file->whole && !options_say_block(m->options);
+    const bool as_it_stands = m->rope_file->whole && !options_say_block(m->options);
     char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
     Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
     free(config);

@@ -29,15 +29,16 @@ typedef struct {
     SearchListener *listener;  // NULL: nobody
     Table table;               // of `#` lines
     RopeConfig start;          // longrope, but for what a candidate says
+    // Windows: their positions, the last of which count; so many search.
+    int n, counted, windows;
+    int32_t *ids;            // (n) of the one at hand
+    double *best_nll, *nll;  // (windows, counted) of the best candidate, and of the one at hand
+    int read, tried;         // windows and candidates so far
+    Candidate best;          // of those so far
+    const char *began_with;  // the best of the methods
+    double mean, began;      // nll of the best, and of that method
+    int pairs, hills;        // at the moment; behind their moves are those of the other two
     uint64_t random;
-    int pairs, n, counted, windows;   // positions of a window, its last that count, windows that search
-    int hills;                        // at the moment; behind their moves are those of the other two
-    int read, tried;                  // windows and candidates so far
-    int32_t *ids;                     // (n) of the window at hand
-    double *best_nll, *nll;           // (windows, counted) of the best candidate, and of the one at hand
-    Candidate best;                   // of those so far
-    const char *began_with;           // the best of the methods
-    double mean, began;               // nll of the best, and of that method
     double steps[MAX_MOVES];          // of log divisors, the log attention factor, unscaled; the sign is the direction
     double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
 } Search;

@@ -107,8 +107,7 @@ static bool shorten(const char *cell, char *out, int capacity) {
     return number;
 }
 
-// What stands out in a matrix: a perplexity past the trained context against the last one within; accuracies by
-// themselves.
+// What stands out in a matrix: a perplexity past the trained context against the last within, an accuracy by itself.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     const int position = atoi(label);
     if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
@@ -117,7 +116,7 @@ static Style style_of(const Table *t, const char *label, double value, double *w
     return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Line 0 or 1 of the names of columns, or, with line 2, the cells of a row, whose kinds say on which side names stand.
+// Line 0 or 1 of the columns' names, or (2) the cells of a row, whose kinds say on which side names stand.
 static void put_line(Table *t, const char *row, int line) {
     const bool is_list = t->shape == SHAPE_LIST;
     char name[64], cell[MAX_ROW], shown[MAX_ROW];

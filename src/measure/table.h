@@ -16,9 +16,9 @@ typedef struct {
     int width, at;            // columns of the terminal, and where the line at hand stands
     bool bar;                 // one is shown
     double start, shown;      // seconds: when the table was opened, and when the bar changed
-    char names[MAX_LINE];     // of the columns, between tabs; of a matrix those of the line that is being collected
+    char names[MAX_LINE];     // of the columns, between tabs
     bool headed;              // they stand above the line at hand
-    // That line of a matrix: where it stands, and its cells between tabs.
+    // The line of a matrix that is being collected: where it stands, and its cells between tabs.
     char block[MAX_BLOCK], line[MAX_BLOCK], row[MAX_LINE];
 } Table;
 
