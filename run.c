@@ -22,7 +22,6 @@
 
 #define VERSION "1.0"
 
-enum { USUAL_PIECE = 128 };  // tokens of a piece of --spread
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 
 typedef struct {
@@ -121,40 +120,25 @@ static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
     bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
-    if (!p->methods) return false;
-    return p->n_methods == 1 || takes_a_list ||
-           fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+    if (!p->methods || p->n_methods == 1 || takes_a_list) return p->methods;
+    return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
                 o->methods, p->n_methods);
 }
 
-// What is the same in all plans.
-static void complete_plans(Program *p) {
-    const Options *o = &p->options;
-    for (int i = 0; i < p->job.n_plans; i++) {
-        RopePlan *plan = &p->job.plans[i];
-        if (p->model.config.head_dim) plan->head_dim = (int)p->model.config.head_dim;
-        plan->stale_keys = o->stale_keys;
-        plan->spread = o->spread;
-        plan->piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
-    }
-}
-
-// Each method put together with what the model says, for the job's length or --spread's.
+// Each method put together with what the model says.
 static bool make_plans(Program *p, Error *err) {
-    const int encoding = p->model.config.encoding, spread = p->options.spread;
-    const int positions = spread ? spread : p->job.length, window = p->model.config.sliding_window;
+    const int encoding = p->model.config.encoding;
     int n = 0;
     free(p->job.plans);
     RopePlan *plans = p->job.plans = alloc_array((size_t)p->n_methods, sizeof *plans, "methods", err);
     for (int i = 0; plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
         if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
-        if (!settings_resolve(s, &p->model.rope, window, positions, &plans[n], err)) return false;
+        if (!plan_for_job(&p->job, s, &p->model.rope, &plans[n], err)) return false;
         if (encoding) snprintf(plans[n].name, sizeof plans->name, "%s", encoding_names[encoding]);
         p->methods[n++] = *s;
     }
     p->n_methods = p->job.n_plans = n;
-    complete_plans(p);
     return plans;
 }
 
@@ -163,9 +147,7 @@ static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
-    if (o->reading && !plans_as_read(&p->job, &p->readings, err)) return false;
-    complete_plans(p);
-    return true;
+    return !o->reading || plans_as_read(&p->job, &p->readings, err);
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
@@ -174,13 +156,12 @@ static bool plan(Program *p, Error *err) {
 // memory, gets a half of it, or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     const Options *o = &p->options;
-    for (;;) {
-        p->session = open_session(o, &p->model, p->job.plans, p->job.length, true, err);
-        if (p->session) return true;
+    while (!(p->session = open_session(o, &p->model, p->job.plans, p->job.length, true, err))) {
         if (o->mode != MODE_CHAT || o->steps >= 0 || p->job.length <= PREFILL_CHUNK) return false;
         p->job.length /= 2;
         if (!plan(p, err)) return false;
     }
+    return true;
 }
 
 // The session, and the choice of tokens.

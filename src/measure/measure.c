@@ -89,6 +89,18 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
     memcpy(window + m->length - given, m->ids + start, given * sizeof *window);
 }
 
+bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig *start, RopePlan *plan, Error *err) {
+    const Options *o = m->options;
+    const ModelConfig *c = &m->model->config;
+    const int positions = o->spread ? o->spread : m->length;
+    if (!settings_resolve(s, start, c->sliding_window, positions, plan, err)) return false;
+    if (c->head_dim) plan->head_dim = (int)c->head_dim;
+    plan->stale_keys = o->stale_keys;
+    plan->spread = o->spread;
+    plan->piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
+    return true;
+}
+
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
     RopeSettings s = settings_nothing_said;
     if (plain) settings_read_method(&s, "none");

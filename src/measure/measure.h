@@ -9,7 +9,7 @@
 #include "../text/tokenizer.h"
 #include "table.h"
 
-enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192 };  // of a text, and of a bench, unless asked otherwise
+enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128 };  // of a text, a bench and --spread, if not said
 
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
@@ -113,6 +113,9 @@ Session *open_session(const Options *options, const Model *model, const RopePlan
 // The bytes that it would take; 0 when it would be refused.
 uint64_t session_size(const Options *options, const Model *model, const RopePlan *plan, int context);
 
+// The plan of some settings where they are said, else of `start`, for m->length positions, run as the options say.
+bool plan_for_job(const Measurement *m, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan,
+                  Error *err);
 // The plan of the model's own settings, or of plain RoPE with its theta so many times larger, for m->length positions.
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err);
 

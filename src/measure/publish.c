@@ -324,7 +324,7 @@ bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
         if (own && r->rope.rotary_dim != own)
             return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
                         r->engine, r->rope.rotary_dim, own);
-        if (!settings_resolve(&s, &r->rope, m->model->config.sliding_window, length, plan, err)) return false;
+        if (!plan_for_job(m, &s, &r->rope, plan, err)) return false;
         settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
         snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method);
     }
