@@ -284,8 +284,9 @@ bool search(const Measurement *m, SearchListener *listener, Error *err) {
     s.counted = s.n - first[s.o->minimize];
     s.table = table_open(SHAPE_LIST, trained, true);
     s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
-    s.nll = s.ids ? alloc_array(s.windows, s.counted * sizeof *s.nll, "scores", err) : NULL;
-    s.best_nll = s.nll ? alloc_array(s.windows, s.counted * sizeof *s.nll, "scores", err) : NULL;
+    const uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
+    s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
+    s.best_nll = s.nll ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     catch_interrupt(SA_RESTART);
     set_steps(&s, 0.3);
     bool ok = s.best_nll && begin(&s, err);
