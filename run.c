@@ -22,7 +22,6 @@
 
 #define VERSION "1.0"
 
-enum { USUAL_PIECE = 128 };  // tokens of a piece of --spread
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
 
 typedef struct {
@@ -30,21 +29,15 @@ typedef struct {
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
     Model model;           // without weights where options stand in its place
-    Tokenizer *tokenizer;  // NULL where none is needed
-    RopePlan *plans;       // (n_plans) how they run, or what engines read, for `context` positions
-    int n_plans;
-    Reading *readings;  // of --reading, whose lists the plans' are
-    int context;        // -n, resolved
-    int32_t *ids;       // of a text to measure
-    size_t n_ids;
-    RopeFile rope_file;    // --rope-config, in the model's place
     RopeConfig file_rope;  // what the model's file says
+    RopeFile rope_file;    // --rope-config, in the model's place
+    Reading *readings;     // of --reading, whose lists the plans' are
+    Measurement job;       // what it works with; tokenizer, plans and ids are the program's to free
     // Text.
     Session *session;
     Sampler sampler;
-    TextOut out;
-    int end_of_turn;                     // the token that ends a turn of a chat, -1: none
-    long prefill_tokens, decode_tokens;  // for the closing line
+    int end_of_turn;    // the token that ends a turn of a chat, -1: none
+    int decode_tokens;  // of all that were read, for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
 
@@ -52,44 +45,39 @@ static bool read_methods(Program *p, Error *err);
 static bool run_job(Program *p, bool *passed, Error *err);
 
 // Ends the program with what was written to standard output, or the reason why it was not.
-static int finish(bool ok, Error *err) {
+static int finish(Program *p, bool ok, int failure, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-static void close_program(Program *p) {
     session_free(p->session);
     sampler_free(&p->sampler);
-    tokenizer_free(p->tokenizer);
-    free(p->ids);
-    free(p->plans);
+    tokenizer_free(p->job.tokenizer);
+    free(p->job.ids);
+    free(p->job.plans);
     free(p->readings);
     free(p->methods);
     free(p->rope_file.whole);
     model_close(&p->model);
+    return ok ? EXIT_SUCCESS : failure;
 }
 
 int main(int argc, char **argv) {
     Program p = {.end_of_turn = -1};
+    p.job = (Measurement){.options = &p.options, .model = &p.model, .file = &p.file_rope, .rope_file = &p.rope_file};
     Options *o = &p.options;
     Error err;
     bool ok = options_parse(argc, argv, o, &err), passed = true;
     if (ok && (o->help || o->version)) {
         printf("rope.c " VERSION "%s\n", o->help ? ": Llama inference past the trained context\n" : "");
         if (o->help) options_help();
-        return finish(true, &err);
+        return finish(&p, true, EXIT_FAILURE, &err);
     }
-    if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err)) {
-        finish(false, &err);
-        close_program(&p);
-        return EXIT_USAGE;
-    }
+    if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err))
+        return finish(&p, false, EXIT_USAGE, &err);
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
     catch_file_errors();
-    int status = finish(run_job(&p, &passed, &err), &err);
-    close_program(&p);
+    ok = run_job(&p, &passed, &err);
+    int status = finish(&p, ok, EXIT_FAILURE, &err);
     if (interrupted) return EXIT_INTERRUPTED;
     return passed ? status : EXIT_FAILURE;
 }
@@ -110,22 +98,19 @@ static bool load(Program *p, Error *err) {
            (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
 }
 
-static bool needs_tokenizer(const Options *o) {
-    return !o->ids && o->job != JOB_EXPLAIN && o->job != JOB_BENCH && o->job != JOB_ROPE_JSON && o->job != JOB_ENGINES;
-}
-
 // What goes with the job: the model's tokenizer, a prompt, a text.
 static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    if (needs_tokenizer(o)) {
-        p->tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
-        if (!p->tokenizer) return false;
+    bool textless = o->job == JOB_EXPLAIN || o->job == JOB_BENCH || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
+    if (!textless && !o->ids) {
+        p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
+        if (!p->job.tokenizer) return false;
     }
-    if (text) p->ids = measured_text(text, &p->model, p->tokenizer, &p->n_ids, err);
-    if (prompted) p->ids = prompt_ids(p->tokenizer, o->prompt, o->prompt_file, &p->n_ids, err);
-    return (!text && !prompted) || p->ids;
+    if (text) p->job.ids = measured_text(text, &p->model, p->job.tokenizer, &p->job.n_ids, err);
+    if (prompted) p->job.ids = prompt_ids(p->job.tokenizer, o->prompt, o->prompt_file, &p->job.n_ids, err);
+    return (!text && !prompted) || p->job.ids;
 }
 
 // ---- plan -----------------------------------------------------------------------------------------------------------
@@ -135,59 +120,26 @@ static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
     bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
-    if (!p->methods) return false;
-    return p->n_methods == 1 || takes_a_list ||
-           fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+    if (!p->methods || p->n_methods == 1 || takes_a_list) return p->methods;
+    return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
                 o->methods, p->n_methods);
 }
 
-// What a job has to work with.
-static Measurement measurement_of(const Program *p) {
-    return (Measurement){&p->options, &p->model,     p->tokenizer,  p->plans, p->n_plans,
-                         p->context,  &p->file_rope, &p->rope_file, p->ids,   p->n_ids};
-}
-
-// How many positions the job is about: -n, or what suits it.
-static int context_of(const Program *p) {
-    const Options *o = &p->options;
-    const ModelConfig *c = &p->model.config;
-    const Measurement m = measurement_of(p);
-    if (o->steps > 0) return o->steps;
-    if (o->steps == 0 || (o->job == JOB_TEXT && o->mode == MODE_CHAT)) return c->seq_len;
-    if (o->job != JOB_TEXT) return measured_length(&m);
-    return p->model.learned && c->encoding_rows < 256 ? c->encoding_rows : 256;
-}
-
-// What is the same in all plans.
-static void complete_plans(Program *p) {
-    const Options *o = &p->options;
-    for (int i = 0; p->plans && i < p->n_plans; i++) {
-        if (p->model.config.head_dim) p->plans[i].head_dim = (int)p->model.config.head_dim;
-        p->plans[i].stale_keys = o->stale_keys;
-        p->plans[i].spread = o->spread;
-        p->plans[i].piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
-    }
-}
-
-// Each method put together with what the model says, for p->context positions or those of --spread, in place of what
-// there was.
+// Each method put together with what the model says.
 static bool make_plans(Program *p, Error *err) {
-    const Options *o = &p->options;
-    const int encoding = p->model.config.encoding, positions = o->spread ? o->spread : p->context;
+    const int encoding = p->model.config.encoding;
     int n = 0;
-    free(p->plans);
-    p->plans = alloc_array((size_t)p->n_methods, sizeof *p->plans, "methods", err);
-    for (int i = 0; p->plans && i < p->n_methods; i++) {
+    free(p->job.plans);
+    RopePlan *plans = p->job.plans = alloc_array((size_t)p->n_methods, sizeof *plans, "methods", err);
+    for (int i = 0; plans && i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
         if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
-        RopePlan *plan = &p->plans[n];
-        if (!settings_resolve(s, &p->model.rope, p->model.config.sliding_window, positions, plan, err)) return false;
-        if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
+        if (!plan_for_job(&p->job, s, &p->model.rope, &plans[n], err)) return false;
+        if (encoding) snprintf(plans[n].name, sizeof plans->name, "%s", encoding_names[encoding]);
         p->methods[n++] = *s;
     }
-    p->n_methods = p->n_plans = n;
-    complete_plans(p);
-    return p->plans != NULL;
+    p->n_methods = p->job.n_plans = n;
+    return plans;
 }
 
 // What runs: the methods, or what the engines of --reading make of them, or of a config that may be for engines alone.
@@ -195,10 +147,7 @@ static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
-    const Measurement m = measurement_of(p);
-    if (o->reading && !plans_as_read(&m, &p->plans, &p->readings, &p->n_plans, err)) return false;
-    complete_plans(p);
-    return true;
+    return !o->reading || plans_as_read(&p->job, &p->readings, err);
 }
 
 // ---- session --------------------------------------------------------------------------------------------------------
@@ -207,13 +156,12 @@ static bool plan(Program *p, Error *err) {
 // memory, gets a half of it, or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     const Options *o = &p->options;
-    for (;;) {
-        p->session = open_session(o, &p->model, p->plans, p->context, true, err);
-        if (p->session) return true;
-        if (o->mode != MODE_CHAT || o->steps >= 0 || p->context <= PREFILL_CHUNK) return false;
-        p->context /= 2;
+    while (!(p->session = open_session(o, &p->model, p->job.plans, p->job.length, true, err))) {
+        if (o->mode != MODE_CHAT || o->steps >= 0 || p->job.length <= PREFILL_CHUNK) return false;
+        p->job.length /= 2;
         if (!plan(p, err)) return false;
     }
+    return true;
 }
 
 // The session, and the choice of tokens.
@@ -222,14 +170,12 @@ static bool open_text(Program *p, Error *err) {
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
     char factor[40] = "";
     if (!open_session_that_fits(p, err)) return false;
-    const RopePlan *plan = p->plans;
+    const RopePlan *plan = p->job.plans;
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
             plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
-    const Measurement m = measurement_of(p);
-    print_advice(&m, p->methods);
-    p->out = text_out(p->tokenizer);
+    print_advice(&p->job, p->methods);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;
     p->sampler.min_p = (float)o->min_p;
@@ -247,7 +193,6 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
     for (int done = 0, count; ok && done < n && !interrupted; done += count) {
         count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
         ok = session_read(p->session, ids + done, count, length, done + count == n, err);
-        p->prefill_tokens += count;
     }
     p->prefill_seconds += now_seconds() - start;
     return ok;
@@ -257,21 +202,21 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
 
 static bool is_end(const Program *p, int token) {
     const ModelConfig *c = &p->model.config;
-    return token == p->end_of_turn || tokenizer_ends_text(p->tokenizer, token, c->eos_ids, c->n_eos);
+    return token == p->end_of_turn || tokenizer_ends_text(p->job.tokenizer, token, c->eos_ids, c->n_eos);
 }
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
 // token that was sampled last and, when it ended the text, has not been read.
-static bool answer(Program *p, int *last, Error *err) {
+static bool answer(Program *p, TextOut *out, int *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(p->session, 0, 1, err);
         if (!logits) return false;
         int32_t next = sampler_next(&p->sampler, logits);
         *last = next;
         if (is_end(p, next) && !p->options.ignore_eos) return true;
-        text_out_token(&p->out, next);
+        text_out_token(out, next);
         int position = session_position(p->session);
-        if (position >= p->context) return true;
+        if (position >= p->job.length) return true;
         double start = now_seconds();
         if (!session_read(p->session, &next, 1, position + 1, 1, err)) return false;
         p->decode_seconds += now_seconds() - start;
@@ -281,10 +226,11 @@ static bool answer(Program *p, int *last, Error *err) {
 }
 
 static bool generate(Program *p, Error *err) {
-    int n = (int)p->n_ids, last;
-    if (!open_text(p, err) || !read_prompt(p, p->ids, n, err)) return false;
-    for (int i = 0; !interrupted && i < n; i++) text_out_token(&p->out, p->ids[i]);
-    if (!answer(p, &last, err)) return false;
+    int n = (int)p->job.n_ids, last;
+    TextOut out = text_out(p->job.tokenizer);
+    if (!read_prompt(p, p->job.ids, n, err)) return false;
+    for (int i = 0; !interrupted && i < n; i++) text_out_token(&out, p->job.ids[i]);
+    if (!answer(p, &out, &last, err)) return false;
     text_out_end();
     return true;
 }
@@ -294,43 +240,42 @@ static bool generate(Program *p, Error *err) {
 static bool chat(Program *p, Error *err) {
     const Options *o = &p->options;
     int last = -1;
-    bool full = false, ok = open_text(p, err);
-    if (!ok) return false;
-    if (!chat_is_taught(p->tokenizer))
+    bool full = false, ok = true;
+    if (!chat_is_taught(p->job.tokenizer))
         fprintf(stderr, "run: warning: the tokenizer has no sign that the model was taught to chat: it gets Llama 2's "
                         "turns, and may continue them instead of answering\n");
-    p->end_of_turn = chat_end_of_turn(p->tokenizer);
+    p->end_of_turn = chat_end_of_turn(p->job.tokenizer);
     char *system_prompt = o->system_prompt ? strdup(o->system_prompt) : read_line("Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *line = turn == 0 && o->prompt ? strdup(o->prompt) : read_line("User: ");
         if (!line) break;
         int n;
-        int32_t *ids = chat_turn(p->tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
-        full = ids && n > p->context - session_position(p->session);
+        int32_t *ids = chat_turn(p->job.tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
+        full = ids && n > p->job.length - session_position(p->session);
         ok = ids && (full || read_prompt(p, ids, n, err));
         free(ids);
         free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
-        p->out = text_out(p->tokenizer);
-        ok = answer(p, &last, err);
+        TextOut out = text_out(p->job.tokenizer);
+        ok = answer(p, &out, &last, err);
         text_out_end();
-        full = session_position(p->session) >= p->context;
+        full = session_position(p->session) >= p->job.length;
         if (!is_end(p, last)) last = -1;
     }
     free(system_prompt);
-    if (full) fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->context);
+    if (full)
+        fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->job.length);
     return ok;
 }
 
 // ---- the jobs -------------------------------------------------------------------------------------------------------
 
 static bool run_text(Program *p, Error *err) {
-    if (!(p->options.mode == MODE_CHAT ? chat(p, err) : generate(p, err))) return false;
-    double prefill = (double)p->prefill_tokens / fmax(p->prefill_seconds, 1e-9);
-    double decode = (double)p->decode_tokens / fmax(p->decode_seconds, 1e-9);
-    fprintf(stderr, "run: prefill %ld tokens, %.2f tokens/s; decode %ld tokens, %.2f tokens/s\n", p->prefill_tokens,
-            prefill, p->decode_tokens, decode);
+    if (!open_text(p, err) || !(p->options.mode == MODE_CHAT ? chat : generate)(p, err)) return false;
+    int decode = p->decode_tokens, prefill = session_position(p->session) - decode;
+    fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, prefill / fmax(p->prefill_seconds, 1e-9));
+    fprintf(stderr, "decode %d tokens, %.2f tokens/s\n", decode, decode / fmax(p->decode_seconds, 1e-9));
     return true;
 }
 
@@ -342,14 +287,13 @@ static bool run_job(Program *p, bool *passed, Error *err) {
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
     bool has_text = load_text(p, err);
     // What a check says of settings needs no text.
-    if (!has_text && (o->job != JOB_CHECK || p->tokenizer)) return false;
-    p->context = context_of(p);
+    if (!has_text && (o->job != JOB_CHECK || p->job.tokenizer)) return false;
+    p->job.length = length_of_job(&p->job);
     if (!plan(p, has_text ? err : &other)) return false;
-    if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->n_ids > (size_t)p->context)
-        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->n_ids,
-                    p->context);
+    if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->job.n_ids > (size_t)p->job.length)
+        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->job.n_ids,
+                    p->job.length);
     if (o->job == JOB_TEXT) return run_text(p, err);
-    const Measurement m = measurement_of(p);
-    if (has_text) print_advice(&m, p->methods);
-    return measure(&m, passed, has_text ? err : &other) && has_text;
+    if (has_text) print_advice(&p->job, p->methods);
+    return measure(&p->job, passed, has_text ? err : &other) && has_text;
 }

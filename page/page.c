@@ -208,7 +208,7 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
 }
 
 // What page_config read and page_plan planned, for a measurement of settings alone.
-static Measurement measurement_of(const Page *page, Model *model, Options *options, int length) {
+static Measurement measurement_of(Page *page, Model *model, Options *options, int length) {
     const int positions = page->file.max_positions;
     *model = (Model){.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
     *options = (Options){.tsv = true, .methods = page->methods->name[0] ? page->methods->name : NULL};
@@ -226,7 +226,7 @@ FOR_PAGE bool page_json(Page *page) {
     Model model;
     Options options;
     const Measurement m = measurement_of(page, &model, &options, 0);
-    bool ok = explain_json(&m, &page->plan, &page->err);
+    bool ok = explain_json(&m, &page->err);
     fflush(stdout);
     return ok;
 }
@@ -258,8 +258,7 @@ FOR_PAGE bool page_check(Page *page, int length) {
 EM_JS(void, tell_page, (double done, double nll, const double *divisors, double attention_factor),
       { Module.heard(done, nll, divisors, attention_factor); });
 
-static void hear(void *unused, const RopePlan *better, double nll, double done) {
-    (void)unused;
+static void hear(const RopePlan *better, double nll, double done) {
     tell_page(done, nll, better ? better->rope.long_factors : NULL, better ? better->rope.attention_factor : 0);
 }
 
@@ -279,11 +278,12 @@ FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32
                            .model = &page->model,
                            .tokenizer = page->tokenizer,
                            .plans = &page->plan,
+                           .rope_file = &(RopeFile){.unused = ""},
                            .n_plans = 1,
                            .length = length,
                            .ids = page->ids,
                            .n_ids = (size_t)page->n_ids};
-    bool ok = search(&m, hear, NULL, &page->err);
+    bool ok = search(&m, hear, &page->err);
     fflush(stdout);
     return ok;
 }

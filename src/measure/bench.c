@@ -104,9 +104,8 @@ static double cache_bytes(const Measurement *m, double positions) {
 
 // Prints the row of one phase: decoding behind the first n of `tokens`, or (prefill) reading those. Decoding expects
 // that the session has read them.
-static bool bench_phase(const Method *method, const int32_t *tokens, bool decode, int n, Error *err) {
-    const Measurement *m = method->m;
-    Session *s = method->session;
+static bool bench_phase(const Measurement *m, Table *table, Session *s, const int32_t *tokens, bool decode, int n,
+                        Error *err) {
     int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;
     double cache = cache_bytes(m, decode ? n + (DECODED + 1) / 2.0 : n);
     double bytes = (decode ? DECODED : 1) * (weight_bytes(m->model) + cache);
@@ -117,7 +116,7 @@ static bool bench_phase(const Method *method, const int32_t *tokens, bool decode
             if (!session_read(s, tokens + i, step, i + step, 1, err) || !session_logits(s, 0, 1, err)) return false;
     }
     double seconds = median(&runs), speed = bytes / seconds * 1e-9;
-    table_row(method->table, NULL, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
+    table_row(table, NULL, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
               count / seconds, speed);
     fflush(stdout);
     if (!decode) return true;
@@ -137,7 +136,6 @@ bool bench(const Measurement *m, Error *err) {
     double reading = s ? reading_speed(&m->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
     Table table = table_open(SHAPE_LIST, 0, m->options->tsv);
-    const Method method = {.m = m, .table = &table, .session = s};
     bool ok = multiplying > 0;
     if (ok) {
         print_heading(m, &table, "bench");
@@ -147,7 +145,7 @@ bool bench(const Measurement *m, Error *err) {
         table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
         const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
         for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
-            ok = bench_phase(&method, tokens, i == 0 || i == 3, reads[i], err);
+            ok = bench_phase(m, &table, s, tokens, i == 0 || i == 3, reads[i], err);
     }
     table_end(&table);
     session_free(s);

@@ -15,9 +15,9 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
     case JOB_CHECK: return check_model(m, passed, err);
     case JOB_ATTN: return show_attention(m, err);
     case JOB_BENCH: return bench(m, err);
-    case JOB_SEARCH: return search(m, NULL, NULL, err);
+    case JOB_SEARCH: return search(m, NULL, err);
     case JOB_ENGINES: return show_engines(m, passed, err);
-    case JOB_ROPE_JSON: return explain_json(m, m->plans, err);
+    case JOB_ROPE_JSON: return explain_json(m, err);
     default: return explain(m, err);
     }
 }
@@ -25,11 +25,14 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
 // BOS, -1: texts begin without it.
 static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_bos(m->tokenizer) : -1; }
 
-int measured_length(const Measurement *m) {
+int length_of_job(const Measurement *m) {
+    const Options *o = m->options;
     const Model *model = m->model;
     const int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : MOST_LENGTH;
     const double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);
-    switch (m->options->job) {
+    if (o->steps >= 0) return o->steps > 0 ? o->steps : seq_len;
+    switch (o->job) {
+    case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : (int)fmin(rows, USUAL_LENGTH);
     case JOB_ATTN: return (int)m->n_ids;
     case JOB_BENCH: return (int)fmin(rows / 2, BENCH_DEPTH);
     case JOB_PPL:
@@ -75,6 +78,18 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
     size_t given = window_ids(m), start = n > 1 ? (size_t)((double)(m->n_ids - given) * i / (n - 1)) : 0;
     window[0] = first_token(m);
     memcpy(window + m->length - given, m->ids + start, given * sizeof *window);
+}
+
+bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig *start, RopePlan *plan, Error *err) {
+    const Options *o = m->options;
+    const ModelConfig *c = &m->model->config;
+    const int positions = o->spread ? o->spread : m->length;
+    if (!settings_resolve(s, start, c->sliding_window, positions, plan, err)) return false;
+    if (c->head_dim) plan->head_dim = (int)c->head_dim;
+    plan->stale_keys = o->stale_keys;
+    plan->spread = o->spread;
+    plan->piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
+    return true;
 }
 
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {

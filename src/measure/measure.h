@@ -9,18 +9,19 @@
 #include "../text/tokenizer.h"
 #include "table.h"
 
-enum { BENCH_DEPTH = 8192, MOST_LENGTH = 1 << 30 };  // the length of a bench, unless asked otherwise; the longest
+// The usual lengths of a text, a bench and a piece of --spread; the longest that a job may have.
+enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128, MOST_LENGTH = 1 << 30 };
 
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
     const Model *model;
-    const Tokenizer *tokenizer;  // NULL where a text is ids
-    const RopePlan *plans;       // the methods to compare, at least one
+    Tokenizer *tokenizer;  // NULL where a text is ids
+    RopePlan *plans;       // (n_plans) the methods to compare, at least one
     int n_plans;
-    int length;                 // -n: tokens of a window, the longest haystack, or how deep a bench goes
-    const RopeConfig *file;     // what the model's file says, even where --rope-config has taken its place
-    const RopeFile *rope_file;  // --rope-config; NULL, or nothing in it: none
-    const int32_t *ids;         // (n_ids) of the text, without BOS; NULL: none
+    int length;              // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
+    const RopeConfig *file;  // what the model's file says, even where --rope-config has taken its place
+    const RopeFile *rope_file;  // --rope-config; nothing in it: none
+    int32_t *ids;               // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
 } Measurement;
 
@@ -37,8 +38,9 @@ bool take_rope_config(const Options *options, Model *model, RopeFile *file, Erro
 // lists. All are in the model's vocabulary.
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
 
-// A job's length without -n. For texts and tasks it is enough to see what happens past the trained context.
-int measured_length(const Measurement *m);
+// How many positions a job is about: -n, or what suits it. For texts and tasks it is enough to see what happens past
+// the trained context.
+int length_of_job(const Measurement *m);
 
 // Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
 // and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.
@@ -72,34 +74,31 @@ bool bench(const Measurement *m, Error *err);
 
 // What a search tells when it has read a window, the share `done` of all: the plan that has become the best by it, or
 // NULL, which is there until it returns, and the mean -ln p of the best so far.
-typedef void SearchListener(void *whose, const RopePlan *better, double nll, double done);
+typedef void SearchListener(const RopePlan *better, double nll, double done);
 
 // LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text. Prints what it found, and the
 // block as explain_json does. Ctrl-C ends it with the best so far. `listener` may be NULL.
-bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err);
+bool search(const Measurement *m, SearchListener *listener, Error *err);
 
-// How the engines of --engines read config_for_engines for a text of m->length positions, hf5 first, by which the
-// others are measured: engine version verdict method scale train_ctx attention_factor max_len worst_pair worst_ratio
-// note (see engines.h; - where there is nothing to say). *same becomes false when one reads it otherwise.
+// How the engines of --engines read --rope-config's file as it stands, or what the first plan would be published as,
+// for a text of m->length positions, hf5 first, by which the others are measured: engine version verdict method scale
+// train_ctx attention_factor max_len worst_pair worst_ratio note (see engines.h; - where there is nothing to say).
+// *same becomes false when one reads it otherwise.
 bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);
-// Puts a plan for each engine of --reading in the place of *plans: config_for_engines as it reads it, with the command
-// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both.
-// False with the reason, an engine that refuses the config among them.
-bool plans_as_read(const Measurement *m, RopePlan **plans, Reading **readings, int *n, Error *err);
+// Puts a plan for each engine of --reading in the place of the plans: that config as it reads it, with the command
+// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. False
+// with the reason, an engine that refuses the config among them.
+bool plans_as_read(Measurement *m, Reading **readings, Error *err);
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);
-bool explain_encoding(const Measurement *m, Error *err);
 
-// A plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's options,
-// what has to stand beside the block, and the engines that read it otherwise. False with the reason when other programs
-// have no such method. Of m it takes the model's config and rope_file.
-bool explain_json(const Measurement *m, const RopePlan *plan, Error *err);
-// What engines read, a whole config.json that the caller frees: --rope-config's file as it stands, or what the first
-// plan would be published as. NULL with the reason when other programs have no such method.
-char *config_for_engines(const Measurement *m, Error *err);
+// The first plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's
+// options, what has to stand beside the block, and the engines that read it otherwise. False with the reason when other
+// programs have no such method. Of m it takes the model's config and rope_file besides.
+bool explain_json(const Measurement *m, Error *err);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 
@@ -110,6 +109,9 @@ Session *open_session(const Options *options, const Model *model, const RopePlan
 // The bytes that it would take; 0 when it would be refused.
 uint64_t session_size(const Options *options, const Model *model, const RopePlan *plan, int context);
 
+// The plan of some settings where they are said, else of `start`, for m->length positions, run as the options say.
+bool plan_for_job(const Measurement *m, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan,
+                  Error *err);
 // The plan of the model's own settings, or of plain RoPE with its theta so many times larger, for m->length positions.
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err);
 

@@ -1,4 +1,4 @@
-// RoPE's settings as other programs read them: a block, a whole config, llama.cpp's options.
+// RoPE's settings as other programs read them: a block, a config, llama.cpp's options, and how engines read these.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #include "measure.h"
 
-// What a method is to other programs, who have no others. Both by-parts methods are their yarn; what is plain RoPE with
-// a larger base is their default.
+// What a method, static or dynamic, is to other programs, who have no others. Both by-parts methods are their yarn;
+// what is plain RoPE with a larger base is their default.
 typedef struct {
     const char *method;
     const char *hugging_face;  // rope_type
@@ -16,16 +16,19 @@ typedef struct {
     bool is_base;
 } Elsewhere;
 
+// NULL: other programs have none like this.
 static const Elsewhere *elsewhere(const RopeConfig *c) {
     static const Elsewhere all[] = {
-        {"none", "default", "none", false},    {"linear", "linear", "linear", false},
-        {"ntk", "default", "none", true},      {"ntk-by-parts", "yarn", "yarn", false},
-        {"yarn", "yarn", "yarn", false},       {"llama3", "llama3", NULL, false},
-        {"longrope", "longrope", NULL, false}, {NULL, NULL, NULL, false},
+        {"none", "default", "none", false}, {"linear", "linear", "linear", false},
+        {"ntk", "default", "none", true},   {"dynamic-ntk", "dynamic", NULL, false},
+        {"yarn", "yarn", "yarn", false},    {"ntk-by-parts", "yarn", "yarn", false},
+        {"llama3", "llama3", NULL, false},  {"longrope", "longrope", NULL, false},
     };
-    const Elsewhere *found = all;
-    while (found->method && strcmp(found->method, rope_methods[c->method].name) != 0) found++;
-    return found;
+    char name[MAX_METHOD_NAME];
+    settings_method_name(c->method, c->dynamic, name, sizeof name);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].method, name) == 0) return &all[i];
+    return NULL;
 }
 
 // A number with as many digits as it takes to read the same one back, and a point, so that every reader takes it for a
@@ -52,11 +55,12 @@ static void json_numbers(FILE *out, const char *key, const double *x, int n) {
 static void json_number(FILE *out, const char *key, double x) { json_numbers(out, key, &x, 1); }
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
-static void json_fields(FILE *out, const RopeConfig *c, unsigned methods) {
+static void json_fields(FILE *out, const RopeConfig *c) {
+    const unsigned flags = rope_methods[c->method].flags;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         const double value = field_value(c, f);
         const bool is_switch = f->type == FLAG;
-        if (!f->key || (f->methods && !(f->methods & methods)) || (value != 0) == is_switch) continue;
+        if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);
         else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
         else json_number(out, f->key, value);
@@ -76,11 +80,10 @@ static bool has_original(const RopeConfig *c) {
 // NULL when other programs can be told of these settings, else why they cannot.
 static const char *why_ours_alone(const RopeConfig *c) {
     const RopeMethod *m = &rope_methods[c->method];
-    const Elsewhere *theirs = elsewhere(c);
     bool is_yarn = m->flags & ROPE_USES_BETAS;
     if (c->map) return "distance maps have no key in other programs (without +MAP the frequencies have)";
-    if (!theirs->hugging_face) return "no other program has this method";
-    if (c->dynamic && !theirs->is_base) return "no other program has this dynamic method";
+    if (!elsewhere(c))
+        return c->dynamic ? "no other program has this dynamic method" : "no other program has this method";
     if (is_yarn && c->ramp == ROPE_RAMP_TURNS) return "no other program has the turns ramp (--ramp dims is theirs)";
     if (c->attention_factor != 0 && !m->attention) return "no other program gives this method an attention factor";
     return NULL;
@@ -89,43 +92,48 @@ static const char *why_ours_alone(const RopeConfig *c) {
 // The base that stands for a method that is another base; any other method's own.
 static double base_of(const RopeConfig *c) {
     double d = c->rotary_dim;
-    return elsewhere(c)->is_base && !c->dynamic && d > 2 ? c->theta * pow(c->factor, d / (d - 2)) : c->theta;
+    return elsewhere(c)->is_base && d > 2 ? c->theta * pow(c->factor, d / (d - 2)) : c->theta;
+}
+
+static double attention_of(const RopeConfig *c) {
+    RopeFreqs f;
+    rope_frequencies(c, c->train_ctx, &f);
+    return f.attention_factor;
 }
 
 // What yarn adds to 1 by itself: 0.1 ln s.
 static double grown_by(const RopeConfig *c) { return c->factor > 1 ? 0.1 * log(c->factor) : 0; }
 
 // The share of a head that turns: as d times the factor, cut to a whole number, is what turns.
-static double partial_of(const RopePlan *plan) { return ceil(1e12 * plan->rope.rotary_dim / plan->head_dim) / 1e12; }
+static void json_partial(FILE *out, const RopePlan *plan) {
+    const int d = plan->rope.rotary_dim;
+    if (d < plan->head_dim) json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
+}
 
 // The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the rest beside it.
 static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    const unsigned flags = m->flags;
-    const bool is_yarn = flags & ROPE_USES_BETAS, is_base = elsewhere(c)->is_base && !c->dynamic;
+    const bool is_yarn = m->flags & ROPE_USES_BETAS;
     const bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
-    RopeFreqs f;
-    RopeConfig told = *c;
-    rope_frequencies(c, c->train_ctx, &f);
-    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type",
-            c->dynamic ? "dynamic" : elsewhere(c)->hugging_face);
-    told.theta = base_of(c);
-    if (!has_original(c)) told.train_ctx = 0;
     // By parts alone is their yarn without its temperature.
-    bool own_attention = c->attention_factor != 0 || quotient || (is_yarn && !m->attention);
-    told.attention_factor = own_attention ? f.attention_factor : 0;
+    const bool own_attention = c->attention_factor != 0 || quotient || (is_yarn && !m->attention);
+    RopeConfig told = *c;
+    told.theta = base_of(c);
+    if (elsewhere(c)->is_base) told.factor = 0;
+    if (!has_original(c)) told.train_ctx = 0;
+    told.attention_factor = own_attention ? attention_of(c) : 0;
     told.mscale = told.mscale_all_dim = 0;
-    if (!is_bare) {
-        if (c->rotary_dim < plan->head_dim) json_number(out, "partial_rotary_factor", partial_of(plan));
-        json_fields(out, &told, flags & ~(ROPE_USES_LISTS | (is_base ? ROPE_USES_FACTOR : 0)));
-    }
+    told.unscaled_positions = 0;
+    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", elsewhere(c)->hugging_face);
+    if (!is_bare) json_partial(out, plan);
+    if (!is_bare) json_fields(out, &told);
     // For those who do not read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
     // mscale into it.
     const double grows = grown_by(c), a = told.attention_factor;
     if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
     if (is_yarn && grows > 0 && a >= 1) json_number(out, "mscale", (a - 1) / grows);
-    if (flags & ROPE_USES_LISTS) {
+    if (m->flags & ROPE_USES_LISTS) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
         json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
     }
@@ -134,17 +142,22 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
 }
 
 // The family of a model that has these features, as the exporter writes it.
-static const char *family_of(const Measurement *m, const RopePlan *plan) {
+static const char *family_of(const Measurement *m) {
     const ModelConfig *c = &m->model->config;
-    if (m->rope_file && m->rope_file->model_type) return m->rope_file->model_type;
-    if (plan->rope.rotary_dim < plan->head_dim) return "phi3";
+    if (m->rope_file->model_type) return m->rope_file->model_type;
+    if (m->plans->rope.rotary_dim < m->plans->head_dim) return "phi3";
     return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
 }
 
-// A whole config in the form that most engines read alike: with theta and L at the top level, too, and with
-// max_position_embeddings what L times the factor gives. NULL with the reason when other programs cannot be told.
-static char *config_of(const Measurement *m, const RopePlan *plan, bool is_bare, Error *err) {
+// The first plan as a whole config in the form that most engines read alike: theta and L are at the top level, too, and
+// max_position_embeddings is L times the factor. NULL with the reason when other programs cannot be told.
+static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
+    const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
+    // Phi-3's class in Hugging Face 4 takes a block of lists alone, and s for all is that of the lengths.
+    const bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
+                         strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
+                         reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
@@ -153,12 +166,12 @@ static char *config_of(const Measurement *m, const RopePlan *plan, bool is_bare,
         fail(err, "rope %s: %s", plan->name, why ? why : "no memory for a config");
         return NULL;
     }
-    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m, plan),
+    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m),
             plan->head_dim, has_original(c) ? reach(c) : c->train_ctx);
     json_number(out, "rope_theta", base_of(c));
-    if (c->rotary_dim < plan->head_dim) json_number(out, "partial_rotary_factor", partial_of(plan));
+    json_partial(out, plan);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
-    if (c->dynamic || strcmp(elsewhere(c)->hugging_face, "default") != 0) {
+    if (strcmp(elsewhere(c)->hugging_face, "default") != 0) {
         fputs(", \"rope_scaling\": ", out);
         print_block(out, plan, is_bare);
     }
@@ -167,76 +180,153 @@ static char *config_of(const Measurement *m, const RopePlan *plan, bool is_bare,
     return text;
 }
 
-char *config_for_engines(const Measurement *m, Error *err) {
-    const RopePlan *plan = m->plans;
-    if (m->rope_file && m->rope_file->whole && !options_say_block(m->options)) return strdup(m->rope_file->whole);
-    const RopeConfig *c = &plan->rope;
-    // Phi-3's class in Hugging Face 4 takes a block of lists alone, and s for all is that of the lengths.
-    const bool is_bare = rope_methods[c->method].flags & ROPE_USES_LISTS && strcmp(family_of(m, plan), "phi3") == 0 &&
-                         c->attention_factor == 0 && reach(c) == c->train_ctx * c->factor && !c->unscaled_positions;
-    return config_of(m, plan, is_bare, err);
-}
-
-// `attention` is the factor in force.
-static void print_llama_cpp(const RopeConfig *c, double attention) {
+static void print_llama_cpp(const RopeConfig *c) {
     const Elsewhere *theirs = elsewhere(c);
     const unsigned flags = rope_methods[c->method].flags;
-    if (c->dynamic) {
-        printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n");
-        printf("# needs max_position_embeddings %d\n", c->train_ctx);
-        return;
-    }
-    if (!theirs->llama_cpp) {
+    if (c->dynamic)
+        printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
+               "# needs max_position_embeddings %d\n",
+               c->train_ctx);
+    else if (!theirs->llama_cpp)
         printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
-        return;
-    }
+    if (!theirs->llama_cpp) return;
     printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
     if (flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
     if (flags & ROPE_USES_BETAS)  // it multiplies by 0.1 ln s + 1 itself
         printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast %.12g "
                "--yarn-beta-slow %.12g",
-               c->train_ctx, attention / (grown_by(c) + 1), c->beta_fast, c->beta_slow);
+               c->train_ctx, attention_of(c) / (grown_by(c) + 1), c->beta_fast, c->beta_slow);
     printf(" --rope-freq-base %.12g\n", base_of(c));
+}
+
+// ---- engines --------------------------------------------------------------------------------------------------------
+
+static bool is_same(const Reading *r) { return strcmp(r->verdict, "same") == 0; }
+
+static int count_same(const Reading *readings, int n) {
+    int same = 0;
+    for (int i = 0; i < n; i++) same += is_same(&readings[i]);
+    return same;
 }
 
 // What has to stand beside the block, and what the engines make of it that read it otherwise, in texts of half of L or
 // of more than the plan reaches.
-static bool print_engines(const RopePlan *plan, const char *config, Error *err) {
-    const RopeConfig *c = &plan->rope;
-    int n, alike = 0;
+static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
+    int n;
     Reading *far = engines_read(NULL, config, reach(c) + 1, c, &n, err);
     Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, c, &n, err) : NULL;
-    for (int i = 0; near && i < n; i++) {
-        if (strcmp(far[i].verdict, "same") == 0) far[i] = near[i];
-        alike += strcmp(far[i].verdict, "same") == 0;
-    }
     if (near) {
+        for (int i = 0; i < n; i++)
+            if (is_same(&far[i])) far[i] = near[i];
         printf("# beside the block: rope_theta");
         if (has_original(c))
             printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx, reach(c));
-        printf("; so %d of %d engines read it alike\n", alike, n);
+        printf("; so %d of %d engines read it alike\n", count_same(far, n), n);
+        for (int i = 0; i < n; i++)
+            if (!is_same(&far[i]))
+                printf("# %s %s: %s\n", far[i].engine, far[i].refused ? "refuses it" : "differs", far[i].note);
     }
-    for (int i = 0; near && i < n; i++)
-        if (strcmp(far[i].verdict, "same") != 0)
-            printf("# %s %s: %s\n", far[i].engine, far[i].refused ? "refuses it" : "differs", far[i].note);
     free(far);
     free(near);
     return near;
 }
 
-bool explain_json(const Measurement *m, const RopePlan *plan, Error *err) {
-    const RopeConfig *c = &plan->rope;
-    RopeFreqs f;
-    char *config = config_of(m, plan, false, err);
+bool explain_json(const Measurement *m, Error *err) {
+    const RopeConfig *c = &m->plans->rope;
+    char *config = config_of(m, false, err);
     if (!config) return false;
-    rope_frequencies(c, c->train_ctx, &f);
-    print_llama_cpp(c, f.attention_factor);
+    print_llama_cpp(c);
     if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
-    bool ok = print_engines(plan, config, err);
+    bool ok = print_engines(c, config, err);
     free(config);
     if (!ok) return false;
-    print_block(stdout, plan, false);
+    print_block(stdout, m->plans, false);
     putchar('\n');
     return true;
+}
+
+// How engines read --rope-config's file as it stands, or what the first plan would be published as.
+static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
+    const bool as_it_stands = m->rope_file->whole && !options_say_block(m->options);
+    char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
+    Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
+    free(config);
+    return readings;
+}
+
+static void print_reading(Table *t, const Reading *r, int length) {
+    const RopeConfig *c = &r->rope;
+    RopeFreqs f;
+    char method[MAX_METHOD_NAME], most[20] = "-", worst[60] = "-\t1";
+    const char *note = r->note[0] ? r->note : "-";
+    if (r->refused) {
+        table_row(t, NULL, "%s\t%s\trefused\t-\t-\t-\t-\t-\t-\t-\t%s", r->engine, r->version, note);
+        return;
+    }
+    settings_method_name(c->method, c->dynamic, method, sizeof method);
+    rope_frequencies(c, length, &f);
+    if (r->max_len) snprintf(most, sizeof most, "%d", r->max_len);
+    if (r->worst_pair >= 0) snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
+    table_row(t, NULL, "%s\t%s\t%s\t%s\t%.9g\t%d\t%.9g\t%s\t%s\t%s", r->engine, r->version, r->verdict, method, f.scale,
+              c->train_ctx, f.attention_factor, most, worst, note);
+}
+
+bool show_engines(const Measurement *m, bool *same, Error *err) {
+    const char *list = m->options->engines;
+    char with_hf5[1000];
+    int n;
+    snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
+    if (list && strncmp(with_hf5 + 4, "hf5", 3) != 0) list = with_hf5;
+    Reading *readings = read_by(m, list, m->length, &n, err);
+    if (!readings) return false;
+    Table t = table_open(SHAPE_LIST, 0, m->options->tsv);
+    table_note(&t, "length", "%d", m->length);
+    table_note(&t, "facts_of", "%s", engines_date);
+    table_note(&t, "reference", "%s", readings[n].refused ? "none" : readings[n].engine);
+    table_columns(
+        &t,
+        "engine\tversion\tverdict\tmethod\tscale\ttrain_ctx\tattention_factor\tmax_len\tworst_pair\tworst_ratio\tnote");
+    for (int i = 0; i < n; i++) print_reading(&t, &readings[i], m->length);
+    table_end(&t);
+    *same = count_same(readings, n) == n;
+    free(readings);
+    return true;
+}
+
+int engines_alike(const Measurement *m, int *n) {
+    Error unused;
+    Reading *readings = m->model->config.encoding ? NULL : read_by(m, NULL, m->length, n, &unused);
+    if (!readings) *n = 0;
+    int alike = count_same(readings, *n);
+    free(readings);
+    return alike;
+}
+
+bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
+    // Of the settings only those that no block of JSON has can stand beside what an engine reads.
+    RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
+    const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
+    char method[64];
+    int n;
+    for (int i = 0; i < rope_n_fields; i++)
+        if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);
+    Reading *read = read_by(m, m->options->reading, length, &n, err);
+    free(*readings);
+    free(m->plans);
+    *readings = read;
+    m->plans = read ? alloc_array((uint64_t)n, sizeof *m->plans, "plans", err) : NULL;
+    m->n_plans = m->plans ? n : 0;
+    for (int i = 0; i < m->n_plans; i++) {
+        const Reading *r = &read[i];
+        RopePlan *plan = &m->plans[i];
+        if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
+        if (own && r->rope.rotary_dim != own)
+            return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
+                        r->engine, r->rope.rotary_dim, own);
+        if (!plan_for_job(m, &s, &r->rope, plan, err)) return false;
+        settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
+        snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method);
+    }
+    return m->plans;
 }

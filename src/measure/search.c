@@ -17,27 +17,28 @@
 // A difference is sampled over so many positions, as neighbors are not independent; how many hills there are at first.
 enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
 
+// Numbers alone, so that two are the same when their bytes are.
 typedef struct {
     double log_divisors[ROPE_MAX_PAIRS], attention;
-    int unscaled;  // 0: no position, k: the first 2^(k-1)
+    double unscaled;  // 0: no position, k: the first 2^(k-1)
 } Candidate;
 
 typedef struct {
     const Measurement *m;
     const Options *o;
     SearchListener *listener;  // NULL: nobody
-    void *whose;
-    Table table;       // of `#` lines
-    RopeConfig start;  // longrope, but for what a candidate says
+    Table table;               // of `#` lines
+    RopeConfig start;          // longrope, but for what a candidate says
+    // Windows: their positions, the last of which count; so many search.
+    int n, counted, windows;
+    int32_t *ids;            // (n) of the one at hand
+    double *best_nll, *nll;  // (windows, counted) of the best candidate, and of the one at hand
+    int read, tried;         // windows and candidates so far
+    Candidate best;          // of those so far
+    const char *began_with;  // the best of the methods
+    double mean, began;      // nll of the best, and of that method
+    int pairs, hills;        // at the moment; behind their moves are those of the other two
     uint64_t random;
-    int pairs, n, from, windows;      // positions of a window, the first that counts, windows that search
-    int hills;                        // at the moment; behind their moves are those of the other two
-    int read, tried;                  // windows and candidates so far
-    int32_t *ids;                     // (2 windows, n) those that search, then those that judge
-    double *best_nll, *nll;           // (windows, n) of the best candidate, and of the one at hand
-    Candidate best;                   // of those so far
-    const char *began_with;           // the best of the methods
-    double mean, began;               // nll of the best, and of that method
     double steps[MAX_MOVES];          // of log divisors, the log attention factor, unscaled; the sign is the direction
     double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
 } Search;
@@ -52,10 +53,11 @@ static double share_done(const Search *s) {
     return interrupted ? 1 : fmin(share, 1);
 }
 
-static bool is_over(const Search *s) { return share_done(s) == 1; }
+// Not before a candidate is there, unless by Ctrl-C.
+static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 : interrupted; }
 
 static void tell(const Search *s, const RopePlan *better) {
-    if (s->listener) s->listener(s->whose, better, s->mean, share_done(s));
+    if (s->listener) s->listener(better, s->mean, share_done(s));
 }
 
 // A method of rope.c at the scale of the search.
@@ -73,15 +75,16 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
     for (int i = 0; i < s->pairs; i++) s->divisors[i] = exp(c->log_divisors[i]);
     plan.rope.short_factors = plan.rope.long_factors = s->divisors;
     plan.rope.attention_factor = c->attention;
-    plan.rope.unscaled_positions = c->unscaled ? 1 << (c->unscaled - 1) : 0;
+    plan.rope.unscaled_positions = (int)exp2(c->unscaled - 1);
     return plan;
 }
 
-// Reads window number w of all.
-static bool read_window(Search *s, const RopePlan *plan, int w, double *nll, Error *err) {
+// Reads window number w of those that search, or that judge: they take turns, spread evenly over the text.
+static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, double *nll, Error *err) {
     Session *session = open_session(s->o, s->m->model, plan, s->n, false, err);
-    double *out = nll + (size_t)(w % s->windows) * s->n + s->from;
-    bool ok = session && score_span(session, s->ids + (size_t)w * s->n, s->from, s->n, s->n, out, err);
+    fill_window(s->m, 2 * w + judges, 2 * s->windows, s->ids);
+    nll += (size_t)w * s->counted;
+    bool ok = session && score_span(session, s->ids, s->n - s->counted, s->n, s->n, nll, err);
     session_free(session);
     return ok;
 }
@@ -90,10 +93,10 @@ static bool read_window(Search *s, const RopePlan *plan, int w, double *nll, Err
 static double difference(const Search *s, int first, int count, double *error) {
     double samples = 0, total = 0, squares = 0;
     for (int i = 0; i < count; i++) {
-        const size_t start = (size_t)((first + i) % s->windows) * s->n;
-        for (int from = s->from, to; from < s->n; from = to) {
+        const size_t start = (size_t)((first + i) % s->windows) * s->counted;
+        for (int from = 0, to; from < s->counted; from = to) {
             double sum = 0;
-            to = from + SAMPLE < s->n ? from + SAMPLE : s->n;
+            to = from + SAMPLE < s->counted ? from + SAMPLE : s->counted;
             for (int p = from; p < to; p++) sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
             samples++;
             total += sum;
@@ -106,32 +109,26 @@ static double difference(const Search *s, int first, int count, double *error) {
 }
 
 static double mean_of(const Search *s, const double *nll) {
+    const size_t n = (size_t)s->windows * s->counted;
     double sum = 0;
-    for (int w = 0; w < s->windows; w++)
-        for (int i = s->from; i < s->n; i++) sum += nll[(size_t)w * s->n + i];
-    return sum / ((double)s->windows * (s->n - s->from));
-}
-
-static bool is_same(const Candidate *a, const Candidate *b, int pairs) {
-    bool same = a->attention == b->attention && a->unscaled == b->unscaled;
-    for (int i = 0; i < pairs; i++) same = same && a->log_divisors[i] == b->log_divisors[i];
-    return same;
+    for (size_t i = 0; i < n; i++) sum += nll[i];
+    return sum / (double)n;
 }
 
 // Races a candidate against the best, whose place it takes when it is better over all windows. A race that the end of
 // the search cuts short is lost. Each race begins with another window, so that none decides more than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
-    const bool is_first = s->tried == 0;
+    const bool is_first = s->tried == 0;  // nothing else is as good yet
     const int start = s->tried % s->windows;
     const RopePlan plan = plan_of(s, c);
-    double *nll = s->nll, error;
+    double *beaten = s->best_nll, error;
     bool dropped = false;
     char shown[60];
     *better = false;
-    if (!is_first && is_same(c, &s->best, s->pairs)) return true;
+    if (memcmp(c, &s->best, sizeof *c) == 0) return true;
     for (int i = 0; i < s->windows && !dropped; i++) {
-        if (is_first ? interrupted : is_over(s)) return true;
-        if (!read_window(s, &plan, (start + i) % s->windows, nll, err)) return false;
+        if (is_over(s)) return true;
+        if (!read_window(s, &plan, (start + i) % s->windows, false, s->nll, err)) return false;
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
         table_progress(&s->table, shown, share_done(s));
@@ -139,12 +136,12 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
         dropped = !is_first && i < s->windows - 1 && difference(s, start, i + 1, &error) > error;
     }
     s->tried++;
-    *better = is_first || (!dropped && mean_of(s, nll) < s->mean);
+    *better = is_first || (!dropped && mean_of(s, s->nll) < s->mean);
     if (!*better) return true;
-    s->nll = s->best_nll;
-    s->best_nll = nll;
+    s->best_nll = s->nll;
+    s->nll = beaten;
     s->best = *c;
-    s->mean = mean_of(s, nll);
+    s->mean = mean_of(s, s->best_nll);
     tell(s, &plan);
     return true;
 }
@@ -162,22 +159,21 @@ static void add_hill(const Search *s, Candidate *c, int h, double x) {
 static void apply(const Search *s, Candidate *c, int move, double times) {
     double x = times * s->steps[move];
     if (move < s->hills) add_hill(s, c, move, x);
-    else if (move == s->hills && s->o->search_attention) c->attention *= exp(x);
-    else if (move > s->hills && s->o->search_unscaled)
-        c->unscaled = (int)fmin(fmax(c->unscaled + round(x), 0), LAST_UNSCALED);
+    else if (move == s->hills) c->attention *= exp(x);
+    else c->unscaled = fmin(fmax(c->unscaled + round(x), 0), LAST_UNSCALED);
 }
 
 static void set_steps(Search *s, double step) {
     for (int i = 0; i < s->hills; i++) s->steps[i] = step;
-    s->steps[s->hills] = step / 4;
-    s->steps[s->hills + 1] = 3;
+    s->steps[s->hills] = s->o->search_attention ? step / 4 : 0;
+    s->steps[s->hills + 1] = s->o->search_unscaled ? 3 : 0;
 }
 
 // YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
 static bool begin(Search *s, Error *err) {
     const char *const names[] = {"yarn", "ntk", "linear", s->m->plans[0].name};
     enum { N_NAMES = sizeof names / sizeof *names };
-    for (int i = 0; i < s->o->population && !(s->tried && is_over(s)); i++) {
+    for (int i = 0; i < s->o->population && !is_over(s); i++) {
         RopeConfig config = i < N_NAMES - 1 ? named(s, names[i]) : s->m->plans[0].rope;
         RopeFreqs f;
         Candidate c = s->best;
@@ -246,41 +242,28 @@ static bool report(Search *s, Error *err) {
     print_heading(s->m, t, "search");
     table_note(t, "text", "%.200s", s->o->text_path);
     table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
-    table_note(t, "counted", "%d to %d", s->from, s->n);
+    table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
     note_pair(t, "searched", s->began_with, s->began, s->mean);
     for (int w = 0; w < s->windows && !interrupted; w++)
-        if (!read_window(s, &yarn, s->windows + w, s->best_nll, err) ||
-            !read_window(s, &found, s->windows + w, s->nll, err))
+        if (!read_window(s, &yarn, w, true, s->best_nll, err) || !read_window(s, &found, w, true, s->nll, err))
             return false;
     if (!interrupted) {
         note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
         difference(s, 0, s->windows, &error);
         table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
-    return explain_json(s->m, &found, err);
+    Measurement publishing = *s->m;
+    publishing.plans = &found;
+    return explain_json(&publishing, err);
 }
 
-// Windows spread evenly over the text, and room for scores: those at even places search, the others judge.
-static bool cut_windows(Search *s, Error *err) {
-    const size_t given = window_ids(s->m), count = (size_t)s->windows * s->n;
-    if (s->m->n_ids / given < 2 * (size_t)s->windows)
-        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
-                    s->m->n_ids, s->windows, s->n, s->windows);
-    s->ids = alloc_array(2 * count, sizeof *s->ids, "windows", err);
-    s->nll = s->ids ? alloc_array(2 * count, sizeof *s->nll, "their scores", err) : NULL;
-    if (!s->nll) return false;
-    s->best_nll = s->nll + count;
-    for (int i = 0; i < 2 * s->windows; i++)
-        fill_window(s->m, i, 2 * s->windows, s->ids + (size_t)(i / 2 + i % 2 * s->windows) * s->n);
-    return true;
-}
-
-bool search(const Measurement *m, SearchListener *listener, void *whose, Error *err) {
-    Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener, .whose = whose};
+bool search(const Measurement *m, SearchListener *listener, Error *err) {
+    Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener};
     s.start = m->plans[0].rope;
-    const int trained = s.start.train_ctx;
+    s.windows = s.o->search_windows;
+    const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
     if (s.start.map)
         return fail(err,
                     "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
@@ -288,6 +271,9 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
                     m->plans[0].name, s.start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
+    if (m->n_ids / window_ids(m) < 2 * (size_t)s.windows)
+        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
+                    s.windows, s.n, s.windows);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
     s.start = named(&s, "longrope");
     s.start.dynamic = false;
@@ -295,17 +281,19 @@ bool search(const Measurement *m, SearchListener *listener, void *whose, Error *
     s.start.attention_factor = 0;
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;
-    s.from = s.o->minimize == MINIMIZE_PAST ? trained : s.o->minimize == MINIMIZE_HALF ? s.n / 2 : 1;
-    s.windows = s.o->search_windows;
+    s.counted = s.n - first[s.o->minimize];
     s.table = table_open(SHAPE_LIST, trained, true);
-    bool ok = cut_windows(&s, err);
-    double *scores = s.nll;
+    s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
+    const uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
+    s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
+    s.best_nll = s.nll ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     catch_interrupt(SA_RESTART);
     set_steps(&s, 0.3);
-    ok = ok && begin(&s, err);
+    bool ok = s.best_nll && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
     ok = ok && improve(&s, err) && report(&s, err);
-    free(scores);
+    free(s.best_nll);
+    free(s.nll);
     free(s.ids);
     return ok;
 }

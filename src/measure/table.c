@@ -76,7 +76,7 @@ static void put_cell(Table *t, const char *text, int width, Style style) {
     t->at += taken;
 }
 
-// ---- a list ---------------------------------------------------------------------------------------------------------
+// ---- what eyes see --------------------------------------------------------------------------------------------------
 
 bool next_cell(const char **rest, const char *separator, char *cell, int capacity) {
     if (!*rest) return false;
@@ -107,78 +107,74 @@ static bool shorten(const char *cell, char *out, int capacity) {
     return number;
 }
 
-// Line 0 or 1 of the names, or, with line 2, the cells of a row, whose kinds say on which side names stand.
-static void put_list(Table *t, const char *row, int line) {
-    char name[64], cell[MAX_ROW], shown[MAX_ROW];
-    const char *names = t->columns, *parts[2];
-    for (int i = 0; next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell); i++) {
-        int width = split_name(name, parts);
-        if (!shorten(cell, shown, sizeof shown)) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
-        Style style = line < 2 ? BOLD : strcmp(cell, "fail") == 0 ? RED : PLAIN;
-        put_cell(t, line < 2 ? parts[line] : shown, width, style);
-    }
-    end_line(t);
-}
-
-static void draw_row(Table *t, const char *row) {
-    char name[64];
-    const char *names = t->columns, *parts[2] = {"", ""};
-    while (!parts[0][0] && next_cell(&names, "\t", name, sizeof name)) split_name(name, parts);
-    for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_list(t, row, line);
-    t->headed = true;
-}
-
-// ---- a matrix -------------------------------------------------------------------------------------------------------
-
-// What stands out: a perplexity past the trained context against the last one within, an accuracy by itself.
-static Style style_of(const Table *t, int i, double within) {
-    double value = t->cells[i].value, times = value / within;
+// What stands out in a matrix: a perplexity past the trained context against the last within, an accuracy by itself.
+static Style style_of(const Table *t, const char *label, double value, double *within) {
+    const int position = atoi(label);
     if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
-    bool past = within > 0 && atoi(t->cells[i].label) > t->train_ctx;
-    return !past || times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
+    if (position > 0 && position <= t->train_ctx) *within = value;
+    double times = position > t->train_ctx && *within > 0 ? value / *within : 1;
+    return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Writes the line that was collected, below the names of its columns when they do not stand there yet.
-static void draw_line(Table *t) {
-    const bool accuracy = t->shape == SHAPE_ACCURACY;
-    const int width = accuracy ? 6 : 7;
-    char text[40];
+// Line 0 or 1 of the columns' names, or (2) the cells of a row, whose kinds say on which side names stand.
+static void put_line(Table *t, const char *row, int line) {
+    const bool is_list = t->shape == SHAPE_LIST;
+    char name[64], cell[MAX_ROW], shown[MAX_ROW];
+    const char *names = t->names, *parts[2];
     double within = 0;
-    if (t->n_cells == 0) return;
-    if (!t->headed) {
-        if (t->block[0]) put_cell(t, t->block, -1, BOLD);
-        end_line(t);
-        put_cell(t, accuracy ? "length, depth" : "ppl below", -NAME_WIDTH, BOLD);
-        for (int i = 0; i < t->n_cells; i++) put_cell(t, t->cells[i].label, width, BOLD);
-        end_line(t);
-    }
-    t->headed = true;
-    put_cell(t, t->line, -NAME_WIDTH, PLAIN);
-    if (strlen(t->line) > NAME_WIDTH) {  // its cells stand below it, in their columns
-        end_line(t);
+    for (int i = 0; next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell); i++) {
+        int width = split_name(name, parts) + (t->shape == SHAPE_PERPLEXITY);
+        bool is_text = !shorten(cell, shown, sizeof shown) || (i == 0 && !is_list);
+        Style style = is_list && strcmp(cell, "fail") == 0 ? RED : PLAIN;
+        if (is_text) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
+        if (!is_list && !is_text) {
+            double value = strtod(cell, NULL);
+            style = style_of(t, name, value, &within);
+            snprintf(shown, sizeof shown, t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s", value,
+                     t->color ? "" : style.sign);
+        }
+        put_cell(t, line < 2 ? parts[line] : shown, width, line < 2 ? BOLD : style);
+        if (is_list || i > 0 || line < 2 || strlen(cell) <= NAME_WIDTH) continue;
+        end_line(t);  // below a long name of a matrix, its cells stand in their columns
         put_cell(t, "", -NAME_WIDTH, PLAIN);
     }
-    for (int i = 0; i < t->n_cells; i++) {
-        int label = atoi(t->cells[i].label);
-        if (label <= t->train_ctx && label > 0) within = t->cells[i].value;
-        Style style = style_of(t, i, within);
-        snprintf(text, sizeof text, accuracy ? "%.2f%s" : "%#.4g%s", t->cells[i].value, t->color ? "" : style.sign);
-        put_cell(t, text, width, style);
-    }
     end_line(t);
-    fflush(stdout);
-    t->n_cells = 0;
+}
+
+// Draws a row, below the names of its columns when they do not stand there yet.
+static void draw_row(Table *t, const char *row) {
+    char name[64];
+    const char *names = t->names, *parts[2] = {"", ""};
+    while (!parts[0][0] && next_cell(&names, "\t", name, sizeof name)) split_name(name, parts);
+    for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_line(t, row, line);
+    t->headed = true;
+}
+
+// Draws the line of a matrix that was collected, if any.
+static void draw_line(Table *t) {
+    if (t->row[0]) draw_row(t, t->row);
+    t->row[0] = '\0';
 }
 
 // Takes in a cell of the line, which is drawn when a cell of another line comes.
 static void draw_cell(Table *t, const TableCell *cell) {
     bool other_block = strcmp(cell->block, t->block) != 0;
-    if (other_block || t->n_cells == MAX_CELLS || strcmp(cell->line, t->line) != 0) draw_line(t);
-    if (other_block) t->headed = false;
+    char value[40];
+    if (other_block || strcmp(cell->line, t->line) != 0) draw_line(t);
+    if (other_block) {
+        t->headed = false;
+        put_cell(t, cell->block, -1, BOLD);
+        end_line(t);
+    }
+    if (!t->row[0]) {
+        snprintf(t->names, sizeof t->names, "%s", t->shape == SHAPE_ACCURACY ? "length, depth" : "ppl below");
+        snprintf(t->row, sizeof t->row, "%s", cell->line);
+    }
     snprintf(t->block, sizeof t->block, "%s", cell->block);
     snprintf(t->line, sizeof t->line, "%s", cell->line);
-    snprintf(t->cells[t->n_cells].label, sizeof t->cells->label, "%s", cell->label);
-    t->cells[t->n_cells++].value = cell->value;
+    snprintf(value, sizeof value, "%.17g", cell->value);
+    add_name(t->names, sizeof t->names, "\t", cell->label);
+    add_name(t->row, sizeof t->row, "\t", value);
 }
 
 // ---- what tools see -------------------------------------------------------------------------------------------------
@@ -195,9 +191,9 @@ void table_note(Table *t, const char *key, const char *format, ...) {
 }
 
 void table_columns(Table *t, const char *columns) {
-    t->columns = columns;
-    if (t->eyes) end_line(t);
-    else printf("%s\n", columns);
+    snprintf(t->names, sizeof t->names, "%s", columns);
+    end_line(t);
+    if (!t->eyes) printf("%s\n", columns);
 }
 
 void table_row(Table *t, const TableCell *cell, const char *format, ...) {
@@ -215,6 +211,6 @@ void table_row(Table *t, const TableCell *cell, const char *format, ...) {
 void table_end(Table *t) {
     clear_bar(t);
     draw_line(t);
-    if (t->eyes) end_line(t);
+    end_line(t);
     fflush(stdout);
 }

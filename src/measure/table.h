@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_CELLS = 48, MAX_BLOCK = 176 };
+enum { MAX_BLOCK = 176, MAX_LINE = 2048 };
 
 // How eyes see a table: its rows as a list, or its cells as a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
@@ -16,15 +16,10 @@ typedef struct {
     int width, at;            // columns of the terminal, and where the line at hand stands
     bool bar;                 // one is shown
     double start, shown;      // seconds: when the table was opened, and when the bar changed
-    const char *columns;      // names between tabs, as tools read them
-    bool headed;              // the names of its columns stand above the line at hand
-    // The line of a matrix that is being collected.
-    char block[MAX_BLOCK], line[MAX_BLOCK];
-    struct {
-        char label[16];
-        double value;
-    } cells[MAX_CELLS];
-    int n_cells;
+    char names[MAX_LINE];     // of the columns, between tabs
+    bool headed;              // they stand above the line at hand
+    // The line of a matrix that is being collected: where it stands, and its cells between tabs.
+    char block[MAX_BLOCK], line[MAX_BLOCK], row[MAX_LINE];
 } Table;
 
 // What a row is in a matrix: the value below `label` in a line of a block. Cells of a line come one after another.
@@ -41,7 +36,7 @@ Table table_open(TableShape shape, int train_ctx, bool tsv);
 // in a row: dim above, and below, where the verdict stands, the brightest of all.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// The names of the columns, between tabs, which must outlive the table.
+// The names of the columns, between tabs.
 void table_columns(Table *table, const char *columns);
 
 // A row, its cells between tabs with all the digits that tools want. Eyes are shown three or four of a list (`cell` is

@@ -251,29 +251,30 @@ static void fuzz_options(const uint8_t *data, size_t size) {
                                 .short_factors = divisors,
                                 .long_factors = divisors}};
     p.model.config.seq_len = 1024;
+    p.job = (Measurement){.options = &p.options, .model = &p.model};
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
-    p.context = ok ? context_of(&p) : 0;
+    p.job.length = ok ? length_of_job(&p.job) : 0;
     if (ok && make_plans(&p, &err)) {
         for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
-                rope_frequencies(&p.plans[i].rope, k == 0 ? 1 : k == 1 ? p.context : p.context / 2 + 1, &f);
+                rope_frequencies(&p.job.plans[i].rope, k == 0 ? 1 : k == 1 ? p.job.length : p.job.length / 2 + 1, &f);
                 for (int j = 0; j < f.n_pairs; j++)
                     promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0, "frequencies are numbers");
-                for (int64_t at = 1; at < p.context; at *= 3) {
-                    int last = p.context - 1, key = last - (int)at;
-                    double d = rope_distance(&p.plans[i].rope, last, key),
-                           own = rope_parts(&p.plans[i].rope, last).near;
+                for (int64_t at = 1; at < p.job.length; at *= 3) {
+                    int last = p.job.length - 1, key = last - (int)at;
+                    double d = rope_distance(&p.job.plans[i].rope, last, key),
+                           own = rope_parts(&p.job.plans[i].rope, last).near;
                     promise(isfinite(d) && (at >= own || d == (double)at), "near distances are kept");
                 }
-                promise(isfinite(rope_logn(&p.plans[i].rope, p.context - 1)), "logn is a number");
+                promise(isfinite(rope_logn(&p.job.plans[i].rope, p.job.length - 1)), "logn is a number");
                 promise(isfinite(f.scale) && isfinite(f.attention_factor) && f.attention_factor > 0,
                         "factors are numbers");
             }
     } else {
         promise(err.text[0] && !strchr(err.text, '\n'), "a reason is one line");
     }
-    free(p.plans);
+    free(p.job.plans);
     free(p.methods);
     free(text);
 }
