@@ -151,7 +151,7 @@ FOR_PAGE const char *page_methods(Page *page) {
 // Plans a method, written as for --rope, for `context` positions.
 FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     int n;
-    RopeSettings *methods = methods_parse(method[0] ? method : NULL, &settings_nothing_said, &n, &page->err);
+    RopeSettings *methods = methods_parse(method[0] ? method : NULL, &(RopeSettings){.said = 0}, &n, &page->err);
     if (!methods) return false;
     free(page->methods);
     page->methods = methods;
@@ -165,7 +165,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     for (int i = 0; i < page->start.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
     RopeConfig start = page->start;
     start.short_factors = start.long_factors = page->divisors;
-    RopeSettings s = settings_nothing_said;
+    RopeSettings s = {.said = 0};
     settings_read_method(&s, "longrope");
     if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
     return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);

@@ -1,11 +1,13 @@
 // Settings of RoPE: names of methods, defaults, what makes sense together, and what is worth a warning.
 #include "settings.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-const RopeSettings settings_nothing_said = {.said = 0};
 const char *const rope_ramps[2] = {"dims", "turns"};
 
 // ---- the fields -----------------------------------------------------------------------------------------------------
@@ -21,7 +23,7 @@ const Option rope_fields[] = {
      1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
     {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
     {"--ramp", "FORM", "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
-     IN(ramp), 0, 1, rope_ramps, "a ramp (expected dims or turns)", .methods = ROPE_USES_BETAS},
+     IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
     {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
      .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
     {"--beta-slow", "R", "pairs of R turns or fewer within L are interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
@@ -68,6 +70,66 @@ void field_set(void *base, const Option *f, double value) {
     }
 }
 
+// Reads a decimal number, which is the whole of `text`, within the option's limits. strtod alone would take spaces in
+// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m.
+static bool read_number(const Option *option, const char *name, const char *text, double *x, Error *err) {
+    const bool is_whole = option->type != NUMBER;
+    const double low = option->low, high = option->type == FLAG ? 1 : option->high;
+    char *end;
+    *x = strtod(text, &end);
+    bool good = end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
+    if (is_whole) {
+        const int letter = tolower((unsigned char)*end);
+        *x *= letter == 'k' ? 1 << 10 : letter == 'm' ? 1 << 20 : 1;
+        end += letter == 'k' || letter == 'm';
+    }
+    if (good && !*end && *x >= low && *x <= high) return true;
+    return fail(err,
+                is_whole ? "%s: '%.60s' is not a whole number from %.0f to %.0f"
+                         : "%s: '%.60s' is not a number from %g to %g",
+                name, text, low, high);
+}
+
+static bool read_word(const Option *option, const char *name, const char *text, double *x, Error *err) {
+    char words[100] = "";
+    for (*x = 0; *x <= option->high; ++*x) {
+        const char *word = option->words[(int)*x];
+        if (strcasecmp(text, word) == 0) return true;
+        add_name(words, sizeof words, ", ", word);
+    }
+    return fail(err, "%s: '%.60s' is not known (expected %s)", name, text, words);
+}
+
+static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
+    int length = 0;
+    bool good = isdigit((unsigned char)*text) && sscanf(text, "%7d.%n%7d%n", pair, &length, pair + 1, &length) == 2;
+    return (good && !text[strspn(text, "0123456789.")] && !text[length]) ||
+           fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+}
+
+static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
+    char back[32];
+    *seed = strtoull(text, NULL, 10);
+    snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
+    return strcmp(back, text) == 0 ||
+           fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
+}
+
+bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err) {
+    void *place = (char *)base + option->place;
+    double x;
+    switch (option->type) {
+    case NOTHING: return true;
+    case TEXT: *(const char **)place = value; return true;
+    case SEED: return read_seed(name, value, place, err);
+    case PAIR: return read_pair(name, value, place, err);
+    default:
+        if (!(option->type == WORD ? read_word : read_number)(option, name, value, &x, err)) return false;
+        field_set(base, option, x);
+        return true;
+    }
+}
+
 static int row_of(const char *option) {
     int i = 0;
     while (!rope_fields[i].option || strcmp(rope_fields[i].option, option) != 0) i++;
@@ -88,16 +150,18 @@ static bool is_said(const RopeSettings *s, const char *option) { return s->said 
 // stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
     static const char prefix[] = "dynamic-";
-    char method[MAX_METHOD_NAME];
-    const char *plus = strrchr(text, '+'), *last = plus ? plus + 1 : text, *name = method;
+    char copy[MAX_METHOD_NAME];
+    const char *name = copy;
     RopeConfig *c = &s->rope;
+    snprintf(copy, sizeof copy, "%s", text);
+    char *plus = strrchr(copy, '+');
     s->has_method = true;
     c->map = NULL;
     for (int i = 0; i < rope_n_maps; i++)
-        if (strcmp(last, rope_maps[i].name) == 0) c->map = &rope_maps[i];
-    snprintf(method, sizeof method, "%.*s", (int)(c->map && plus ? (size_t)(plus - text) : strlen(text)), text);
-    s->is_window = !c->map && strcmp(method, "window") == 0;
-    if (s->is_window || (c->map && !plus)) name = rope_methods[ROPE_NONE].name;
+        if (strcmp(plus ? plus + 1 : copy, rope_maps[i].name) == 0) c->map = &rope_maps[i];
+    if (c->map && plus) *plus = '\0';
+    s->is_window = !c->map && strcmp(name, "window") == 0;
+    if (s->is_window || (c->map && !plus)) name = "none";
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
     c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
     if (c->dynamic) name += sizeof prefix - 1;
@@ -223,20 +287,15 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
     return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
-// The option that was said and that neither the method nor the map looks at, or NULL.
-static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
-    for (int i = 0; i < rope_n_fields; i++) {
-        const Option *f = &rope_fields[i];
-        if (s->said >> i & 1 && ((f->methods && !(flags & f->methods)) || (f->maps && !(map & f->maps))))
-            return f->option;
-    }
-    return NULL;
-}
-
 void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
     const RopeConfig *r = &plan->rope;
     const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    const char *unused = unused_option(s, flags, map);
+    const char *unused = NULL;  // said, and neither the method nor the map looks at it
+    for (int i = rope_n_fields - 1; i >= 0; i--) {
+        const Option *f = &rope_fields[i];
+        const bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
+        if (s->said >> i & 1 && !is_used) unused = f->option;
+    }
     const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;

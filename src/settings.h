@@ -16,11 +16,10 @@ typedef struct {
     const char *option, *argument, *help;
     ValueType type;
     size_t place;      // in Options; for a setting of RoPE in RopeConfig
-    double low, high;  // limits, both included
+    double low, high;  // limits, both included; of words: 0 and the last one's number
     const char *const *words;
-    const char *refusal;  // what another word is not
-    int job, with;        // the Job that it asks for; the Job that it goes with, whose rows stand together; 0: none
-    bool about_rope;      // only a model with RoPE has a use for it, as for the settings of RoPE
+    int job, with;    // the Job that it asks for; the Job that it goes with; 0: none
+    bool about_rope;  // only a model with RoPE has a use for it, as for the settings of RoPE
     // Of a setting of RoPE.
     const char *key;         // in a rope_scaling block of Hugging Face, NULL: in none
     double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
@@ -34,6 +33,8 @@ extern const char *const rope_ramps[2];  // by RopeRamp
 // The value of an option in `base`, and a new one. It is a number, the number of a word, or a flag (0 or 1).
 double field_value(const void *base, const Option *field);
 void field_set(void *base, const Option *field, double value);
+// Reads a value and puts it in its place in `base`. False with the reason, which calls the option `name`.
+bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err);
 
 // What the command line says.
 typedef struct {
@@ -44,8 +45,6 @@ typedef struct {
     bool of_all;                 // from the list `all`: left out where the model lacks what the method needs
     unsigned said;               // bits (1 << row of rope_fields)
 } RopeSettings;
-
-extern const RopeSettings settings_nothing_said;
 
 // Says a setting by its option ("--theta").
 void settings_say(RopeSettings *settings, const char *option, double value);

@@ -21,7 +21,7 @@ ARROWS = {
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations', 'src/engines'],
-    'src/methods': GROUND + ['src/options'],
+    'src/methods': GROUND,
     'src/measure': HIGH + ['src/rope_config', 'src/engines'],
     'run': HIGH + ['src/methods', 'src/rope_config'],
 }

@@ -87,7 +87,7 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
 }
 
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
-    RopeSettings s = settings_nothing_said;
+    RopeSettings s = {.said = 0};
     if (plain) settings_read_method(&s, "none");
     if (times != 1) settings_say(&s, "--theta", fmax(m->file->theta * times, 1.5));
     return settings_resolve(&s, m->file, m->model->config.sliding_window, m->length, plan, err);
