@@ -96,6 +96,14 @@ static const char *find_block(const char *config, unsigned where) {
     return where & TEXT_CONFIG && text ? find_block(text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
+// The row of rope_methods.
+static int method_of(const Config *c) {
+    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
+    RopeSettings method;
+    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
+    return method.rope.method;
+}
+
 static void find_type(Config *c) {
     c->rope_type = json_member(c->block, "rope_type");
     c->type = json_member(c->block, "type");
@@ -105,6 +113,7 @@ static void find_type(Config *c) {
     c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
     c->out->is_asked = c->method != PLAIN;
+    c->rope->method = method_of(c);
 }
 
 static void find_theta(Config *c) {
@@ -112,14 +121,6 @@ static void find_theta(Config *c) {
     double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
     c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
     if (c->rope->theta == 0) c->rope->theta = c->family->theta;
-}
-
-// The row of rope_methods.
-static int method_of(const Config *c) {
-    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
-    RopeSettings method;
-    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
-    return method.rope.method;
 }
 
 // L: llama3, yarn and longrope look for what it was before; Phi-3's class has its own.
@@ -139,10 +140,29 @@ static void read_block(Config *c) {
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
-    const unsigned own_fields = rope_methods[method_of(c)].flags & ~ROPE_USES_FACTOR;
+    const unsigned own_fields = rope_methods[r->method].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
-    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;
+    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
+}
+
+void reading_find(Config *c) {
+    static const char original[] = "original_max_position_embeddings";
+    c->rope = &c->out->rope;
+    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
+    c->block = find_block(c->config, c->flags);
+    c->trained = length_at(c, c->config, "max_position_embeddings");
+    if (!c->trained) c->trained = c->family->max_positions;
+    c->top = length_at(c, c->config, original);
+    c->inside = length_at(c, c->block, original);
+    c->partial = number_of(c, c->config, "partial_rotary_factor", 1);
+    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
+    c->head_dim = number_of(c, c->config, "head_dim", c->family->head_dim);
+    if (c->head_dim == 0)
+        c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
+    find_type(c);
+    find_theta(c);
+    read_block(c);
 }
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
@@ -162,30 +182,17 @@ static void refuse_by_flags(Config *c) {
 }
 
 bool reading_begin(Config *c, const char *config, Error *err) {
+    c->config = config;
     c->family = rope_family(config);
     if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
-    c->config = config;
-    c->rope = &c->out->rope;
-    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
-    c->block = find_block(config, c->flags);
-    c->trained = length_at(c, config, "max_position_embeddings");
-    if (!c->trained) c->trained = c->family->max_positions;
-    c->top = length_at(c, config, "original_max_position_embeddings");
-    c->served = c->out->served ? c->out->served : c->trained;
-    c->inside = length_at(c, c->block, "original_max_position_embeddings");
-    c->partial = number_of(c, config, "partial_rotary_factor", 1);
-    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
-    double dim = number_of(c, config, "head_dim", c->family->head_dim);
-    if (dim == 0) dim = number_of(c, config, "hidden_size", 0) / number_of(c, config, "num_attention_heads", 1);
-    if (!(dim >= 2 && dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
+    reading_find(c);
+    if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
-    c->rope->rotary_dim = (int)dim;
+    c->rope->rotary_dim = (int)c->head_dim;
+    c->served = c->out->served ? c->out->served : c->trained;
     if (c->flags & SCALING_ONLY && !c->block && json_member(config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
-    find_type(c);
-    find_theta(c);
-    read_block(c);
     const bool own_yarn = c->flags & OWN_YARN && c->method == YARN,
                by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
     if (own_yarn || by_max) multiply_by(c, 0);
