@@ -10,7 +10,6 @@
 #include "../src/forward/session.h"
 #include "../src/kernels/kernels.h"
 #include "../src/measure/measure.h"
-#include "../src/methods.h"
 #include "../src/rope_config.h"
 #include "../src/settings.h"
 #include "../src/text/sampler.h"
@@ -77,8 +76,7 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
     page->start = (RopeConfig){.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
-    const char *reason = settings_check(&page->start, train_ctx);
-    return !reason || fail(&page->err, "%s", reason);
+    return settings_check(&page->start, train_ctx, &page->err);
 }
 
 // A config.json or its rope block in a model's place. The numbers fill what it leaves out and cannot do without, as few
@@ -105,8 +103,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     }
     if (!good) return false;
     page->start = file->rope;
-    const char *reason = settings_check(&page->start, page->start.train_ctx);
-    return !reason || fail(&page->err, "%s", reason);
+    return settings_check(&page->start, page->start.train_ctx, &page->err);
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not

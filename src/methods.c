@@ -1,5 +1,5 @@
 // Lists of methods, read word by word. A setting with several values makes several methods of each one before it.
-#include "methods.h"
+#include "settings.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -25,7 +25,6 @@ static bool append_method(List *list, const char *name, bool of_all) {
     RopeSettings s = *list->base;
     if (settings_read_method(&s, name)) {
         s.of_all = of_all;
-        snprintf(s.name, sizeof s.name, "%s", name);
         return append(list, &s);
     }
     char names[300] = "expected ";

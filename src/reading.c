@@ -44,7 +44,7 @@ void note(const Config *c, const char *format, ...) {
 }
 
 void refuse(Config *c, bool stops, const char *reason) {
-    if (stops && !c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%s", reason);
+    if (stops && !c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
     c->out->refused = c->out->refused || stops;
 }
 
@@ -295,8 +295,8 @@ void reading_end(Config *c, const Reading *reference) {
     if (r->factor == 0 && c->method >= YARN) r->factor = (double)c->trained / fmax(r->train_ctx, 1);
     refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
-    const char *reason = out->refused ? NULL : settings_check(r, c->trained);
-    refuse(c, reason, reason ? reason : "");
+    Error err;
+    if (!out->refused && !settings_check(r, c->trained, &err)) refuse(c, true, err.text);
     out->verdict = out->refused ? "refused" : "same";
     out->worst_pair = -1;
     out->worst_ratio = 1;

@@ -102,9 +102,8 @@ static bool read_word(const Option *option, const char *name, const char *text, 
 
 static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
     int length = 0;
-    bool good = isdigit((unsigned char)*text) && sscanf(text, "%7d.%n%7d%n", pair, &length, pair + 1, &length) == 2;
-    return (good && !text[strspn(text, "0123456789.")] && !text[length]) ||
-           fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+    bool good = !text[strspn(text, "0123456789.")] && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
+    return (good && !text[length]) || fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
 }
 
 static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
@@ -153,9 +152,9 @@ bool settings_read_method(RopeSettings *s, const char *text) {
     char copy[MAX_METHOD_NAME];
     const char *name = copy;
     RopeConfig *c = &s->rope;
+    snprintf(s->name, sizeof s->name, "%s", text);
     snprintf(copy, sizeof copy, "%s", text);
     char *plus = strrchr(copy, '+');
-    s->has_method = true;
     c->map = NULL;
     for (int i = 0; i < rope_n_maps; i++)
         if (strcmp(plus ? plus + 1 : copy, rope_maps[i].name) == 0) c->map = &rope_maps[i];
@@ -194,59 +193,60 @@ bool settings_has_one_list(const RopeConfig *c) {
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
-static const char *check_lists(const RopeConfig *c) {
+// What longrope needs of the model.
+static bool check_lists(const RopeConfig *c, Error *err) {
     if (!c->short_factors || !c->long_factors)
-        return "longrope needs the model's short and long factor lists, which it does not have";
-    if (c->train_ctx < 2) return "longrope needs a train_ctx of at least 2";
+        return fail(err, "longrope needs the model's short and long factor lists, which it does not have");
+    if (c->train_ctx < 2) return fail(err, "longrope needs a train_ctx of at least 2");
     for (int i = 0; i < c->rotary_dim / 2; i++)
         if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
-            return "longrope's factors must be numbers above 0";
-    if (c->unscaled_positions && c->map) return "unscaled_positions and a distance map exclude one another";
-    if (c->unscaled_positions < 0) return "unscaled_positions must be 0 or more";
-    if (c->unscaled_positions && !settings_has_one_list(c))
-        return "unscaled_positions need one list of factors for all lengths, short and long the same";
-    return NULL;
+            return fail(err, "longrope's factors must be numbers above 0");
+    if (!c->unscaled_positions) return true;
+    if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
+    if (c->unscaled_positions < 0) return fail(err, "unscaled_positions must be 0 or more");
+    return settings_has_one_list(c) ||
+           fail(err, "unscaled_positions need one list of factors for all lengths, short and long the same");
 }
 
-const char *settings_check(const RopeConfig *config, int context) {
-    RopeConfig filled = *config, *c = &filled;
-    settings_fill_defaults(c, context);
-    if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
-    const RopeMethod *m = &rope_methods[c->method];
-    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
-    if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
-        return "head_dim must be even, from 2 to 1024";
-    if (!isfinite(c->theta) || c->theta <= 1) return "theta must be a number above 1";
-    if (c->train_ctx < 1) return "train_ctx must be at least 1";
-    if (!positive(c->factor)) return "factor must be a number above 0";
-    if (!positive(c->beta_fast) || !positive(c->beta_slow)) return "beta_fast and beta_slow must be numbers above 0";
-    if (c->beta_fast < c->beta_slow) return "beta_fast must not be below beta_slow";
-    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
-        return "the turns ramp needs beta_fast above beta_slow";
-    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) || c->low_freq_factor >= c->high_freq_factor)
-        return "high_freq_factor must be above low_freq_factor, and both above 0";
-    if (c->attention_factor != 0 && !positive(c->attention_factor)) return "attention_factor must be a number above 0";
-    if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim)) return "mscale and mscale_all_dim must be numbers";
-    return m->flags & ROPE_USES_LISTS ? check_lists(c) : NULL;
-}
-
-// The settings of the map, and what goes with any.
-static bool check_map(const RopePlan *plan, Error *err) {
-    const RopeConfig *c = &plan->rope;
+// What a map, a window and logn need.
+static bool check_map(const RopeConfig *c, Error *err) {
     const unsigned flags = c->map ? c->map->flags : 0;
     const bool has_chunk = flags & ROPE_MAP_CHUNK;
     const int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
-        return fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name,
-                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
+        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)", has_chunk ? "chunk" : "near",
+                    found, most, c->train_ctx);
     if (flags & ROPE_MAP_WINDOW && c->window < 1)
-        return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
-                    c->window, c->sinks, c->train_ctx);
+        return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)", c->window, c->sinks,
+                    c->train_ctx);
     if (c->sinks > 0 && c->window == 0)
-        return fail(err, "rope %s: %d sinks without a window (--window says how many of the last positions are seen)",
-                    plan->name, c->sinks);
-    if (c->logn && c->train_ctx < 2) return fail(err, "rope %s: logn needs a train_ctx of at least 2", plan->name);
-    return true;
+        return fail(err, "%d sinks without a window (--window says how many of the last positions are seen)", c->sinks);
+    return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
+}
+
+bool settings_check(const RopeConfig *config, int context, Error *err) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
+    if (c->method < 0 || c->method >= rope_n_methods) return fail(err, "there is no such rope method");
+    const RopeMethod *m = &rope_methods[c->method];
+    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return fail(err, "this rope method has no dynamic form");
+    if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
+        return fail(err, "head_dim must be even, from 2 to 1024");
+    if (!isfinite(c->theta) || c->theta <= 1) return fail(err, "theta must be a number above 1");
+    if (c->train_ctx < 1) return fail(err, "train_ctx must be at least 1");
+    if (!positive(c->factor)) return fail(err, "factor must be a number above 0");
+    if (!positive(c->beta_fast) || !positive(c->beta_slow))
+        return fail(err, "beta_fast and beta_slow must be numbers above 0");
+    if (c->beta_fast < c->beta_slow) return fail(err, "beta_fast must not be below beta_slow");
+    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
+        return fail(err, "the turns ramp needs beta_fast above beta_slow");
+    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) || c->low_freq_factor >= c->high_freq_factor)
+        return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
+    if (c->attention_factor != 0 && !positive(c->attention_factor))
+        return fail(err, "attention_factor must be a number above 0");
+    if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim))
+        return fail(err, "mscale and mscale_all_dim must be numbers");
+    return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
 // streaming and lm-infinite choose what is not said; but a model that was trained with a window never sees more.
@@ -265,7 +265,7 @@ static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err) {
     RopeConfig r = *start;
-    if (s->has_method) {
+    if (s->name[0]) {
         r.method = s->rope.method;
         r.dynamic = s->rope.dynamic;
         r.map = s->rope.map;
@@ -277,10 +277,9 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
-    else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    const char *reason = settings_check(&r, context);
-    return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
+    settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
+    if (s->name[0]) memcpy(plan->name, s->name, sizeof plan->name);
+    return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
 }
 
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {

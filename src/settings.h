@@ -39,8 +39,7 @@ bool option_read(const Option *option, void *base, const char *name, const char 
 // What the command line says.
 typedef struct {
     char name[MAX_METHOD_NAME];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
-    RopeConfig rope;             // method, dynamic and map with has_method, and the fields that are said
-    bool has_method;             // false: the model's own
+    RopeConfig rope;             // method, dynamic and map, unless they are the model's, and the fields that are said
     bool is_window;              // the pseudo-method `window`: none, with a window of the trained context
     bool of_all;                 // from the list `all`: left out where the model lacks what the method needs
     unsigned said;               // bits (1 << row of rope_fields)
@@ -69,8 +68,8 @@ void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Only then can first positions stay unscaled, since keys get their
 // angles after they are cached, a block at a time.
 bool settings_has_one_list(const RopeConfig *config);
-// NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
-const char *settings_check(const RopeConfig *config, int context);
+// Whether a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
+bool settings_check(const RopeConfig *config, int context, Error *err);
 
 // The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
 // `context` positions. False with the reason when the result makes no sense.
@@ -80,3 +79,9 @@ bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
 // One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);
+
+// Reads a list of methods, as --rope takes it ("none,yarn:factor=2,4,8:ramp=turns,dynamic"): names between commas, each
+// with settings after colons; several values make several methods. `all` is every method, static and dynamic, every
+// distance map, and the window; NULL is one method, `base` as it is. `base` has what a method does not set. Returns an
+// array of *n settings that the caller frees, or NULL with the reason.
+RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err);

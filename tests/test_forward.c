@@ -5,7 +5,7 @@
 #include "tests/test_units.h"
 
 #include "src/forward/session.h"
-#include "src/methods.h"
+#include "src/settings.h"
 
 static Model model;
 static RopePlan plan;

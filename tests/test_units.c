@@ -5,7 +5,7 @@
 #include "src/forward/matmul.h"
 #include "src/forward/spread.h"
 #include "src/kernels/kernels.h"
-#include "src/methods.h"
+#include "src/settings.h"
 #include "src/model/matrix.h"
 #include "src/text/sampler.h"
 

@@ -23,7 +23,7 @@ ARROWS = {
     'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations', 'src/engines'],
     'src/methods': GROUND,
     'src/measure': HIGH + ['src/rope_config', 'src/engines'],
-    'run': HIGH + ['src/methods', 'src/rope_config'],
+    'run': HIGH + ['src/rope_config'],
 }
 
 

@@ -95,9 +95,9 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
 
 bool open_model(const char *path, Model *model, Error *err) {
     if (!model_open(path, model, err)) return false;
-    const char *reason = settings_check(&model->rope, model->config.seq_len);
-    if (reason) model_close(model);
-    return !reason || fail(err, "%s: impossible header: %s", path, reason);
+    if (settings_check(&model->rope, model->config.seq_len, err)) return true;
+    model_close(model);
+    return fail(err, "%s: impossible header: %s", path, err->text);
 }
 
 bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
