@@ -34,13 +34,12 @@ bool rope_list(const char *block, const char *key, int n, double *out) {
 // ---- what engines do to a config ------------------------------------------------------------------------------------
 
 void note(const Config *c, const char *format, ...) {
-    char *text = c->out->note;
-    size_t used = strlen(text), most = sizeof c->out->note;
+    char text[200];
     va_list args;
     va_start(args, format);
-    if (used) used += (size_t)snprintf(text + used, most - used, "; ");
-    if (used < most) vsnprintf(text + used, most - used, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    add_name(c->out->note, sizeof c->out->note, "; ", text);
 }
 
 void refuse(Config *c, bool stops, const char *reason) {
@@ -64,8 +63,7 @@ void switch_off(Config *c, bool is_off, const char *why) {
 }
 
 void choose_list(Config *c, bool is_long, const char *why) {
-    c->one_list = true;
-    c->is_long = is_long;
+    c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
     c->why_list = why;
 }
 
@@ -116,13 +114,6 @@ static void find_type(Config *c) {
     c->rope->method = method_of(c);
 }
 
-static void find_theta(Config *c) {
-    double top = number_of(c, c->config, "rope_theta", 0);
-    double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
-    c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
-    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
-}
-
 // L: llama3, yarn and longrope look for what it was before; Phi-3's class has its own.
 static int original_length(const Config *c) {
     if (c->method < LLAMA3) return c->trained;
@@ -136,7 +127,6 @@ static void read_block(Config *c) {
     const char *truncate = json_member(c->block, "truncate");
     r->train_ctx = original_length(c);
     r->factor = number_of(c, c->block, "factor", 0);
-    json_number(json_member(c->block, "factor"), &r->factor, &c->factor_is_whole);
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
@@ -161,23 +151,29 @@ void reading_find(Config *c) {
     if (c->head_dim == 0)
         c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
     find_type(c);
-    find_theta(c);
     read_block(c);
+    const double top = number_of(c, c->config, "rope_theta", 0);
+    const double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
+    c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
+    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
 }
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
 static void refuse_by_flags(Config *c) {
-    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES,
-               has_factor = json_member(c->block, "factor");
+    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
+    const char *factor = json_member(c->block, "factor");
+    double x;
+    bool is_whole;
+    json_number(factor, &x, &is_whole);
     const bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
     const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
     refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
     refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
-    refuse(c, by_hf5 && is_scaled && !has_factor, "KeyError: factor");
+    refuse(c, by_hf5 && is_scaled && !factor, "KeyError: factor");
     refuse(c, by_hf5 && c->method == LLAMA3 && !has_bounds, "KeyError: low_freq_factor or high_freq_factor");
     refuse(c, serves && json_member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
-    refuse(c, serves && c->method == LINEAR && c->factor_is_whole, "TypeError: factor is written without a point");
+    refuse(c, serves && c->method == LINEAR && is_whole, "TypeError: factor is written without a point");
     refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
 
@@ -233,44 +229,40 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         const char *why = facts[i].why;
         note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there, why ? ": " : "", why ? why : "");
     }
-    const bool is_long = c->one_list ? c->is_long : c->length > r->train_ctx, was_long = c->length > s->train_ctx;
+    const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
+    const bool is_long = list == c->out->long_factors, was_long = c->length > s->train_ctx;
     if (c->method == LONGROPE && is_long != was_long)
         note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor", was_long ? "long_factor" : "short_factor",
              c->why_list ? c->why_list : "by that L");
 }
 
-// True when two give the same to 1e-5. *pair is the one that is furthest off (-1: none), *ratio here over there.
-static bool same(const RopeFreqs *here, const RopeFreqs *there, int *pair, double *ratio) {
+// True when two give the same to 1e-5. Else out->worst_pair is the one that is furthest off, if there is one.
+static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
-    *pair = -1;
-    *ratio = 1;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
-        const double x = here->inv_freq[i] / there->inv_freq[i];
-        if (!(fabs(log(x)) > worst)) continue;
-        worst = fabs(log(x));
-        *pair = i;
-        *ratio = x;
+        const double ratio = here->inv_freq[i] / there->inv_freq[i];
+        if (!(fabs(log(ratio)) > worst)) continue;
+        worst = fabs(log(ratio));
+        out->worst_pair = i;
+        out->worst_ratio = ratio;
     }
-    return *pair < 0 && here->n_pairs == there->n_pairs &&
+    return out->worst_pair < 0 && here->n_pairs == there->n_pairs &&
            fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
 }
 
 // What the reading is beside its reference, and why.
 static void judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
-    const RopeConfig none = {ROPE_NONE, .rotary_dim = c->rope->rotary_dim, .theta = c->rope->theta, .factor = 1};
-    RopeFreqs here, there, plain;
-    int pair;
-    double ratio;
+    RopeFreqs here, there;
     rope_frequencies(c->rope, c->length, &here);
-    rope_frequencies(&none, c->length, &plain);
-    const bool is_plain = same(&here, &plain, &pair, &ratio);
-    bool was_asked = out->is_asked;
+    bool was_asked = out->is_asked, is_plain = fabs(here.attention_factor - 1) < 1e-5;
+    for (int i = 0; i < here.n_pairs; i++)
+        is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
     if (reference->refused) {
         if (c->why_plain) note(c, "plain RoPE: %s", c->why_plain);
     } else {
         rope_frequencies(&reference->rope, c->length, &there);
-        if (same(&here, &there, &out->worst_pair, &out->worst_ratio)) return;
+        if (same(&here, &there, out)) return;
         was_asked = reference->rope.method != ROPE_NONE;
         compare(c, reference, &here, &there);
     }
@@ -289,8 +281,8 @@ void reading_end(Config *c, const Reading *reference) {
         const bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
                           rope_list(c->block, "long_factor", n, out->long_factors);
         refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
-        r->short_factors = c->one_list && c->is_long ? out->long_factors : out->short_factors;
-        r->long_factors = c->one_list && !c->is_long ? out->short_factors : out->long_factors;
+        r->short_factors = c->one_list ? c->one_list : out->short_factors;
+        r->long_factors = c->one_list ? c->one_list : out->long_factors;
     }
     if (r->factor == 0 && c->method >= YARN) r->factor = (double)c->trained / fmax(r->train_ctx, 1);
     refuse(c, r->factor == 0, "KeyError: factor");
