@@ -238,7 +238,7 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
 // Completes a reading that has its engine.
 static bool read_as(Reading *out, const char *config, int length, const Reading *reference, Error *err) {
     Config c = {.flags = engines[out->row].flags, .length = length, .out = out};
-    if (!reading_begin(&c, config + strspn(config, " \t\r\n"), err)) return false;
+    if (!reading_begin(&c, config, err)) return false;
     engines[out->row].reads(&c);
     if (out->served && out->max_len) out->max_len = out->served;
     reading_end(&c, reference);

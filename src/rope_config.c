@@ -17,10 +17,11 @@ static const char SPACE[] = " \t\r\n";
 static const char ORIGINAL[] = "original_max_position_embeddings";
 
 typedef struct {
-    Config c;          // what Hugging Face 5 finds in file->whole
-    const char *said;  // the file's object, of which that was made
-    const char *name;  // of the block in errors, NULL: it stands alone
-    bool is_part;      // the file has no family: what it leaves out is the model's
+    Config c;           // what Hugging Face 5 finds in file->whole
+    const char *name;   // of the block in errors, NULL: it stands alone
+    bool is_block;      // the file is a block alone
+    bool is_part;       // it has no family: what it leaves out is the model's
+    bool says_context;  // it has max_position_embeddings
     RopeFile *file;
     bool good;   // nothing is wrong so far
     Error *err;  // the first thing that is wrong
@@ -29,7 +30,7 @@ typedef struct {
 __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *object, const char *key,
                                                          const char *format, ...) {
     const char *v = json_member(object, key), *where = v ? v : object ? object : r->c.config;
-    const char *name = r->name && object == r->c.block ? r->name : "";
+    const char *name = object == r->c.block && r->name ? r->name : "";
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
     char expected[160];
@@ -42,11 +43,10 @@ __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *
                    name, name[0] ? "." : "", key, length < 40 ? (int)length : 40, found, expected);
 }
 
-// A key's value, or NULL. One that the file has twice is refused.
+// A key's value, or NULL. One that is there twice is refused.
 static const char *get(Reader *r, const char *object, const char *key) {
-    const char *said = object == r->c.config ? r->said : object, *name;
     int times = 0;
-    for (const char *v = json_first(said, &name); v; v = json_next(v, &name)) times += json_is(name, key);
+    for (const char *name, *v = json_first(object, &name); v; v = json_next(v, &name)) times += json_is(name, key);
     if (times > 1) reject(r, object, key, "it once, and it appears twice");
     return json_member(object, key);
 }
@@ -215,21 +215,59 @@ static bool has_key(const char *object, int n) {
     return n > 0;
 }
 
-// Reads file->whole.
-static bool parse(RopeFile *file, const char *said, Error *err) {
+// The text as one whole config; NULL with the reason. Lines in front that begin with # become blank, and members that
+// stand alone get braces. What a block alone, or a config without a family, leaves out is what the model has of a
+// Llama, and stands in front. No line moves.
+static char *whole_of(Reader *r, const char *text, size_t length) {
+    enum { ROOM = 200 };  // for what stands in front
+    const RopeFile *model = r->file;
+    char *whole = alloc_array(ROOM + length + 4, 1, "a config", r->err);
+    if (!whole) return NULL;
+    char *p = whole + ROOM, *end = p + length + 1;
+    memset(whole, ' ', ROOM + length + 2);
+    memcpy(p + 1, text, length);
+    for (char *c = p + 1; *c == '#'; c += *c == '\n')
+        for (; *c && *c != '\n'; c++) *c = ' ';
+    const char first = p[strspn(p, SPACE)];
+    if (first && strchr("\".\xE2", first)) *p = '{';
+    if (*p == '{') *end = '}';
+    bool good = json_check(p, length + 2, r->err);
+    p += strspn(p, SPACE);
+    if (!good || (*p != '{' && !fail(r->err, "line 1: not a JSON object"))) return keep_if(false, whole);
+    r->is_part = !has_key(p, OF_FAMILY);
+    r->is_block = !has_key(p, OF_CONFIG);
+    r->says_context = json_member(p, "max_position_embeddings");
+    const char *config = r->is_block ? NULL : p;
+    const bool has_heads = json_member(config, "head_dim") || (json_member(config, "hidden_size") && !r->is_part);
+    const int most = json_member(p, ORIGINAL) && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    char *at = whole + sprintf(whole, "{");
+    if (r->is_part) at += sprintf(at, "\"model_type\": \"llama\", ");
+    if (model->head_dim && !has_heads) at += sprintf(at, "\"head_dim\": %d, ", model->head_dim);
+    if (r->is_part && model->rope.theta && !json_member(config, "rope_theta"))
+        at += sprintf(at, "\"rope_theta\": %.17g, ", model->rope.theta);
+    if (r->is_part && most && !r->says_context) at += sprintf(at, "\"max_position_embeddings\": %d, ", most);
+    if (r->is_block) at += sprintf(at, "\"rope_scaling\":");
+    *at = ' ';
+    if (r->is_block) end[1] = '}';
+    else *p = ' ';
+    return whole;
+}
+
+bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
     static const RopeFamily none = {"llama", "LlamaForCausalLM", 0, 0, 0};
     Reading found = {.row = 0};
-    Reader r = {.said = said, .is_part = !has_key(said, OF_FAMILY), .file = file, .good = true, .err = err};
+    Reader r = {.c = {.flags = PHI3_YARN, .out = &found}, .file = file, .good = true, .err = err};
     Config *c = &r.c;
-    *c = (Config){.config = file->whole + strspn(file->whole, SPACE), .flags = PHI3_YARN, .out = &found};
+    c->config = file->whole = whole_of(&r, text, length);
+    if (!file->whole) return false;
     c->family = r.is_part ? &none : rope_family(c->config);
     check_family(&r);
     if (!r.good) return false;
     reading_find(c);
     if (!r.is_part) file->model_type = c->family->model_type;
-    if (!r.is_part || json_member(said, "max_position_embeddings")) file->max_positions = c->trained;
+    if (!r.is_part || r.says_context) file->max_positions = c->trained;
     else if (c->method < LLAMA3) c->rope->train_ctx = file->rope.train_ctx;
-    if (has_key(said, OF_CONFIG)) name_block(&r);
+    if (!r.is_block) name_block(&r);
     check_type(&r);
     check_block(&r);
     check_dims(&r);
@@ -239,54 +277,6 @@ static bool parse(RopeFile *file, const char *said, Error *err) {
     else if (c->rope->factor == 0) c->rope->factor = (double)file->max_positions / fmax(c->rope->train_ctx, 1);
     if (r.good) file->rope = *c->rope;
     return r.good;
-}
-
-// The text as JSON, in memory that the caller frees; NULL with the reason. Lines in front that begin with # become
-// blank, and members that stand alone get braces. All else stays, and no line moves.
-static char *completed(const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err), *p = copy + 1;
-    if (!copy) return NULL;
-    memcpy(p, text, length);
-    copy[0] = copy[length + 1] = ' ';
-    for (; *p == '#'; p += *p == '\n')
-        for (; *p && *p != '\n'; p++) *p = ' ';
-    p += strspn(p, SPACE);
-    if (*p && strchr("\".\xE2", *p)) copy[0] = '{';
-    if (copy[0] == '{') copy[length + 1] = '}';
-    if (json_check(copy, length + 2, err)) {
-        if (copy[strspn(copy, SPACE)] == '{') return copy;
-        fail(err, "line 1: not a JSON object");
-    }
-    free(copy);
-    return NULL;
-}
-
-// An object as one whole config, behind the space before it: what a block alone, or a config without a family, leaves
-// out is what `model` has of a Llama. It stands in front, so that what the file says wins.
-static char *whole_of(const char *text, const char *object, const RopeFile *model, Error *err) {
-    enum { MOST_MEMBERS = 240 };
-    const bool is_config = has_key(object, OF_CONFIG), is_part = !has_key(object, OF_FAMILY);
-    const bool has_heads = json_member(object, "hidden_size"), has_original = json_member(object, ORIGINAL);
-    const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    char *whole = alloc_array(strlen(text) + MOST_MEMBERS, 1, "a config", err);
-    if (!whole) return NULL;
-    char *at = whole + sprintf(whole, "%.*s{", (int)(object - text), text);
-    if (is_part) at += sprintf(at, "\"model_type\": \"llama\", ");
-    if (model->head_dim && (is_part || !has_heads)) at += sprintf(at, "\"head_dim\": %d, ", model->head_dim);
-    if (model->rope.theta && is_part) at += sprintf(at, "\"rope_theta\": %.17g, ", model->rope.theta);
-    if (most && is_part) at += sprintf(at, "\"max_position_embeddings\": %d, ", most);
-    if (is_config) strcpy(at, object + 1);
-    else sprintf(at, "\"rope_scaling\": %s}", object);
-    return whole;
-}
-
-bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    char *copy = completed(text, length, err);
-    const char *object = copy ? copy + strspn(copy, SPACE) : NULL;
-    file->whole = copy ? whole_of(copy, object, file, err) : NULL;
-    bool good = file->whole && parse(file, object, err);
-    free(copy);
-    return good;
 }
 
 bool rope_config_open(RopeFile *file, const char *path, Error *err) {
