@@ -10,7 +10,6 @@
 #include "../src/forward/session.h"
 #include "../src/kernels/kernels.h"
 #include "../src/measure/measure.h"
-#include "../src/rope_config.h"
 #include "../src/settings.h"
 #include "../src/text/sampler.h"
 #include "../src/text/tokenizer.h"

@@ -1,6 +1,6 @@
 // What a rope_scaling block means, as in export/config.py; tests/rope_cases.py holds both to the same. Its values are
 // what Hugging Face 5 finds (reading.h); here stands what is refused of them.
-#include "rope_config.h"
+#include "reading.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "json.h"
-#include "reading.h"
 #include "settings.h"
 
 enum { MOST_BYTES = 1 << 20 };
@@ -143,10 +142,10 @@ static void check_dims(Reader *r) {
     const Config *c = &r->c;
     RopeFile *file = r->file;
     const int of_model = file->head_dim, turns_in_model = file->rope.rotary_dim;
-    const char *said = json_member(c->config, "head_dim"), *hidden = json_member(c->config, "hidden_size");
-    const char *key = hidden && (!said || *said == 'n') ? "hidden_size" : "head_dim";
+    const char *said = json_member(c->config, "head_dim");
     if (!(fmod(c->head_dim, 2) == 0 && c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM))
-        reject(r, c->config, key, "an even number up to %d for a head, --head-dim, or a whole config.json",
+        reject(r, c->config, "head_dim",
+               "an even number up to %d, hidden_size and num_attention_heads that make one, or --head-dim",
                ROPE_MAX_HEAD_DIM);
     if (!r->good) return;
     file->head_dim = (int)c->head_dim;

@@ -22,8 +22,8 @@ ARROWS = {
     'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations', 'src/engines'],
     'src/methods': GROUND,
-    'src/measure': HIGH + ['src/rope_config', 'src/engines'],
-    'run': HIGH + ['src/rope_config'],
+    'src/measure': HIGH + ['src/engines'],
+    'run': HIGH,
 }
 
 
