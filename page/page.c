@@ -10,8 +10,6 @@
 #include "../src/forward/session.h"
 #include "../src/kernels/kernels.h"
 #include "../src/measure/measure.h"
-#include "../src/methods.h"
-#include "../src/rope_config.h"
 #include "../src/settings.h"
 #include "../src/text/sampler.h"
 #include "../src/text/tokenizer.h"
@@ -77,8 +75,7 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
     page->start = (RopeConfig){.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
-    const char *reason = settings_check(&page->start, train_ctx);
-    return !reason || fail(&page->err, "%s", reason);
+    return settings_check(&page->start, train_ctx, &page->err);
 }
 
 // A config.json or its rope block in a model's place. The numbers fill what it leaves out and cannot do without, as few
@@ -105,8 +102,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     }
     if (!good) return false;
     page->start = file->rope;
-    const char *reason = settings_check(&page->start, page->start.train_ctx);
-    return !reason || fail(&page->err, "%s", reason);
+    return settings_check(&page->start, page->start.train_ctx, &page->err);
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
@@ -151,7 +147,7 @@ FOR_PAGE const char *page_methods(Page *page) {
 // Plans a method, written as for --rope, for `context` positions.
 FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     int n;
-    RopeSettings *methods = methods_parse(method[0] ? method : NULL, &settings_nothing_said, &n, &page->err);
+    RopeSettings *methods = methods_parse(method[0] ? method : NULL, &(RopeSettings){.said = 0}, &n, &page->err);
     if (!methods) return false;
     free(page->methods);
     page->methods = methods;
@@ -165,7 +161,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     for (int i = 0; i < page->start.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
     RopeConfig start = page->start;
     start.short_factors = start.long_factors = page->divisors;
-    RopeSettings s = settings_nothing_said;
+    RopeSettings s = {.said = 0};
     settings_read_method(&s, "longrope");
     if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
     return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);

@@ -8,6 +8,7 @@
 
 #include "json.h"
 #include "reading.h"
+#include "settings.h"
 
 const char engines_date[] = "2026-08-22";
 
@@ -202,25 +203,16 @@ static const char *read_release(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
-// "131072" or "128k", as any length on the command line.
-static bool read_length(const char *text, int *length) {
-    char *end;
-    long x = strtol(text, &end, 10), unit = *end == 'k' ? 1 << 10 : *end == 'm' ? 1 << 20 : 1;
-    bool good = *text >= '0' && *text <= '9' && x > 0 && x <= (1 << 30) / unit && !end[unit > 1];
-    *length = good ? (int)(x * unit) : 0;
-    return good;
-}
-
 // "hf4@4.51", "vllm:max_len=131072", n bytes: the row, the release and the length.
 static bool read_name(const char *text, int n, Reading *out, Error *err) {
-    static const char expected[] =
-        "hf5, hf4, vllm, sglang, llama.cpp, mlx-lm, exllamav3 or exllamav2, with @RELEASE or "
-        ":max_len=N behind it";
+    static const Option max_len = {.type = WHOLE, .low = 1, .high = 1 << 30};
     const char *nearest = "";
+    char expected[160];
     *out = (Reading){.release = 1e9};
     snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
+    snprintf(expected, sizeof expected, "one of %s, with @RELEASE or :max_len=N behind it", all);
     const char *name = out->engine, *behind = name + strcspn(name, "@:"), *release = behind + 1;
-    size_t length = strcspn(name, "@:");
+    const size_t length = (size_t)(behind - name);
     for (; out->row < N_ENGINES; out->row++) {
         if (strlen(engines[out->row].name) == length && strncmp(engines[out->row].name, name, length) == 0) break;
         nearest = nearer_name(name, engines[out->row].name, nearest);
@@ -229,8 +221,9 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     if (*behind == '@') behind = read_release(release, &out->release);
     else release = engines[out->row].version;
     snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
-    if (behind && strncmp(behind, ":max_len=", 9) == 0 && read_length(behind + 9, &out->served)) return true;
-    return (behind && !*behind) || fail(err, "there is no engine '%s' (expected %s)", name, expected);
+    if (behind && strncmp(behind, ":max_len=", 9) == 0)
+        return option_read(&max_len, &out->served, name, behind + 9, err);
+    return (behind && !*behind) || fail_unknown(err, "there is no engine", name, "", expected);
 }
 
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {

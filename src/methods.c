@@ -1,30 +1,19 @@
-// Lists of methods. The text is read once; every function here that reads moves `at` behind what it has read.
-#include "methods.h"
+// Lists of methods, read word by word. A setting with several values makes several methods of each one before it.
+#include "settings.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
-
 enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 
 typedef struct {
-    const char *at;            // what is still to be read
     const RopeSettings *base;  // where a method starts from
-    RopeSettings *items;       // (MAX_METHODS), and as many that a setting multiplies
-    int n;
+    RopeSettings *items;       // (MAX_METHODS), and behind them as many that a setting multiplies, n_before of them
+    int n, first, n_before;    // from `first` on they are of one name
+    char key[32];              // of the setting whose values are read; empty: of none
     Error *err;
 } List;
-
-// Reads a word, which ends before one of `ends`, in small letters. False when it is cut as there is no room for it.
-static bool read_word(List *list, const char *ends, char *word, size_t capacity) {
-    size_t length = strcspn(list->at, ends);
-    snprintf(word, capacity, "%.*s", (int)length, list->at);
-    for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
-    list->at += length;
-    return length < capacity;
-}
 
 static bool append(List *list, const RopeSettings *item) {
     if (list->n == MAX_METHODS) return fail(list->err, "--rope: more than %d methods", MAX_METHODS);
@@ -36,7 +25,6 @@ static bool append_method(List *list, const char *name, bool of_all) {
     RopeSettings s = *list->base;
     if (settings_read_method(&s, name)) {
         s.of_all = of_all;
-        snprintf(s.name, sizeof s.name, "%s", name);
         return append(list, &s);
     }
     char names[300] = "expected ";
@@ -52,38 +40,6 @@ static bool append_method(List *list, const char *name, bool of_all) {
     return fail_unknown(list->err, "--rope: there is no method", name, nearest, names);
 }
 
-// The method `s`, with the setting key=value.
-static bool append_set(List *list, RopeSettings s, const char *key, const char *value) {
-    if (!options_set_rope(&s, key, value, list->err)) return fail(list->err, "--rope: %s", list->err->text);
-    size_t used = strlen(s.name), room = sizeof s.name - used;
-    if ((size_t)snprintf(s.name + used, room, ":%s=%s", key, value) >= room)
-        return fail(list->err, "--rope: '%.60s...' is too long", s.name);
-    return append(list, &s);
-}
-
-// Reads ":key=value,value..." and makes each method from `first` on one for each value. A method's name ends them.
-static bool read_setting(List *list, int first) {
-    char key[32], value[64];
-    const char *start = ++list->at;
-    if (!read_word(list, "=:,", key, sizeof key) || !key[0] || *list->at != '=')
-        return fail(list->err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", start);
-    RopeSettings unused, *before = list->items + MAX_METHODS;
-    int n = list->n - first;
-    memcpy(before, list->items + first, (size_t)n * sizeof *before);
-    list->n = first;
-    do {
-        list->at++;
-        if (!read_word(list, ":,", value, sizeof value))
-            return fail(list->err, "--rope: '%.60s...' is too long", value);
-        for (int i = 0; i < n; i++)
-            if (!append_set(list, before[i], key, value)) return false;
-        if (*list->at != ',') return true;
-        List next = {.at = list->at + 1};
-        read_word(&next, ":,", value, sizeof value);
-    } while (!settings_read_method(&unused, value));
-    return true;
-}
-
 static bool append_all(List *list) {
     char name[MAX_METHOD_NAME];
     bool ok = true;
@@ -96,24 +52,63 @@ static bool append_all(List *list) {
     return ok && append_method(list, "window", true);
 }
 
-// Reads a method with its settings, or `all`.
-static bool read_method(List *list) {
-    char name[64];
-    int first = list->n;
-    read_word(list, ":,", name, sizeof name);  // one that is cut is none
-    if (strcmp(name, "all") == 0 && *list->at != ':') return append_all(list);
-    bool ok = append_method(list, name, false);
-    while (ok && *list->at == ':') ok = read_setting(list, first);
-    return ok;
+// Says a setting by its option without dashes ("factor", "beta-fast", ...).
+static bool set(RopeSettings *s, const char *key, const char *value, Error *err) {
+    char names[200] = "";
+    for (int i = 0; i < rope_n_fields; i++) {
+        if (!rope_fields[i].option) continue;
+        const char *name = rope_fields[i].option + 2;
+        add_name(names, sizeof names, ", ", name);
+        if (strcmp(key, name) != 0) continue;
+        s->said |= 1u << i;
+        return option_read(&rope_fields[i], &s->rope, name, value, err);
+    }
+    return fail(err, "there is no setting '%s' (%s)", key, names);
+}
+
+// Each method that the setting is for, with this value.
+static bool append_value(List *list, const char *value) {
+    for (int i = 0; i < list->n_before; i++) {
+        RopeSettings s = list->items[MAX_METHODS + i];
+        if (!set(&s, list->key, value, list->err)) return fail(list->err, "--rope: %s", list->err->text);
+        const size_t used = strlen(s.name), room = sizeof s.name - used;
+        if ((size_t)snprintf(s.name + used, room, ":%s=%s", list->key, value) >= room)
+            return fail(list->err, "--rope: '%.60s...' is too long", s.name);
+        if (!append(list, &s)) return false;
+    }
+    return true;
+}
+
+// A word between colons and commas: KEY=VALUE behind a colon, else a method, or one more value of the setting before.
+static bool read_word(List *list, char before, const char *word, char behind) {
+    RopeSettings unused;
+    const char *equals = strchr(word, '=');
+    if (before == ':') {
+        if (!equals || equals == word)
+            return fail(list->err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        snprintf(list->key, sizeof list->key, "%.*s", (int)(equals - word), word);
+        list->n_before = list->n - list->first;
+        memcpy(list->items + MAX_METHODS, list->items + list->first, (size_t)list->n_before * sizeof *list->items);
+        list->n = list->first;
+        return append_value(list, equals + 1);
+    }
+    if (list->key[0] && !settings_read_method(&unused, word)) return append_value(list, word);
+    list->key[0] = '\0';
+    list->first = list->n;
+    return strcmp(word, "all") == 0 && behind != ':' ? append_all(list) : append_method(list, word, false);
 }
 
 RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
-    List list = {.at = text, .base = base, .err = err};
+    List list = {.base = base, .err = err};
     list.items = alloc_array(2 * MAX_METHODS, sizeof *list.items, "a list of methods", err);
     bool ok = list.items && (text || append(&list, base));
-    if (ok && text) {
-        do ok = read_method(&list);
-        while (ok && *list.at++ == ',');
+    for (char word[96], before = ','; ok && text && before; before = *text++) {
+        const size_t length = strcspn(text, ",:");
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
+        text += length;
+        ok = length < sizeof word ? read_word(&list, before, word, *text)
+                                  : fail(err, "--rope: '%.60s...' is too long", word);
     }
     *n = list.n;
     return keep_if(ok, list.items);

@@ -1,9 +1,7 @@
 // The options of the command line. To add one, give it a place in Options and a row in the table.
 #include "options.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -31,13 +29,13 @@ static const Option table[] = {
     {"-f", "FILE", "file with the prompt; - is standard input", TEXT, IN(prompt_file)},
     {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]", TEXT, IN(tokenizer_path)},
     {"-m", "MODE", "generate, or chat in the turns of the model's family, which its special tokens tell [generate]",
-     WORD, IN(mode), 0, 1, modes, "known (expected generate, chat)"},
+     WORD, IN(mode), 0, 1, modes},
     {"-y", "TEXT", "system prompt of a chat", TEXT, IN(system_prompt)},
     {"--ignore-eos", NULL, "keep generating past an end token", FLAG, IN(ignore_eos)},
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
-     kv_type_names, "known (expected f16, f32, q8)"},
+     kv_type_names},
     {"--activations", "TYPE", "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
-     WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names, "known (expected int8, f32)"},
+     WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names},
     {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them", WHOLE,
      IN(spread), 1, MOST},
     {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE, IN(piece), 1, MANY},
@@ -98,21 +96,20 @@ static const Option table[] = {
     {"--population", "P", "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]", WHOLE,
      IN(population), 4, MANY, .with = JOB_SEARCH},
     {"--minimize", "PART", "--search minimizes the nll past the trained context, of the last half, or of all [past]",
-     WORD, IN(minimize), 0, MINIMIZE_ALL, minimized, "a part of a window (expected past, half, all)",
-     .with = JOB_SEARCH},
+     WORD, IN(minimize), 0, MINIMIZE_ALL, minimized, .with = JOB_SEARCH},
     {"--search-attention", NULL, "--search also looks for the attention factor", FLAG, IN(search_attention),
      .with = JOB_SEARCH},
     {"--search-unscaled", NULL, "--search also looks for the number of first positions that stay unscaled", FLAG,
      IN(search_unscaled), .with = JOB_SEARCH},
     {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]", .job = JOB_BENCH},
     {"--quantize", "TYPE OUT", "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
-     IN(quantize_type), 0, 3, quantized_types, "a type that can be written (expected q8, q4, f16 or f32)",
-     .job = JOB_QUANTIZE},
+     IN(quantize_type), 0, 3, quantized_types, .job = JOB_QUANTIZE},
     {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG, IN(tsv)},
     {"--help", NULL, "print this text, as -h does", FLAG, IN(help)},
     {"--version", NULL, "print the version", FLAG, IN(version)},
 };
 enum { N_ROWS = sizeof table / sizeof table[0] };
+_Static_assert(N_ROWS <= 64, "options that were said are bits");
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
 // The option of this name, short ones in their own case, long ones in any. NULL: none, and *nearest becomes a name that
@@ -154,75 +151,6 @@ void options_help(void) {
         printf("  %-22s %s (%s)\n", rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
 }
 
-// Reads a decimal number, which is the whole of `text`, within the option's limits. strtod alone would take spaces in
-// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m.
-static bool read_number(const Option *option, const char *name, const char *text, double *x, Error *err) {
-    const bool is_whole = option->type != NUMBER;
-    const double low = option->low, high = option->type == FLAG ? 1 : option->high;
-    const char *allowed = is_whole ? "0123456789" : "0123456789.eE+-";
-    char *end;
-    *x = strtod(text, &end);
-    bool good = end > text && end == text + strspn(text, allowed);
-    if (is_whole) {
-        const int letter = tolower((unsigned char)*end);
-        *x *= letter == 'k' ? 1 << 10 : letter == 'm' ? 1 << 20 : 1;
-        end += letter == 'k' || letter == 'm';
-    }
-    if (good && !*end && *x >= low && *x <= high) return true;
-    return fail(err,
-                is_whole ? "%s: '%.60s' is not a whole number from %.0f to %.0f"
-                         : "%s: '%.60s' is not a number from %g to %g",
-                name, text, low, high);
-}
-
-static bool read_pair(const Option *option, const char *name, const char *text, int *pair, Error *err) {
-    int length = 0;
-    bool good = isdigit((unsigned char)*text) && sscanf(text, "%7d.%n%7d%n", pair, &length, pair + 1, &length) == 2;
-    return (good && !text[strspn(text, "0123456789.")] && !text[length]) ||
-           fail(err, "%s: '%.60s' is not %s (two whole numbers from 0, as 3.5)", name, text, option->argument);
-}
-
-static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
-    char back[32];
-    *seed = strtoull(text, NULL, 10);
-    snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
-    return strcmp(back, text) == 0 ||
-           fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
-}
-
-// Reads a value and puts it in its place in `base`. `name` is what the reason calls the option.
-static bool set(const Option *option, void *base, const char *name, const char *value, Error *err) {
-    void *place = (char *)base + option->place;
-    double x = 0;
-    switch (option->type) {
-    case NOTHING: return true;
-    case TEXT: *(const char **)place = value; return true;
-    case SEED: return read_seed(name, value, place, err);
-    case PAIR: return read_pair(option, name, value, place, err);
-    case WORD:
-        while (x <= option->high && strcasecmp(value, option->words[(int)x]) != 0) x++;
-        if (x > option->high) return fail(err, "%s: '%.60s' is not %s", name, value, option->refusal);
-        break;
-    default:
-        if (!read_number(option, name, value, &x, err)) return false;
-    }
-    field_set(base, option, x);
-    return true;
-}
-
-bool options_set_rope(RopeSettings *settings, const char *key, const char *value, Error *err) {
-    char names[200] = "";
-    for (int i = 0; i < rope_n_fields; i++) {
-        if (!rope_fields[i].option) continue;
-        const char *name = rope_fields[i].option + 2;  // without the dashes
-        add_name(names, sizeof names, ", ", name);
-        if (strcmp(key, name) != 0) continue;
-        settings->said |= 1u << i;
-        return set(&rope_fields[i], &settings->rope, name, value, err);
-    }
-    return fail(err, "there is no setting '%s' (%s)", key, names);
-}
-
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     char name[32];
@@ -241,16 +169,15 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *value = equals ? equals + 1 : option->argument && !left_out ? argv[++*at] : "1";
     if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
     if (option->job) o->job = option->job;
-    o->jobs |= 1u << option->job;
-    o->company |= 1u << option->with;
     // Windows and sinks do without RoPE.
     if (option->about_rope || (field && !strstr("--window --sinks", field->option))) o->about_rope = option->option;
     if (field) o->rope.said |= 1u << (field - rope_fields);
+    else o->said |= UINT64_C(1) << (row - table);
     if (option->job == JOB_QUANTIZE) {
         if (!argv[*at + 1]) return fail(err, "--quantize needs two values (q8, q4, f16 or f32, and OUT)");
         o->quantize_path = argv[++*at];
     }
-    return left_out || set(option, field ? (void *)&o->rope.rope : o, name, value, err);
+    return left_out || option_read(option, field ? (void *)&o->rope.rope : o, name, value, err);
 }
 
 bool options_parse(int argc, char **argv, Options *o, Error *err) {
@@ -267,17 +194,21 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
     return ok;
 }
 
-// An option that was said without its job is refused along with all that go with this job.
+// There is one job, and what was said goes with it.
 static bool check_company(const Options *o, Error *err) {
-    int job = JOB_TEXT + 1;
-    while (job < N_JOBS && !((o->company & ~o->jobs) >> job & 1)) job++;
-    char names[200] = "", jobs[100] = "";
+    char jobs[100] = "";
     for (int i = 0; i < N_ROWS; i++) {
-        bool last = i == N_ROWS - 1 || table[i + 1].with != job;
-        if (table[i].with == job) add_name(names, sizeof names, last ? " and " : ", ", table[i].option);
-        if (table[i].job == job && job < N_JOBS) add_name(jobs, sizeof jobs, " or ", table[i].option);
+        const Option *said = &table[i];
+        if (!(o->said >> i & 1)) continue;
+        if (said->job && said->job != (int)o->job)
+            return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, "
+                             "--quantize, --rope-json and --engines exclude one another");
+        if (!said->with || said->with == (int)o->job) continue;
+        for (int k = 0; k < N_ROWS; k++)
+            if (table[k].job == said->with) add_name(jobs, sizeof jobs, " or ", table[k].option);
+        return fail(err, "%s goes with %s", said->option, jobs);
     }
-    return job == N_JOBS || fail(err, "%s %s with %s", names, strchr(names, ' ') ? "go" : "goes", jobs);
+    return true;
 }
 
 bool options_say_block(const Options *o) {
@@ -303,9 +234,7 @@ static bool check_engines(const Options *o, Error *err) {
 bool options_check(const Options *o, Error *err) {
     const RopeConfig *r = &o->rope.rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
-    if (o->jobs & ~(1u << JOB_TEXT | 1u << o->job))
-        return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, --quantize, "
-                         "--rope-json and --engines exclude one another");
+    if (!check_company(o, err)) return false;
     if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
         return fail(err, "no model file given (usage: run model.bin [options])");
     if (o->head_dim && o->model_path)
@@ -314,7 +243,7 @@ bool options_check(const Options *o, Error *err) {
     if (o->head_dim && !o->rope_config && (r->theta == 0 || r->train_ctx == 0))
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
-    if (!check_company(o, err) || !check_engines(o, err)) return false;
+    if (!check_engines(o, err)) return false;
     if (o->stale_keys && !o->stepwise && o->job != JOB_CHECK)
         return fail(err, "--stale-keys goes with --stepwise, or with --check");
     if (o->spread && o->job != JOB_TEXT && o->job != JOB_PPL && o->job != JOB_TASKS && o->job != JOB_ATTN)

@@ -18,8 +18,7 @@ typedef enum {
     JOB_ROPE_JSON,
     JOB_SEARCH,
     JOB_QUANTIZE,
-    JOB_ENGINES,
-    N_JOBS
+    JOB_ENGINES
 } Job;
 
 enum { MODE_GENERATE, MODE_CHAT };
@@ -28,7 +27,7 @@ enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 typedef struct {
     const char *model_path;  // NULL: none
     Job job;                 // the last one asked for
-    unsigned jobs, company;  // bits (1 << job): the jobs asked for; the jobs that some option said goes with
+    uint64_t said;           // bits (1 << row of the table)
     // Text.
     double temperature, top_p, min_p;
     int top_k;      // 0: all
@@ -75,7 +74,3 @@ bool options_fit_encoding(const Options *options, const char *encoding, Error *e
 bool options_say_block(const Options *options);
 // Prints the table to standard output.
 void options_help(void);
-
-// Sets a rope option by its name without dashes ("factor", "beta-fast", ...), as lists of methods do. False with the
-// reason, which lists the names when there is none like this.
-bool options_set_rope(RopeSettings *settings, const char *key, const char *value, Error *err);

@@ -34,17 +34,16 @@ bool rope_list(const char *block, const char *key, int n, double *out) {
 // ---- what engines do to a config ------------------------------------------------------------------------------------
 
 void note(const Config *c, const char *format, ...) {
-    char *text = c->out->note;
-    size_t used = strlen(text), most = sizeof c->out->note;
+    char text[200];
     va_list args;
     va_start(args, format);
-    if (used) used += (size_t)snprintf(text + used, most - used, "; ");
-    if (used < most) vsnprintf(text + used, most - used, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    add_name(c->out->note, sizeof c->out->note, "; ", text);
 }
 
 void refuse(Config *c, bool stops, const char *reason) {
-    if (stops && !c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%s", reason);
+    if (stops && !c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
     c->out->refused = c->out->refused || stops;
 }
 
@@ -64,8 +63,7 @@ void switch_off(Config *c, bool is_off, const char *why) {
 }
 
 void choose_list(Config *c, bool is_long, const char *why) {
-    c->one_list = true;
-    c->is_long = is_long;
+    c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
     c->why_list = why;
 }
 
@@ -96,6 +94,14 @@ static const char *find_block(const char *config, unsigned where) {
     return where & TEXT_CONFIG && text ? find_block(text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
+// The row of rope_methods.
+static int method_of(const Config *c) {
+    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
+    RopeSettings method;
+    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
+    return method.rope.method;
+}
+
 static void find_type(Config *c) {
     c->rope_type = json_member(c->block, "rope_type");
     c->type = json_member(c->block, "type");
@@ -105,21 +111,7 @@ static void find_type(Config *c) {
     c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
     c->out->is_asked = c->method != PLAIN;
-}
-
-static void find_theta(Config *c) {
-    double top = number_of(c, c->config, "rope_theta", 0);
-    double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
-    c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
-    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
-}
-
-// The row of rope_methods.
-static int method_of(const Config *c) {
-    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
-    RopeSettings method;
-    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
-    return method.rope.method;
+    c->rope->method = method_of(c);
 }
 
 // L: llama3, yarn and longrope look for what it was before; Phi-3's class has its own.
@@ -135,57 +127,68 @@ static void read_block(Config *c) {
     const char *truncate = json_member(c->block, "truncate");
     r->train_ctx = original_length(c);
     r->factor = number_of(c, c->block, "factor", 0);
-    json_number(json_member(c->block, "factor"), &r->factor, &c->factor_is_whole);
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
-    const unsigned own_fields = rope_methods[method_of(c)].flags & ~ROPE_USES_FACTOR;
+    const unsigned own_fields = rope_methods[r->method].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
-    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;
+    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
+}
+
+void reading_find(Config *c) {
+    static const char original[] = "original_max_position_embeddings";
+    c->rope = &c->out->rope;
+    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
+    c->block = find_block(c->config, c->flags);
+    c->trained = length_at(c, c->config, "max_position_embeddings");
+    if (!c->trained) c->trained = c->family->max_positions;
+    c->top = length_at(c, c->config, original);
+    c->inside = length_at(c, c->block, original);
+    c->partial = number_of(c, c->config, "partial_rotary_factor", 1);
+    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
+    c->head_dim = number_of(c, c->config, "head_dim", c->family->head_dim);
+    if (c->head_dim == 0)
+        c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
+    find_type(c);
+    read_block(c);
+    const double top = number_of(c, c->config, "rope_theta", 0);
+    const double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
+    c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
+    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
 }
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
 static void refuse_by_flags(Config *c) {
-    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES,
-               has_factor = json_member(c->block, "factor");
+    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
+    const char *factor = json_member(c->block, "factor");
+    double x;
+    bool is_whole;
+    json_number(factor, &x, &is_whole);
     const bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
     const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
     refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
     refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
-    refuse(c, by_hf5 && is_scaled && !has_factor, "KeyError: factor");
+    refuse(c, by_hf5 && is_scaled && !factor, "KeyError: factor");
     refuse(c, by_hf5 && c->method == LLAMA3 && !has_bounds, "KeyError: low_freq_factor or high_freq_factor");
     refuse(c, serves && json_member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
-    refuse(c, serves && c->method == LINEAR && c->factor_is_whole, "TypeError: factor is written without a point");
+    refuse(c, serves && c->method == LINEAR && is_whole, "TypeError: factor is written without a point");
     refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
 
 bool reading_begin(Config *c, const char *config, Error *err) {
+    c->config = config;
     c->family = rope_family(config);
     if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
-    c->config = config;
-    c->rope = &c->out->rope;
-    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
-    c->block = find_block(config, c->flags);
-    c->trained = length_at(c, config, "max_position_embeddings");
-    if (!c->trained) c->trained = c->family->max_positions;
-    c->top = length_at(c, config, "original_max_position_embeddings");
-    c->served = c->out->served ? c->out->served : c->trained;
-    c->inside = length_at(c, c->block, "original_max_position_embeddings");
-    c->partial = number_of(c, config, "partial_rotary_factor", 1);
-    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
-    double dim = number_of(c, config, "head_dim", c->family->head_dim);
-    if (dim == 0) dim = number_of(c, config, "hidden_size", 0) / number_of(c, config, "num_attention_heads", 1);
-    if (!(dim >= 2 && dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
+    reading_find(c);
+    if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
-    c->rope->rotary_dim = (int)dim;
+    c->rope->rotary_dim = (int)c->head_dim;
+    c->served = c->out->served ? c->out->served : c->trained;
     if (c->flags & SCALING_ONLY && !c->block && json_member(config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
-    find_type(c);
-    find_theta(c);
-    read_block(c);
     const bool own_yarn = c->flags & OWN_YARN && c->method == YARN,
                by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
     if (own_yarn || by_max) multiply_by(c, 0);
@@ -226,44 +229,40 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         const char *why = facts[i].why;
         note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there, why ? ": " : "", why ? why : "");
     }
-    const bool is_long = c->one_list ? c->is_long : c->length > r->train_ctx, was_long = c->length > s->train_ctx;
+    const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
+    const bool is_long = list == c->out->long_factors, was_long = c->length > s->train_ctx;
     if (c->method == LONGROPE && is_long != was_long)
         note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor", was_long ? "long_factor" : "short_factor",
              c->why_list ? c->why_list : "by that L");
 }
 
-// True when two give the same to 1e-5. *pair is the one that is furthest off (-1: none), *ratio here over there.
-static bool same(const RopeFreqs *here, const RopeFreqs *there, int *pair, double *ratio) {
+// True when two give the same to 1e-5. Else out->worst_pair is the one that is furthest off, if there is one.
+static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
-    *pair = -1;
-    *ratio = 1;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
-        const double x = here->inv_freq[i] / there->inv_freq[i];
-        if (!(fabs(log(x)) > worst)) continue;
-        worst = fabs(log(x));
-        *pair = i;
-        *ratio = x;
+        const double ratio = here->inv_freq[i] / there->inv_freq[i];
+        if (!(fabs(log(ratio)) > worst)) continue;
+        worst = fabs(log(ratio));
+        out->worst_pair = i;
+        out->worst_ratio = ratio;
     }
-    return *pair < 0 && here->n_pairs == there->n_pairs &&
+    return out->worst_pair < 0 && here->n_pairs == there->n_pairs &&
            fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
 }
 
 // What the reading is beside its reference, and why.
 static void judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
-    const RopeConfig none = {ROPE_NONE, .rotary_dim = c->rope->rotary_dim, .theta = c->rope->theta, .factor = 1};
-    RopeFreqs here, there, plain;
-    int pair;
-    double ratio;
+    RopeFreqs here, there;
     rope_frequencies(c->rope, c->length, &here);
-    rope_frequencies(&none, c->length, &plain);
-    const bool is_plain = same(&here, &plain, &pair, &ratio);
-    bool was_asked = out->is_asked;
+    bool was_asked = out->is_asked, is_plain = fabs(here.attention_factor - 1) < 1e-5;
+    for (int i = 0; i < here.n_pairs; i++)
+        is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
     if (reference->refused) {
         if (c->why_plain) note(c, "plain RoPE: %s", c->why_plain);
     } else {
         rope_frequencies(&reference->rope, c->length, &there);
-        if (same(&here, &there, &out->worst_pair, &out->worst_ratio)) return;
+        if (same(&here, &there, out)) return;
         was_asked = reference->rope.method != ROPE_NONE;
         compare(c, reference, &here, &there);
     }
@@ -282,14 +281,14 @@ void reading_end(Config *c, const Reading *reference) {
         const bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
                           rope_list(c->block, "long_factor", n, out->long_factors);
         refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
-        r->short_factors = c->one_list && c->is_long ? out->long_factors : out->short_factors;
-        r->long_factors = c->one_list && !c->is_long ? out->short_factors : out->long_factors;
+        r->short_factors = c->one_list ? c->one_list : out->short_factors;
+        r->long_factors = c->one_list ? c->one_list : out->long_factors;
     }
     if (r->factor == 0 && c->method >= YARN) r->factor = (double)c->trained / fmax(r->train_ctx, 1);
     refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
-    const char *reason = out->refused ? NULL : settings_check(r, c->trained);
-    refuse(c, reason, reason ? reason : "");
+    Error err;
+    if (!out->refused && !settings_check(r, c->trained, &err)) refuse(c, true, err.text);
     out->verdict = out->refused ? "refused" : "same";
     out->worst_pair = -1;
     out->worst_ratio = 1;

@@ -1,11 +1,13 @@
 // Settings of RoPE: names of methods, defaults, what makes sense together, and what is worth a warning.
 #include "settings.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-const RopeSettings settings_nothing_said = {.said = 0};
 const char *const rope_ramps[2] = {"dims", "turns"};
 
 // ---- the fields -----------------------------------------------------------------------------------------------------
@@ -21,7 +23,7 @@ const Option rope_fields[] = {
      1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
     {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
     {"--ramp", "FORM", "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
-     IN(ramp), 0, 1, rope_ramps, "a ramp (expected dims or turns)", .methods = ROPE_USES_BETAS},
+     IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
     {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
      .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
     {"--beta-slow", "R", "pairs of R turns or fewer within L are interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
@@ -29,13 +31,13 @@ const Option rope_fields[] = {
     {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
     {"--attn-factor", "A", "factor of cos and sin, in place of the method's own", NUMBER, IN(attention_factor), 1e-6,
      1e6, .key = "attention_factor"},
-    {.key = "mscale", .type = NUMBER, IN(mscale), .methods = ROPE_USES_BETAS},
-    {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .methods = ROPE_USES_BETAS},
+    {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
+    {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .high = 1e6, .methods = ROPE_USES_BETAS},
     {"--low-freq-factor", "F", "llama3: wavelengths above L / F are divided by s [1]", NUMBER, IN(low_freq_factor),
      1e-6, 1e9, .key = "low_freq_factor", .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
     {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9,
      .key = "high_freq_factor", .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
-    {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .methods = ROPE_USES_LISTS},
+    {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .high = MOST, .methods = ROPE_USES_LISTS},
     {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
     {"--sinks", "K", "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0,
      MOST},
@@ -68,6 +70,65 @@ void field_set(void *base, const Option *f, double value) {
     }
 }
 
+// Reads a decimal number, which is the whole of `text`, within the option's limits. strtod alone would take spaces in
+// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m.
+static bool read_number(const Option *option, const char *name, const char *text, double *x, Error *err) {
+    const bool is_whole = option->type != NUMBER;
+    const double low = option->low, high = option->type == FLAG ? 1 : option->high;
+    char *end;
+    *x = strtod(text, &end);
+    bool good = end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
+    if (is_whole) {
+        const int letter = tolower((unsigned char)*end);
+        *x *= letter == 'k' ? 1 << 10 : letter == 'm' ? 1 << 20 : 1;
+        end += letter == 'k' || letter == 'm';
+    }
+    if (good && !*end && *x >= low && *x <= high) return true;
+    return fail(err,
+                is_whole ? "%s: '%.60s' is not a whole number from %.0f to %.0f"
+                         : "%s: '%.60s' is not a number from %g to %g",
+                name, text, low, high);
+}
+
+static bool read_word(const Option *option, const char *name, const char *text, double *x, Error *err) {
+    char words[100] = "";
+    for (*x = 0; *x <= option->high; ++*x) {
+        const char *word = option->words[(int)*x];
+        if (strcasecmp(text, word) == 0) return true;
+        add_name(words, sizeof words, ", ", word);
+    }
+    return fail(err, "%s: '%.60s' is not known (expected %s)", name, text, words);
+}
+
+static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
+    int length = 0;
+    bool good = !text[strspn(text, "0123456789.")] && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
+    return (good && !text[length]) || fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+}
+
+static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
+    char back[32];
+    *seed = strtoull(text, NULL, 10);
+    snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
+    return strcmp(back, text) == 0 ||
+           fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
+}
+
+bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err) {
+    void *place = (char *)base + option->place;
+    double x;
+    switch (option->type) {
+    case NOTHING: return true;
+    case TEXT: *(const char **)place = value; return true;
+    case SEED: return read_seed(name, value, place, err);
+    case PAIR: return read_pair(name, value, place, err);
+    default:
+        if (!(option->type == WORD ? read_word : read_number)(option, name, value, &x, err)) return false;
+        field_set(base, option, x);
+        return true;
+    }
+}
+
 static int row_of(const char *option) {
     int i = 0;
     while (!rope_fields[i].option || strcmp(rope_fields[i].option, option) != 0) i++;
@@ -88,16 +149,18 @@ static bool is_said(const RopeSettings *s, const char *option) { return s->said 
 // stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
     static const char prefix[] = "dynamic-";
-    char method[MAX_METHOD_NAME];
-    const char *plus = strrchr(text, '+'), *last = plus ? plus + 1 : text, *name = method;
+    char copy[MAX_METHOD_NAME];
+    const char *name = copy;
     RopeConfig *c = &s->rope;
-    s->has_method = true;
+    snprintf(s->name, sizeof s->name, "%s", text);
+    snprintf(copy, sizeof copy, "%s", text);
+    char *plus = strrchr(copy, '+');
     c->map = NULL;
     for (int i = 0; i < rope_n_maps; i++)
-        if (strcmp(last, rope_maps[i].name) == 0) c->map = &rope_maps[i];
-    snprintf(method, sizeof method, "%.*s", (int)(c->map && plus ? (size_t)(plus - text) : strlen(text)), text);
-    s->is_window = !c->map && strcmp(method, "window") == 0;
-    if (s->is_window || (c->map && !plus)) name = rope_methods[ROPE_NONE].name;
+        if (strcmp(plus ? plus + 1 : copy, rope_maps[i].name) == 0) c->map = &rope_maps[i];
+    if (c->map && plus) *plus = '\0';
+    s->is_window = !c->map && strcmp(name, "window") == 0;
+    if (s->is_window || (c->map && !plus)) name = "none";
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
     c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
     if (c->dynamic) name += sizeof prefix - 1;
@@ -130,59 +193,60 @@ bool settings_has_one_list(const RopeConfig *c) {
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
-static const char *check_lists(const RopeConfig *c) {
+// What longrope needs of the model.
+static bool check_lists(const RopeConfig *c, Error *err) {
     if (!c->short_factors || !c->long_factors)
-        return "longrope needs the model's short and long factor lists, which it does not have";
-    if (c->train_ctx < 2) return "longrope needs a train_ctx of at least 2";
+        return fail(err, "longrope needs the model's short and long factor lists, which it does not have");
+    if (c->train_ctx < 2) return fail(err, "longrope needs a train_ctx of at least 2");
     for (int i = 0; i < c->rotary_dim / 2; i++)
         if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
-            return "longrope's factors must be numbers above 0";
-    if (c->unscaled_positions && c->map) return "unscaled_positions and a distance map exclude one another";
-    if (c->unscaled_positions < 0) return "unscaled_positions must be 0 or more";
-    if (c->unscaled_positions && !settings_has_one_list(c))
-        return "unscaled_positions need one list of factors for all lengths, short and long the same";
-    return NULL;
+            return fail(err, "longrope's factors must be numbers above 0");
+    if (!c->unscaled_positions) return true;
+    if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
+    if (c->unscaled_positions < 0) return fail(err, "unscaled_positions must be 0 or more");
+    return settings_has_one_list(c) ||
+           fail(err, "unscaled_positions need one list of factors for all lengths, short and long the same");
 }
 
-const char *settings_check(const RopeConfig *config, int context) {
-    RopeConfig filled = *config, *c = &filled;
-    settings_fill_defaults(c, context);
-    if (c->method < 0 || c->method >= rope_n_methods) return "there is no such rope method";
-    const RopeMethod *m = &rope_methods[c->method];
-    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return "this rope method has no dynamic form";
-    if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
-        return "head_dim must be even, from 2 to 1024";
-    if (!isfinite(c->theta) || c->theta <= 1) return "theta must be a number above 1";
-    if (c->train_ctx < 1) return "train_ctx must be at least 1";
-    if (!positive(c->factor)) return "factor must be a number above 0";
-    if (!positive(c->beta_fast) || !positive(c->beta_slow)) return "beta_fast and beta_slow must be numbers above 0";
-    if (c->beta_fast < c->beta_slow) return "beta_fast must not be below beta_slow";
-    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
-        return "the turns ramp needs beta_fast above beta_slow";
-    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) || c->low_freq_factor >= c->high_freq_factor)
-        return "high_freq_factor must be above low_freq_factor, and both above 0";
-    if (c->attention_factor != 0 && !positive(c->attention_factor)) return "attention_factor must be a number above 0";
-    if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim)) return "mscale and mscale_all_dim must be numbers";
-    return m->flags & ROPE_USES_LISTS ? check_lists(c) : NULL;
-}
-
-// The settings of the map, and what goes with any.
-static bool check_map(const RopePlan *plan, Error *err) {
-    const RopeConfig *c = &plan->rope;
+// What a map, a window and logn need.
+static bool check_map(const RopeConfig *c, Error *err) {
     const unsigned flags = c->map ? c->map->flags : 0;
     const bool has_chunk = flags & ROPE_MAP_CHUNK;
     const int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
-        return fail(err, "rope %s: %s is %d (expected 1 to %d, below the trained context of %d)", plan->name,
-                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
+        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)", has_chunk ? "chunk" : "near",
+                    found, most, c->train_ctx);
     if (flags & ROPE_MAP_WINDOW && c->window < 1)
-        return fail(err, "rope %s: the window is %d (expected at least 1; %d sinks, trained context %d)", plan->name,
-                    c->window, c->sinks, c->train_ctx);
+        return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)", c->window, c->sinks,
+                    c->train_ctx);
     if (c->sinks > 0 && c->window == 0)
-        return fail(err, "rope %s: %d sinks without a window (--window says how many of the last positions are seen)",
-                    plan->name, c->sinks);
-    if (c->logn && c->train_ctx < 2) return fail(err, "rope %s: logn needs a train_ctx of at least 2", plan->name);
-    return true;
+        return fail(err, "%d sinks without a window (--window says how many of the last positions are seen)", c->sinks);
+    return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
+}
+
+bool settings_check(const RopeConfig *config, int context, Error *err) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
+    if (c->method < 0 || c->method >= rope_n_methods) return fail(err, "there is no such rope method");
+    const RopeMethod *m = &rope_methods[c->method];
+    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return fail(err, "this rope method has no dynamic form");
+    if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
+        return fail(err, "head_dim must be even, from 2 to 1024");
+    if (!isfinite(c->theta) || c->theta <= 1) return fail(err, "theta must be a number above 1");
+    if (c->train_ctx < 1) return fail(err, "train_ctx must be at least 1");
+    if (!positive(c->factor)) return fail(err, "factor must be a number above 0");
+    if (!positive(c->beta_fast) || !positive(c->beta_slow))
+        return fail(err, "beta_fast and beta_slow must be numbers above 0");
+    if (c->beta_fast < c->beta_slow) return fail(err, "beta_fast must not be below beta_slow");
+    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
+        return fail(err, "the turns ramp needs beta_fast above beta_slow");
+    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) || c->low_freq_factor >= c->high_freq_factor)
+        return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
+    if (c->attention_factor != 0 && !positive(c->attention_factor))
+        return fail(err, "attention_factor must be a number above 0");
+    if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim))
+        return fail(err, "mscale and mscale_all_dim must be numbers");
+    return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
 // streaming and lm-infinite choose what is not said; but a model that was trained with a window never sees more.
@@ -201,7 +265,7 @@ static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err) {
     RopeConfig r = *start;
-    if (s->has_method) {
+    if (s->name[0]) {
         r.method = s->rope.method;
         r.dynamic = s->rope.dynamic;
         r.map = s->rope.map;
@@ -213,30 +277,24 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    if (s->name[0]) snprintf(plan->name, sizeof plan->name, "%s", s->name);
-    else settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    const char *reason = settings_check(&r, context);
-    return reason ? fail(err, "rope %s: %s", plan->name, reason) : check_map(plan, err);
+    settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
+    if (s->name[0]) memcpy(plan->name, s->name, sizeof plan->name);
+    return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
 }
 
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
     return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
-// The option that was said and that neither the method nor the map looks at, or NULL.
-static const char *unused_option(const RopeSettings *s, unsigned flags, unsigned map) {
-    for (int i = 0; i < rope_n_fields; i++) {
-        const Option *f = &rope_fields[i];
-        if (s->said >> i & 1 && ((f->methods && !(flags & f->methods)) || (f->maps && !(map & f->maps))))
-            return f->option;
-    }
-    return NULL;
-}
-
 void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
     const RopeConfig *r = &plan->rope;
     const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    const char *unused = unused_option(s, flags, map);
+    const char *unused = NULL;  // said, and neither the method nor the map looks at it
+    for (int i = rope_n_fields - 1; i >= 0; i--) {
+        const Option *f = &rope_fields[i];
+        const bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
+        if (s->said >> i & 1 && !is_used) unused = f->option;
+    }
     const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;

@@ -16,11 +16,10 @@ typedef struct {
     const char *option, *argument, *help;
     ValueType type;
     size_t place;      // in Options; for a setting of RoPE in RopeConfig
-    double low, high;  // limits, both included
+    double low, high;  // limits, both included; of words: 0 and the last one's number
     const char *const *words;
-    const char *refusal;  // what another word is not
-    int job, with;        // the Job that it asks for; the Job that it goes with, whose rows stand together; 0: none
-    bool about_rope;      // only a model with RoPE has a use for it, as for the settings of RoPE
+    int job, with;    // the Job that it asks for; the Job that it goes with; 0: none
+    bool about_rope;  // only a model with RoPE has a use for it, as for the settings of RoPE
     // Of a setting of RoPE.
     const char *key;         // in a rope_scaling block of Hugging Face, NULL: in none
     double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
@@ -34,18 +33,17 @@ extern const char *const rope_ramps[2];  // by RopeRamp
 // The value of an option in `base`, and a new one. It is a number, the number of a word, or a flag (0 or 1).
 double field_value(const void *base, const Option *field);
 void field_set(void *base, const Option *field, double value);
+// Reads a value and puts it in its place in `base`. False with the reason, which calls the option `name`.
+bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err);
 
 // What the command line says.
 typedef struct {
     char name[MAX_METHOD_NAME];  // as it was written: "yarn:factor=8:ramp=turns"; empty: the model's own method
-    RopeConfig rope;             // method, dynamic and map with has_method, and the fields that are said
-    bool has_method;             // false: the model's own
+    RopeConfig rope;             // method, dynamic and map, unless they are the model's, and the fields that are said
     bool is_window;              // the pseudo-method `window`: none, with a window of the trained context
     bool of_all;                 // from the list `all`: left out where the model lacks what the method needs
     unsigned said;               // bits (1 << row of rope_fields)
 } RopeSettings;
-
-extern const RopeSettings settings_nothing_said;
 
 // Says a setting by its option ("--theta").
 void settings_say(RopeSettings *settings, const char *option, double value);
@@ -70,8 +68,8 @@ void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Only then can first positions stay unscaled, since keys get their
 // angles after they are cached, a block at a time.
 bool settings_has_one_list(const RopeConfig *config);
-// NULL when a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
-const char *settings_check(const RopeConfig *config, int context);
+// Whether a configuration makes sense, defaults for `context` positions filled in; else the reason why not.
+bool settings_check(const RopeConfig *config, int context, Error *err);
 
 // The settings where they are said, else `start` (the model's configuration) with its window; then the defaults for
 // `context` positions. False with the reason when the result makes no sense.
@@ -81,3 +79,9 @@ bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
 // One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
 void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);
+
+// Reads a list of methods, as --rope takes it ("none,yarn:factor=2,4,8:ramp=turns,dynamic"): names between commas, each
+// with settings after colons; several values make several methods. `all` is every method, static and dynamic, every
+// distance map, and the window; NULL is one method, `base` as it is. `base` has what a method does not set. Returns an
+// array of *n settings that the caller frees, or NULL with the reason.
+RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err);

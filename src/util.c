@@ -112,22 +112,20 @@ bool fail_unknown(Error *err, const char *what, const char *word, const char *ne
 }
 
 bool map_file(const char *path, MappedFile *file, Error *err) {
+    struct stat info;
     *file = (MappedFile){0};
     int fd = open(path, O_RDONLY);
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
-    struct stat info;
-    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     const long long size = regular ? info.st_size : 0;
-    void *data = size > 0 && (uint64_t)size <= PTRDIFF_MAX ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0)
-                                                           : MAP_FAILED;
-    int reason = errno;
+    const bool fits = (uint64_t)size <= PTRDIFF_MAX;
+    void *data = size && fits ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    const char *reason = fits ? strerror(errno) : "more than this machine can address";
     close(fd);
     if (!regular) return fail(err, "%s: not a regular file", path);
     if (size == 0) return fail(err, "%s: the file is empty", path);
-    if ((uint64_t)size > PTRDIFF_MAX)
-        return fail(err, "%s: %lld bytes, more than this machine can address", path, size);
-    if (data == MAP_FAILED) return fail(err, "%s: cannot map %lld bytes (%s)", path, size, strerror(reason));
-    *file = (MappedFile){data, (size_t)info.st_size};
+    if (data == MAP_FAILED) return fail(err, "%s: cannot map %lld bytes (%s)", path, size, reason);
+    *file = (MappedFile){data, (size_t)size};
     return true;
 }
 

@@ -5,7 +5,7 @@
 #include "tests/test_units.h"
 
 #include "src/forward/session.h"
-#include "src/methods.h"
+#include "src/settings.h"
 
 static Model model;
 static RopePlan plan;
@@ -181,7 +181,7 @@ int main(int argc, char **argv) {
     plain = strcmp(argv[3], "plain") == 0;
     while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
-    RopeSettings settings = settings_nothing_said;
+    RopeSettings settings = {.said = 0};
     if (argc == 9) settings_say(&settings, "--window", atoi(argv[4]));  // else ROPE says them, or nobody
     if (argc == 9) settings_say(&settings, "--sinks", atoi(argv[5]));
     int n_methods;

@@ -116,7 +116,7 @@ def test_checker_on_includes():
     good = found(run=['rope.h', 'src/options.h', 'src/text/chat.h'], src__text__chat=['tokenizer.h', '../util.h'],
                  src__text__sampler=['../kernels/kernels.h'], src__settings=['../rope.h', 'util.h'],
                  src__model__model=['../../rope.h', '../util.h'], src__forward__team=['../util.h'],
-                 src__forward__attention=['../model/model.h', '../kernels/kernels.h'], src__methods=['options.h'],
+                 src__forward__attention=['../model/model.h', '../kernels/kernels.h'], src__methods=['settings.h'],
                  src__measure__table=['../options.h'])
     check(good == [], 'includes down the arrows', good)
     for what, includes in (('util of rope', {'src__util': ['../rope.h']}), ('rope of util', {'rope': ['src/util.h']}),

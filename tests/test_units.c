@@ -5,7 +5,7 @@
 #include "src/forward/matmul.h"
 #include "src/forward/spread.h"
 #include "src/kernels/kernels.h"
-#include "src/methods.h"
+#include "src/settings.h"
 #include "src/model/matrix.h"
 #include "src/text/sampler.h"
 
@@ -110,7 +110,7 @@ static void test_maps(int longest) {
                 if (lengths[k] > longest || lengths[k] > 8 * contexts[l] + 200) continue;
                 if (!defaults && (contexts[l] < 16 || lengths[k] > 200)) continue;
                 RopeSettings *list = methods_parse(defaults ? rope_maps[i].name : said[i - rope_n_maps],
-                                                   &settings_nothing_said, &n, &err);
+                                                   &(RopeSettings){.said = 0}, &n, &err);
                 check(list && settings_resolve(list, &start, 0, lengths[k], &plan, &err), "a map: %s", err.text);
                 check_map(&plan.rope, lengths[k], defaults);
                 free(list);

@@ -21,9 +21,9 @@ ARROWS = {
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
     'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations', 'src/engines'],
-    'src/methods': GROUND + ['src/options'],
-    'src/measure': HIGH + ['src/rope_config', 'src/engines'],
-    'run': HIGH + ['src/methods', 'src/rope_config'],
+    'src/methods': GROUND,
+    'src/measure': HIGH + ['src/engines'],
+    'run': HIGH,
 }
 
 

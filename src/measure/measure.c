@@ -93,7 +93,7 @@ bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig 
 }
 
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
-    RopeSettings s = settings_nothing_said;
+    RopeSettings s = {.said = 0};
     if (plain) settings_read_method(&s, "none");
     if (times != 1) settings_say(&s, "--theta", fmax(m->file->theta * times, 1.5));
     return settings_resolve(&s, m->file, m->model->config.sliding_window, m->length, plan, err);
@@ -101,9 +101,9 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
 
 bool open_model(const char *path, Model *model, Error *err) {
     if (!model_open(path, model, err)) return false;
-    const char *reason = settings_check(&model->rope, model->config.seq_len);
-    if (reason) model_close(model);
-    return !reason || fail(err, "%s: impossible header: %s", path, reason);
+    if (settings_check(&model->rope, model->config.seq_len, err)) return true;
+    model_close(model);
+    return fail(err, "%s: impossible header: %s", path, err->text);
 }
 
 bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {

@@ -5,7 +5,6 @@
 #include "../engines.h"
 #include "../forward/session.h"
 #include "../options.h"
-#include "../rope_config.h"
 #include "../text/tokenizer.h"
 #include "table.h"
 

@@ -54,7 +54,7 @@ static bool try_model(const char *path, Error *err) {
     Error why;
     if (!open_model(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
-    RopeSettings said = settings_nothing_said;
+    RopeSettings said = {.said = 0};
     if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
     bool ok = settings_resolve(&said, &model.rope, model.config.sliding_window, 40, &plan, &why);
     if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
@@ -293,7 +293,7 @@ static void fuzz_config(const uint8_t *data, size_t size) {
         RopeFreqs f;
         bool ok = rope_config_parse(file, (const char *)data, size, &err);
         if (!ok) promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'), "a reason names its line");
-        ok = ok && settings_resolve(&settings_nothing_said, &file->rope, 0, 2048, &plan, &err);
+        ok = ok && settings_resolve(&(RopeSettings){.said = 0}, &file->rope, 0, 2048, &plan, &err);
         for (int length = 1; ok && length < 4096; length *= 4) {
             rope_frequencies(&plan.rope, length, &f);
             promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
