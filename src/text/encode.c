@@ -60,11 +60,6 @@ static Pair pop_pair(Encoder *e) {
     return top;
 }
 
-// The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
-static const Piece *find_piece(const Tokenizer *t, const char *spelling, size_t length) {
-    return index_find(&t->vocabulary, hash_bytes(spelling, length), spelling, length);
-}
-
 static int32_t find_id(const Tokenizer *t, const char *spelling, size_t length) {
     const Piece *piece = find_piece(t, spelling, length);
     return piece ? piece->id : -1;
@@ -76,8 +71,12 @@ static void consider_pair(Encoder *e, uint32_t at) {
     const Symbol *left = &e->symbols[at], *right = left + left->length;
     if (right->length == 0) return;
     uint32_t length = left->length + right->length;
-    const Piece *both = t->head.kind == SENTENCEPIECE ? find_piece(t, e->word + at, length)
-                                                      : index_find_pair(&t->merges, left->id, right->id);
+    if (t->head.kind == BYTELEVEL) {
+        const Triple *merge = find_triple(&t->merges, left->id, right->id);
+        if (merge) push_pair(e, (Pair){-(float)merge->place, at, length, merge->result});
+        return;
+    }
+    const Piece *both = find_piece(t, e->word + at, length);
     if (!both) return;
     if (both->type == UNUSED) e->left_lengths[both->id] = left->length;
     push_pair(e, (Pair){both->score, at, length, both->id});
@@ -126,7 +125,7 @@ static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
     for (uint32_t i = 0; e->symbols[i].length > 0;) {
         Symbol *left = &e->symbols[i];
-        bool unused = left->id >= 0 && t->vocabulary.pieces[left->id].type == UNUSED;
+        bool unused = left->id >= 0 && t->pieces[left->id].type == UNUSED;
         uint32_t n = unused ? e->left_lengths[left->id] : 0, rest = left->length - n;
         if (n > 0) {
             left[n] = (Symbol){.length = rest, .id = find_id(t, e->word + i + n, rest)};
@@ -197,10 +196,8 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
 static const Piece *match_added(const Tokenizer *t, const char *text, size_t length) {
     size_t longest = t->longest_added[(unsigned char)text[0]];
     const Piece *added = NULL;
-    uint64_t hash = HASH_START;
     for (size_t n = 1; n <= longest && n <= length; n++) {
-        hash = hash_byte(hash, text[n - 1]);
-        const Piece *piece = index_find(&t->vocabulary, hash, text, n);
+        const Piece *piece = find_piece(t, text, n);
         if (piece && (piece->type == USER_DEFINED || piece->type == CONTROL)) added = piece;
     }
     return added;

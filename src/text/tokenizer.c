@@ -1,4 +1,4 @@
-// A tokenizer from its opening to its end, and what its tokens are and stand for.
+// Where a model's tokenizer is, and what its tokens are and stand for.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +8,6 @@
 #include "tokenizer_private.h"
 
 static const char UNKNOWN_SURFACE[] = " \xE2\x81\x87 ";  // U+2047, how sentencepiece prints the unknown token
-
-Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
-    Tokenizer *t = alloc_array(1, sizeof *t, "tokenizer", err);
-    if (!t) return NULL;
-    t->vocab_size = vocab_size;
-    if (tokenizer_read(t, path, err)) return t;
-    tokenizer_free(t);
-    return NULL;
-}
 
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
     if (path) return tokenizer_open(path, vocab_size, err);
@@ -41,9 +32,10 @@ Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_si
 void tokenizer_free(Tokenizer *t) {
     if (!t) return;
     unmap_file(&t->file);
-    free(t->vocabulary.pieces);
-    free(t->merges.pieces);
-    free(t->rules.pieces);
+    free(t->pieces);
+    free(t->sorted);
+    free(t->merges.sorted);
+    free(t->rules.sorted);
     free(t);
 }
 
@@ -64,7 +56,7 @@ bool tokenizer_ends_text(const Tokenizer *t, int id, const int *eos_ids, int n_e
 
 size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_t length) {
     size_t at = 0, n;
-    bool takes = id >= 0 && t->vocabulary.pieces[id].takes_spaces;
+    bool takes = id >= 0 && t->pieces[id].takes_spaces;
     for (; takes && at < length; at += n)
         if (unicode_class(t->classes, utf8_decode(text + at, length - at, &n)) != CLASS_SPACE) break;
     return at;
@@ -73,7 +65,7 @@ size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_
 int tokenizer_special(const Tokenizer *t, const char *spelling) {
     size_t length = strlen(spelling);
     for (int id = 0; id < t->vocab_size; id++) {
-        const Piece *piece = &t->vocabulary.pieces[id];
+        const Piece *piece = &t->pieces[id];
         if (piece->type == CONTROL && piece->length == length && memcmp(piece->bytes, spelling, length) == 0) return id;
     }
     return -1;
@@ -81,8 +73,8 @@ int tokenizer_special(const Tokenizer *t, const char *spelling) {
 
 const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *length) {
     *length = 0;
-    if (id < 0 || id >= t->vocab_size || t->vocabulary.pieces[id].type == CONTROL) return "";
-    const Piece *piece = &t->vocabulary.pieces[id];
+    if (id < 0 || id >= t->vocab_size || t->pieces[id].type == CONTROL) return "";
+    const Piece *piece = &t->pieces[id];
     bool unknown = piece->type == UNKNOWN, byte = piece->type == BYTE;
     if (unknown || byte) {
         *length = unknown ? sizeof UNKNOWN_SURFACE - 1 : 1;

@@ -1,6 +1,5 @@
 // Reads tokenizer.bin (docs/format.md): the tokens and a trailer that says what they are.
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +49,7 @@ static bool make_byte(Piece *piece) {
 
 // llama2.c's files say nothing about their tokens: they mean what Llama 2's mean.
 static bool assume_llama2(Tokenizer *t, Error *err) {
-    Piece *pieces = t->vocabulary.pieces;
+    Piece *pieces = t->pieces;
     if (t->vocab_size < 3)
         return fail(err, "too few tokens without a trailer (found %d, expected 3 or more)", t->vocab_size);
     t->head = (TrailerHead){.flags = DUMMY_PREFIX | BYTE_FALLBACK, .unk_id = 0, .bos_id = 1, .n_eos = 1};
@@ -69,22 +68,6 @@ static size_t head_size(const TrailerHead *head) {
     return head->flags & NFC || head->split >= SPLIT_GPT4O ? sizeof *head : offsetof(TrailerHead, n_rules);
 }
 
-static size_t trailer_size(const TrailerHead *head, size_t n_tokens) {
-    size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
-    return head_size(head) + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
-}
-
-// Whether the rest of the file is the trailer of n_tokens tokens. *head is what a trailer would begin with: zeros past
-// the end of the file, and in the fields that its kind does not have.
-static bool is_trailer(const uint8_t *at, const uint8_t *end, size_t n_tokens, TrailerHead *head) {
-    size_t left = (size_t)(end - at), size;
-    *head = (TrailerHead){0};
-    memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    size = head_size(head);
-    memset((char *)head + size, 0, sizeof *head - size);
-    return head->magic == TRAILER_MAGIC && left == trailer_size(head, n_tokens);
-}
-
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     const bool bytelevel = head->kind == BYTELEVEL;
     const uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
@@ -100,7 +83,7 @@ static bool check_head(const TrailerHead *head, int last_id, Error *err) {
 }
 
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
-    Piece *piece = &t->vocabulary.pieces[id];
+    Piece *piece = &t->pieces[id];
     const int bare = type & ~TAKES_SPACES;
     piece->takes_spaces = type != bare && (bare == CONTROL || bare == USER_DEFINED);
     if (piece->takes_spaces) type = bare;
@@ -113,123 +96,163 @@ static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     return true;
 }
 
-// Merge number i: three ids, the left and the right token's and that of the two as one.
-static bool read_merge(const Tokenizer *t, const int32_t *ids, int i, Error *err) {
-    const Piece *pieces[3];
+// A merge has three ids, the left and the right token's and that of the two as one.
+static bool check_merge(const Tokenizer *t, const Triple *merge, Error *err) {
+    const int32_t ids[] = {merge->first, merge->second, merge->result};
     for (int k = 0; k < 3; k++) {
-        const Piece *piece = pieces[k] = &t->vocabulary.pieces[ids[k] >= 0 && ids[k] < t->vocab_size ? ids[k] : 0];
+        const Piece *piece = ids[k] >= 0 && ids[k] < t->vocab_size ? &t->pieces[ids[k]] : NULL;
         // A control token that merges could make would be one that a text can forge.
-        if (piece->id != ids[k] || piece->length == 0 || (piece->type != NORMAL && piece->type != USER_DEFINED))
-            return fail(err, "merge %d has a bad token (found %d, expected normal ones)", i, ids[k]);
+        if (!piece || piece->length == 0 || (piece->type != NORMAL && piece->type != USER_DEFINED))
+            return fail(err, "merge %d has a bad token (found %d, expected normal ones)", merge->place, ids[k]);
     }
-    const Piece *left = pieces[0], *right = pieces[1], *both = pieces[2];
+    const Piece *left = &t->pieces[ids[0]], *right = &t->pieces[ids[1]], *both = &t->pieces[ids[2]];
     return (both->length == left->length + right->length && memcmp(both->bytes, left->bytes, left->length) == 0 &&
             memcmp(both->bytes + left->length, right->bytes, right->length) == 0) ||
-           fail(err, "merge %d does not make what its halves spell", i);
+           fail(err, "merge %d does not make what its halves spell", merge->place);
 }
 
 static bool is_character(int32_t code) { return code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF); }
 
-// Rule number i: a character, another one or what is asked of the first, and the answer.
-static bool read_rule(const int32_t *rule, int i, Error *err) {
-    const int32_t key = rule[1], last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
+// A rule has a character, another one or what is asked of the first, and the answer.
+static bool check_rule(const Triple *rule, Error *err) {
+    const int32_t key = rule->second, last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
     const bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
-    return (known && is_character(rule[0]) && is_character(rule[2]) && rule[2] <= last) ||
-           fail(err, "rule %d is impossible (found %d, %d, %d)", i, rule[0], key, rule[2]);
+    return (known && is_character(rule->first) && is_character(rule->result) && rule->result <= last) ||
+           fail(err, "rule %d is impossible (found %d, %d, %d)", rule->place, rule->first, key, rule->result);
 }
 
-// Reads n triples, merges or rules. The first two of their numbers are what the index finds them by.
-static bool read_triples(Tokenizer *t, Index *index, const uint8_t *at, int n, Error *err) {
-    const bool merges = index == &t->merges;
+static int by_pair(const void *a, const void *b) {
+    const Triple *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return (x->second > y->second) - (x->second < y->second);
+}
+
+const Triple *find_triple(const Triples *triples, int32_t first, int32_t second) {
+    const Triple key = {.first = first, .second = second};
+    return bsearch(&key, triples->sorted, triples->n, sizeof key, by_pair);
+}
+
+// Reads n triples, merges or rules, no two of which may begin with the same two numbers.
+static bool read_triples(Tokenizer *t, Triples *triples, const uint8_t *at, int n, Error *err) {
+    const bool merges = triples == &t->merges;
     const char *what = merges ? "merge" : "rule";
-    if (!index_alloc(index, n, what, err)) return false;
+    Triple *all = triples->sorted = alloc_array(n, sizeof *all, what, err);
+    if (!all) return false;
     for (int i = 0; i < n; i++, at += 12) {
-        int32_t triple[3];
-        memcpy(triple, at, sizeof triple);
-        if (!(merges ? read_merge(t, triple, i, err) : read_rule(triple, i, err))) return false;
-        index->pieces[i] = (Piece){.bytes = (const char *)at, .length = 8, .score = -(float)i, .id = triple[2]};
-        int32_t found = index_add(index, hash_pair(triple[0], triple[1]), i);
-        if (found < 0) return fail(err, "%s %d collides with too many others", what, i);
-        if (found != i) return fail(err, "%s %d is of the same pair as %s %d", what, i, what, found);
+        memcpy(&all[i], at, 12);
+        all[i].place = i;
+        if (!(merges ? check_merge(t, &all[i], err) : check_rule(&all[i], err))) return false;
     }
+    qsort(all, n, sizeof *all, by_pair);
+    triples->n = n;
+    for (int i = 1; i < n; i++)
+        if (by_pair(&all[i - 1], &all[i]) == 0)
+            return fail(err, "%ss %d and %d are of the same pair", what, all[i - 1].place, all[i].place);
     return true;
 }
 
-static bool read_trailer(Tokenizer *t, const uint8_t *at, const uint8_t *end, Error *err) {
-    const TrailerHead *head = &t->head;
-    const bool whole = is_trailer(at, end, t->vocab_size, &t->head);
+// Reads what stands behind the tokens: a head, end tokens, types, merges and rules. The head is read as zeros past the
+// end of the file, and in the fields that its kind does not have.
+static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
+    TrailerHead *head = &t->head;
+    memcpy(head, at, left < sizeof *head ? left : sizeof *head);
+    const size_t size = head_size(head), n_tokens = t->vocab_size;
+    memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
-    if (!whole)
-        return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", (size_t)(end - at),
-                    trailer_size(head, t->vocab_size));
-    at += head_size(head);
-    for (uint32_t i = 0; i < head->n_eos; i++, at += 4) {
+    const size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
+    const size_t expected = size + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
+    if (left != expected) return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left, expected);
+    at += size;
+    for (size_t i = 0; i < n_eos; i++, at += 4) {
         t->eos_ids[i] = read_i32(at);
         if (!in_range("end token", t->eos_ids[i], 0, t->vocab_size - 1, err)) return false;
     }
     for (int id = 0; id < t->vocab_size; id++, at++)
         if (!read_type(t, id, *at, err)) return false;
     return read_triples(t, &t->merges, at, head->n_merges, err) &&
-           read_triples(t, &t->rules, at + 12 * (size_t)head->n_merges, head->n_rules, err);
+           read_triples(t, &t->rules, at + 12 * n_merges, head->n_rules, err);
 }
 
-// The file does not say how many tokens it holds: they go on to its end, or to a trailer that fits their number. So all
-// are counted, but only as many kept as the model has and the file's size allows.
-static bool read_vocabulary(Tokenizer *t, Error *err) {
+// The file does not say how many tokens it holds: they go on to its end, or to a trailer. So all are counted, but only
+// as many kept as the model has and the file's size allows.
+static bool read_tokenizer(Tokenizer *t, Error *err) {
     const uint8_t *at = t->file.data, *end = at + t->file.size;
     if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
     at += 4;  // the length of the longest token, which nothing here needs
     size_t expected = t->vocab_size > 0 ? t->vocab_size : 0, most = t->file.size / 8, n = 0;
     size_t capacity = expected < most ? expected : most;
-    if (!index_alloc(&t->vocabulary, capacity, "tokenizer", err)) return false;
-    for (; at < end && !is_trailer(at, end, n, &t->head); n++) {
-        if (n == expected && t->head.magic == TRAILER_MAGIC) break;  // a damaged trailer: read_trailer says how
+    t->pieces = alloc_array(capacity, sizeof *t->pieces, "tokenizer", err);
+    if (!t->pieces) return false;
+    for (; at < end && !(end - at >= 4 && read_i32(at) == TRAILER_MAGIC); n++) {
         Piece surplus;
-        if (read_token(n, &at, end, n < capacity ? &t->vocabulary.pieces[n] : &surplus, err)) continue;
-        if (n < expected) return false;
-        return fail(err, "neither a trailer nor whole tokens follow the model's %d (found %zu bytes)", t->vocab_size,
-                    (size_t)(end - at));
+        if (!read_token(n, &at, end, n < capacity ? &t->pieces[n] : &surplus, err)) return false;
     }
     if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, t->vocab_size);
-    return at == end ? assume_llama2(t, err) : read_trailer(t, at, end, err);
+    return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
 }
 
 // ---- What is found ----
 
-// Makes a token findable, and notes what the encoder asks of all tokens. What no text is encoded to is not found, but
-// for control tokens of a byte-level tokenizer, which hide user-defined ones, and unused ones, passed by merges.
-static bool index_piece(Tokenizer *t, const Piece *piece, Error *err) {
-    const bool bytelevel = t->head.kind == BYTELEVEL, control = piece->type == CONTROL;
-    const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
-    const bool passed = piece->type == UNUSED && !(t->head.flags & HIDE_UNUSED);
-    if (bytelevel ? normal && piece->length == 1 : piece->type == BYTE) {
-        int32_t *byte_id = &t->byte_ids[(unsigned char)(bytelevel ? *piece->bytes : piece->byte)];
-        if (*byte_id < 0) *byte_id = piece->id;
-    }
-    if (piece->length == 0 || !(normal || (bytelevel ? control : passed))) return true;
-    int32_t found = index_add(&t->vocabulary, hash_bytes(piece->bytes, piece->length), piece->id);
-    if (found < 0) return fail(err, "the spelling of token %d collides with those of too many others", piece->id);
-    if (found != piece->id) return true;  // spelled like an earlier token, which stays the one that is found
-    for (size_t i = 1; i < piece->length; i++)
-        if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
-    uint16_t *longest = &t->longest_added[(unsigned char)piece->bytes[0]];
-    if ((control || piece->type == USER_DEFINED) && piece->length > *longest) *longest = piece->length;
-    return true;
+// By their bytes, and pieces that are spelled alike by their ids.
+static int by_spelling(const void *a, const void *b) {
+    const Piece *x = *(const Piece *const *)a, *y = *(const Piece *const *)b;
+    if (x->length != y->length) return x->length - y->length;
+    const int order = memcmp(x->bytes, y->bytes, x->length);
+    return order ? order : x->id - y->id;
 }
 
+const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
+    if (length > MAX_PIECE) return NULL;
+    const Piece *before_all = &(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1};
+    size_t first = 0, end = t->n_sorted;
+    while (first < end) {
+        const size_t middle = (first + end) / 2;
+        if (by_spelling(&before_all, &t->sorted[middle]) < 0) end = middle;
+        else first = middle + 1;
+    }
+    const Piece *found = first < t->n_sorted ? t->sorted[first] : NULL;
+    return found && found->length == length && memcmp(found->bytes, bytes, length) == 0 ? found : NULL;
+}
+
+// Notes what the encoder asks of all tokens, and sorts those that are found. What no text is encoded to is not found,
+// but for control tokens of a byte-level tokenizer, which hide user-defined ones, and unused ones, passed by merges.
 static bool index_pieces(Tokenizer *t, Error *err) {
+    const bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
+    bool every_byte = t->head.flags & BYTE_FALLBACK;
+    t->sorted = alloc_array(t->vocab_size, sizeof *t->sorted, "tokenizer", err);
+    if (!t->sorted) return false;
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
-    for (int id = 0; id < t->vocab_size; id++)
-        if (!index_piece(t, &t->vocabulary.pieces[id], err)) return false;
-    bool every_byte = t->head.flags & BYTE_FALLBACK;
+    for (const Piece *piece = t->pieces; piece < t->pieces + t->vocab_size; piece++) {
+        const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
+        const bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
+        if (bytelevel ? normal && piece->length == 1 : piece->type == BYTE) {
+            int32_t *byte_id = &t->byte_ids[(unsigned char)(bytelevel ? *piece->bytes : piece->byte)];
+            if (*byte_id < 0) *byte_id = piece->id;
+        }
+        if (piece->length == 0 || !(normal || passed)) continue;
+        t->sorted[t->n_sorted++] = piece;
+        uint16_t *longest = &t->longest_added[(unsigned char)piece->bytes[0]];
+        const bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
+        if (added && piece->length > *longest) *longest = piece->length;
+        for (size_t i = 1; i < piece->length; i++)
+            if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
+    }
+    qsort(t->sorted, t->n_sorted, sizeof *t->sorted, by_spelling);
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
-    return every_byte || t->head.unk_id >= 0 || t->head.kind == BYTELEVEL ||
+    return every_byte || t->head.unk_id >= 0 || bytelevel ||
            fail(err, "no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)");
 }
 
-bool tokenizer_read(Tokenizer *t, const char *path, Error *err) {
-    if (!map_file(path, &t->file, err)) return false;
-    unicode_classes(t->classes);
-    return (read_vocabulary(t, err) && index_pieces(t, err)) || fail(err, "%s: %s", path, err->text);
+Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
+    Tokenizer *t = alloc_array(1, sizeof *t, "tokenizer", err);
+    bool good = t && map_file(path, &t->file, err);
+    if (good) {
+        t->vocab_size = vocab_size;
+        unicode_classes(t->classes);
+        good = (read_tokenizer(t, err) && index_pieces(t, err)) || fail(err, "%s: %s", path, err->text);
+    }
+    if (good) return t;
+    tokenizer_free(t);
+    return NULL;
 }
