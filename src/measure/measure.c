@@ -67,7 +67,8 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
     int vocab_size = model->config.vocab_size;
     char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
-    int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
+    int32_t *ids =
+        tokenizer ? tokenizer_encode(tokenizer, text, size, false, n, err) : parse_ids(path, text, size, n, err);
     free(text);
     for (size_t i = 0; ids && i < *n; i++) {
         if (ids[i] < vocab_size) continue;

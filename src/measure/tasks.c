@@ -142,8 +142,10 @@ static int32_t *build(const Tasks *t, int *n, Error *err) {
         end += bytes;
     }
     end = fill_in(end, task->question, t, 0);
-    int32_t *ids = tokenizer_encode_prompt(t->m->tokenizer, text, end - text, n, err);
+    size_t n_ids;
+    int32_t *ids = tokenizer_encode(t->m->tokenizer, text, end - text, true, &n_ids, err);
     free(text);
+    *n = (int)n_ids;
     return ids;
 }
 
@@ -194,7 +196,7 @@ static bool hear(const Tasks *t, char *answer, int most, Error *err) {
         if (i > 0 && !session_read(t->session, &previous, 1, t->n_last + i, 1, err)) return false;
         const float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
-        int32_t next = likeliest(logits, tokenizer_vocab_size(tokenizer));
+        int32_t next = likeliest(logits, t->m->model->config.vocab_size);
         if (tokenizer_is_end(tokenizer, next)) break;
         size_t length;
         const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
@@ -402,8 +404,9 @@ bool tasks_check(const char *list, Error *err) { return read_list(list, (bool[N_
 static bool find_pages(Tasks *t, Error *err) {
     const Measurement *m = t->m;
     const size_t bytes = (size_t)m->length * 6 + (size_t)PAGE * 60, least = (size_t)m->length;
-    t->ids = m->options->prompt_file ? tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err)
-                                     : plain_english(m->tokenizer, bytes, least, m->options->seed, &t->n_ids, err);
+    t->ids = m->options->prompt_file
+                 ? tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], false, &t->n_ids, err)
+                 : plain_english(m->tokenizer, bytes, least, m->options->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 

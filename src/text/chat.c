@@ -62,7 +62,7 @@ static bool end_text(Turn *t) {
     size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), left = t->n_text - at, n;
     t->n_text = 0;
     if (left == 0) return true;
-    int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, left, &n, t->err);
+    int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, left, false, &n, t->err);
     bool ok = ids && add(t, ids, n);
     free(ids);
     return ok;

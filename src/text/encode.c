@@ -138,11 +138,17 @@ static void emit_symbols(Encoder *e) {
     }
 }
 
+static bool make_room(Encoder *e, size_t more, Error *err) {
+    return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
+}
+
 // Adds the ids of a word of `length` bytes, which user-defined tokens neither touch nor stand in.
 static bool encode_word(Encoder *e, const char *word, size_t length, Error *err) {
     const Tokenizer *t = e->tokenizer;
     const bool bytelevel = t->head.kind == BYTELEVEL;
     const Piece *whole = t->head.flags & IGNORE_MERGES ? find_piece(t, word, length) : NULL;
+    // A token covers a byte or more, but a space that has none is written with three.
+    if (!make_room(e, 3 * length, err)) return false;
     if (whole && whole->type == NORMAL) {
         e->ids[e->n_ids++] = whole->id;
         return true;
@@ -226,20 +232,11 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-static bool make_room(Encoder *e, size_t more, Error *err) {
-    return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
-}
-
 // Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.
-static bool encode_part(Encoder *e, char *free_byte, size_t n, Error *err) {
+static bool encode_part(Encoder *e, char *at, size_t n, Error *err) {
     const Tokenizer *t = e->tokenizer;
-    const bool bytelevel = t->head.kind == BYTELEVEL;
-    char *at = free_byte + 1, *end = at + n;
-    // A token covers a byte or more, but a space that has none is written with three. Besides, there is room for a
-    // space in front, for a user-defined token behind, and for the BOS of tokenizer_encode_prompt.
-    const size_t per_byte = bytelevel || find_id(t, " ", 1) >= 0 ? 1 : 3;
-    if (!make_room(e, per_byte * (n + 1) + 2, err)) return false;
-    if (bytelevel && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
+    const char *end = at + n;
+    if (t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
     for (size_t length; at < end; at += length) {
         length = word_length(t, at, (size_t)(end - at));
         if (!encode_word(e, at, length, err)) return false;
@@ -248,39 +245,41 @@ static bool encode_part(Encoder *e, char *free_byte, size_t n, Error *err) {
 }
 
 // A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by parts.
-int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
-    Encoder e = {.tokenizer = t};
+static bool encode_text(Encoder *e, const char *text, size_t length, Error *err) {
+    const Tokenizer *t = e->tokenizer;
     const bool by_parts = t->head.flags & BY_PARTS;
     char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
-    bool ok = (by_parts || whole) && make_room(&e, 1, err);
-    if (ok && whole) text = whole + 1;
-    e.left_lengths = ok ? alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err) : NULL;
-    ok = e.left_lengths;
+    bool ok = by_parts || whole;
+    if (whole) text = whole + 1;
     for (size_t at = 0; ok && at < length;) {
         const Piece *added;
         size_t end = find_user_defined(t, text, at, length, &added), n = end - at;
         char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
-        ok = part && encode_part(&e, part, n, err);
+        ok = part && encode_part(e, part + 1, n, err) && make_room(e, 1, err);
         if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
-        e.ids[e.n_ids++] = added->id;
+        e->ids[e->n_ids++] = added->id;
         at += added->length;
         if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
     free(whole);
-    free(e.left_lengths);
-    free(e.symbols);
-    *n_ids = e.n_ids;
-    return keep_if(ok, e.ids);
+    return ok;
 }
 
-int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t length, int *n, Error *err) {
-    size_t n_text, with_bos = t->head.bos_id >= 0 ? 1 : 0;
-    int32_t *ids = tokenizer_encode(t, text, length, &n_text, err);
-    bool ok = ids && (n_text <= 1 << 30 || fail(err, "the prompt has %zu tokens, more than can be counted", n_text));
-    if (ok) memmove(ids + with_bos, ids, n_text * sizeof *ids);
-    if (ok && with_bos) ids[0] = t->head.bos_id;
-    *n = ok ? (int)(n_text + with_bos) : 0;
-    return keep_if(ok, ids);
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
+                          Error *err) {
+    Encoder e = {.tokenizer = t};
+    const size_t n_before = with_bos && t->head.bos_id >= 0;
+    e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
+    bool ok = e.left_lengths && encode_text(&e, text, length, err) && make_room(&e, 1, err) &&
+              (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
+    if (ok && n_before) {
+        memmove(e.ids + 1, e.ids, e.n_ids * sizeof *e.ids);
+        e.ids[0] = t->head.bos_id;
+    }
+    free(e.left_lengths);
+    free(e.symbols);
+    *n_ids = e.n_ids + n_before;
+    return keep_if(ok, e.ids);
 }

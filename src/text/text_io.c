@@ -26,12 +26,10 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n,
 int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err) {
     size_t length = text ? strlen(text) : 0;
     char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
-    int n_ids = 0;
     if (path && !file) return NULL;
-    int32_t *ids = tokenizer_encode_prompt(tokenizer, file ? file : text ? text : "", length, &n_ids, err);
+    int32_t *ids = tokenizer_encode(tokenizer, file ? file : text ? text : "", length, true, n, err);
     free(file);
-    *n = (size_t)n_ids;
-    bool good = !ids || n_ids > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    bool good = ids && (*n > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with"));
     return keep_if(good, ids);
 }
 

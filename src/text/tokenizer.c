@@ -39,7 +39,6 @@ void tokenizer_free(Tokenizer *t) {
     free(t);
 }
 
-int tokenizer_vocab_size(const Tokenizer *t) { return t->vocab_size; }
 int tokenizer_bos(const Tokenizer *t) { return t->head.bos_id; }
 
 bool tokenizer_is_end(const Tokenizer *t, int id) {
