@@ -28,7 +28,7 @@ size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *tex
 // The id of the control token with this spelling ("<|eot_id|>"), which no text is ever encoded to; -1: none.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 
-// The ids of `length` bytes of text, below 2^30 of them, behind BOS if that is wanted and there is one. The caller frees
+// The ids of `length` bytes of text, below 2^30, behind BOS if that is wanted and there is one. The caller frees
 // them; NULL with the reason. They are the sentencepiece library's (NUL is a character, a byte that is not UTF-8 is
 // U+FFFD, U+2581 a space), or with a byte-level tokenizer those of Hugging Face's library told to take special tokens
 // for text, and of tiktoken told to allow none. User-defined tokens are found, the spelling of a control token ("</s>")
