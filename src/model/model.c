@@ -89,22 +89,22 @@ static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
     return c->file->data + (here <= size ? here : size);
 }
 
-// The values, then the scales of types that have them.
-static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
-    const Header *h = c->header;
-    Matrix m = {.type = h->config.weight_type, .rows = rows, .cols = cols, .group_size = h->group_size};
-    if (c->types) m.type = *c->types++;
-    m.groups_cross_rows = h->config.version == 2 && cols % h->group_size != 0;
-    const BlockSize block = block_size(m.type);
-    if (block.values && cols % block.values) c->cut = m.type;
-    m.data = take(c, rows, matrix_row_bytes(&m));
-    m.scales = take(c, matrix_scale_bytes(&m), 1);
-    return m;
-}
-
+// Of a matrix the values, then the scales of types that have them.
 static void take_tensor(void *cursor, const Tensor *t, void *member) {
-    if (t->kind == FLOATS) *(const float **)member = take(cursor, t->rows * t->cols, sizeof(float));
-    else *(Matrix *)member = take_matrix(cursor, t->rows, t->cols);
+    Cursor *c = cursor;
+    const Header *h = c->header;
+    if (t->kind == FLOATS) {
+        *(const float **)member = take(c, t->rows * t->cols, sizeof(float));
+        return;
+    }
+    const WeightType type = c->types ? *c->types++ : h->config.weight_type;
+    const BlockSize block = block_size(type);
+    Matrix *m = member;
+    *m = (Matrix){.type = type, .rows = t->rows, .cols = t->cols, .group_size = h->group_size};
+    m->groups_cross_rows = h->config.version == 2 && t->cols % h->group_size != 0;
+    if (block.values && t->cols % block.values) c->cut = type;
+    m->data = take(c, t->rows, matrix_row_bytes(m));
+    m->scales = take(c, matrix_scale_bytes(m), 1);
 }
 
 static void count_matrix(void *count, const Tensor *t, void *member) {
@@ -115,25 +115,24 @@ static void count_matrix(void *count, const Tensor *t, void *member) {
 // Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte for each matrix.
 static bool take_tables(Cursor *c, Model *m, Error *err) {
     const Header *h = c->header;
-    const uint64_t n_layers = h->has_layers ? m->config.n_layers : 0;
-    int n_matrices = 0;
+    int n_layers = h->has_layers ? m->config.n_layers : 0, n_matrices = 0;
     if (h->has_types) model_visit(m, count_matrix, &n_matrices);
-    m->rope.short_factors = h->n_longrope ? take(c, h->n_longrope, sizeof(double)) : NULL;
-    m->rope.long_factors = h->n_longrope ? take(c, h->n_longrope, sizeof(double)) : NULL;
-    const uint8_t *layers = take(c, n_layers, 1), *types = take(c, n_matrices, 1);
+    if (h->n_longrope) m->rope.short_factors = take(c, h->n_longrope, sizeof(double));
+    if (h->n_longrope) m->rope.long_factors = take(c, h->n_longrope, sizeof(double));
+    const uint8_t *flags = take(c, n_layers, 1), *types = take(c, n_matrices, 1);
     if (c->offset > m->file.size)
         return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)c->offset);
-    for (uint64_t l = 0; l < n_layers; l++) {
-        if (layers[l] > (LAYER_SEES_ALL | LAYER_WITHOUT_ROPE))
-            return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to 3)", layers[l], (int)l);
-        m->layers[l].sees_all = layers[l] & LAYER_SEES_ALL;
-        m->layers[l].without_rope = layers[l] & LAYER_WITHOUT_ROPE;
+    for (int l = 0; l < n_layers; l++) {
+        if (flags[l] > (LAYER_SEES_ALL | LAYER_WITHOUT_ROPE))
+            return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to 3)", flags[l], l);
+        m->layers[l].sees_all = flags[l] & LAYER_SEES_ALL;
+        m->layers[l].without_rope = flags[l] & LAYER_WITHOUT_ROPE;
     }
     for (int i = 0; i < n_matrices; i++)
         if (types[i] >= N_WEIGHT_TYPES || (types[i] == WEIGHT_Q8 && h->group_size == 0))
-            return fail(
-                err, "impossible header: type_table has %d for matrix %d (expected 0 to %d, and a group_size with q8)",
-                types[i], i, N_WEIGHT_TYPES - 1);
+            return fail(err, "impossible header: type_table has %d for matrix %d (expected 0 to %d, q8 with groups)",
+                        types[i], i, N_WEIGHT_TYPES - 1);
+    m->layer_flags = h->has_layers ? flags : NULL;
     c->types = h->has_types ? types : NULL;
     return true;
 }

@@ -59,9 +59,10 @@ typedef struct {
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
-    const float *final_norm;  // (dim)
-    Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
-    const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
+    const uint8_t *layer_flags;  // (n_layers) a byte each as the file has it, which the layers say, too; NULL: none
+    const float *final_norm;     // (dim)
+    Matrix classifier;           // (vocab_size, dim); the embedding itself when they are shared
+    const float *angles;         // (seq_len, head_dim) cosines and sines in a file of version 0, not used
 } Model;
 
 // What a tensor is for. Those that are not matrices are FLOATS.
