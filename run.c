@@ -229,7 +229,7 @@ static bool open_text(Program *p, Error *err) {
             plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
     const Measurement m = measurement_of(p);
     print_advice(&m, p->methods);
-    p->out = text_out(p->tokenizer);
+    p->out = (TextOut){.tokenizer = p->tokenizer, .previous = -1};
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;
     p->sampler.min_p = (float)o->min_p;
@@ -312,7 +312,7 @@ static bool chat(Program *p, Error *err) {
         free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
-        p->out = text_out(p->tokenizer);
+        p->out = (TextOut){.tokenizer = p->tokenizer, .previous = -1};
         ok = answer(p, &last, err);
         text_out_end();
         full = session_position(p->session) >= p->context;

@@ -29,7 +29,7 @@ from export import bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_
 from export.common import Problem  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
-           for name in ('text/tokenizer', 'text/tokenizer_file', 'text/encode', 'text/split',
+           for name in ('text/tokenizer', 'text/encode', 'text/split',
                         'text/nfc', 'text/unicode', 'util')]
 # The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a
 # pattern, and the ids of control tokens.

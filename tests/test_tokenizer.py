@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = ["tests/tokenizer_test.c"] + ["src/%s.c" % name for name in (
-    "text/tokenizer", "text/tokenizer_file", "text/encode", "text/split", "text/nfc",
+    "text/tokenizer", "text/encode", "text/split", "text/nfc",
     "text/unicode", "util")]
 SOURCES = [os.path.join(ROOT, *name.split("/")) for name in SOURCES]
 MODELS = os.path.join(ROOT, os.pardir, "shared", "models")

@@ -108,10 +108,9 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
         if (e->n_ids == 0 || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
         return;
     }
-    char symbol[4];
     if (length == 1 && *bytes == ' ') {
-        length = utf8_encode(symbol, SPACE_SYMBOL);
-        bytes = symbol;
+        bytes = "\xE2\x96\x81";  // SPACE_SYMBOL
+        length = 3;
     }
     for (size_t i = 0; i < length; i++) {
         int32_t id = t->byte_ids[(unsigned char)bytes[i]];
@@ -184,12 +183,10 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
     if (!normal) return NULL;
     const bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
     size_t end = utf8_encode(normal, ' '), n_bytes;
-    uint32_t code = length > 0 ? utf8_decode(text, length, &n_bytes) : ' ';
-    const bool spaced = t->head.flags & PREFIX_UNLESS_SPACE && (code == ' ' || code == SPACE_SYMBOL);
-    if (length > 0 && prefix && !spaced) normal[end++] = ' ';
     for (size_t i = 0; i < length; i += n_bytes) {
-        code = utf8_decode(text + i, length - i, &n_bytes);
+        uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
         if (symbols && code == SPACE_SYMBOL) code = ' ';
+        if (i == 0 && prefix && !(code == ' ' && t->head.flags & PREFIX_UNLESS_SPACE)) normal[end++] = ' ';
         end += utf8_encode(normal + end, code);
     }
     char *composed = t->head.flags & NFC ? nfc(t, normal, &end, err) : normal;

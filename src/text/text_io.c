@@ -45,8 +45,6 @@ char *read_line(const char *label) {
     return keep_if(n >= 0, line);
 }
 
-TextOut text_out(const Tokenizer *tokenizer) { return (TextOut){.tokenizer = tokenizer, .previous = -1}; }
-
 void text_out_token(TextOut *out, int token) {
     size_t n;
     const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);

@@ -1,4 +1,4 @@
-// What a Tokenizer is. tokenizer_file.c fills it and owns what its pieces say; encode.c and tokenizer.c only read it.
+// What a Tokenizer is. tokenizer.c fills it and owns what its pieces say; encode.c, split.c and nfc.c only read it.
 #pragma once
 
 #include "tokenizer.h"
@@ -26,7 +26,7 @@ typedef struct {
     int32_t id;
     uint16_t length;
     uint8_t type;
-    char byte;  // of a byte token: what it stands for
+    char byte;  // of a byte token: what it stands for, and its spelling here
     bool takes_spaces;
 } Piece;
 
