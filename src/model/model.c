@@ -107,16 +107,13 @@ static void take_tensor(void *cursor, const Tensor *t, void *member) {
     m->scales = take(c, matrix_scale_bytes(m), 1);
 }
 
-static void count_matrix(void *count, const Tensor *t, void *member) {
-    (void)member;
-    *(int *)count += t->kind != FLOATS;
-}
-
 // Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte for each matrix.
 static bool take_tables(Cursor *c, Model *m, Error *err) {
     const Header *h = c->header;
     int n_layers = h->has_layers ? m->config.n_layers : 0, n_matrices = 0;
-    if (h->has_types) model_visit(m, count_matrix, &n_matrices);
+    Tensor tensors[N_TENSORS];
+    for (int i = h->has_types ? tensors_in_order(&m->config, tensors) : 0; i-- > 0;)
+        if (tensors[i].kind != FLOATS) n_matrices += tensors[i].of_layer ? m->config.n_layers : 1;
     if (h->n_longrope) m->rope.short_factors = take(c, h->n_longrope, sizeof(double));
     if (h->n_longrope) m->rope.long_factors = take(c, h->n_longrope, sizeof(double));
     const uint8_t *flags = take(c, n_layers, 1), *types = take(c, n_matrices, 1);

@@ -209,12 +209,9 @@ static const Piece *match_added(const Tokenizer *t, const char *text, size_t len
 // Where the first user-defined token from `at` on begins, and which it is; the end and NULL when there is none.
 // Spellings of control tokens are passed over as a whole: so does the library when it is told not to obey them.
 static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
-    for (size_t n = 1; at < end; at += n) {
+    for (; at < end; at += *added ? (*added)->length : 1) {
         *added = match_added(t, text + at, end - at);
         if (*added && (*added)->type == USER_DEFINED) return at;
-        if (*added) n = (*added)->length;
-        else if (t->head.kind == BYTELEVEL) n = 1;
-        else utf8_decode(text + at, end - at, &n);
     }
     *added = NULL;
     return end;

@@ -265,18 +265,14 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
 // ---- What others ask ----
 
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
-    if (path) return tokenizer_open(path, vocab_size, err);
-    char own[4096], common[4096];
+    char own[4096], common[4096];  // cut, they lead to no file
     const char *slash = strrchr(model_path, '/'), *name = slash ? slash + 1 : model_path, *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - model_path) : strlen(model_path);
-    if (stem + 32 > sizeof own) {
-        fail(err, "%.100s...: the path is too long", model_path);
-        return NULL;
-    }
     snprintf(own, sizeof own, "%.*s.tokenizer.bin", (int)stem, model_path);
     snprintf(common, sizeof common, "%.*stokenizer.bin", (int)(name - model_path), model_path);
-    if (access(own, F_OK) == 0) return tokenizer_open(own, vocab_size, err);
-    if (access(common, F_OK) == 0) return tokenizer_open(common, vocab_size, err);
+    if (!path && access(own, F_OK) == 0) path = own;
+    if (!path && access(common, F_OK) == 0) path = common;
+    if (path) return tokenizer_open(path, vocab_size, err);
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a checkpoint's: python3 "
          "model_export.py --tokenizer FOLDER/tokenizer.json %s)",
