@@ -285,7 +285,7 @@ static bool generate(Program *p, Error *err) {
     if (!open_text(p, err) || !read_prompt(p, p->ids, n, err)) return false;
     for (int i = 0; !interrupted && i < n; i++) text_out_token(&p->out, p->ids[i]);
     if (!answer(p, &last, err)) return false;
-    text_out_end();
+    putchar('\n');
     return true;
 }
 
@@ -314,7 +314,7 @@ static bool chat(Program *p, Error *err) {
         printf("Assistant: ");
         p->out = (TextOut){.tokenizer = p->tokenizer, .previous = -1};
         ok = answer(p, &last, err);
-        text_out_end();
+        putchar('\n');
         full = session_position(p->session) >= p->context;
         if (!is_end(p, last)) last = -1;
     }

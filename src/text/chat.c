@@ -45,7 +45,7 @@ typedef struct {
     int special;  // the special token that was added last, -1: none
 } Turn;
 
-// Encodes the text so far, without spaces that belong to the special token before it. Adds another one, unless it is -1.
+// Encodes the text so far, without spaces that belong to the special token before it. Adds another one, or none for -1.
 static bool end_text(Turn *t, int special) {
     size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), n;
     int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, t->n_text - at, false, &n, t->err);

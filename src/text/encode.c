@@ -72,7 +72,7 @@ static void consider_pair(Encoder *e, uint32_t at) {
     if (right->length == 0) return;
     uint32_t length = left->length + right->length;
     if (t->head.kind == BYTELEVEL) {
-        const Triple *merge = find_triple(&t->merges, left->id, right->id);
+        const Triple *merge = find_triple(t->merges, t->head.n_merges, left->id, right->id);
         if (merge) push_pair(e, (Pair){-(float)merge->place, at, length, merge->result});
         return;
     }

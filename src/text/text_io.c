@@ -37,6 +37,7 @@ char *read_line(const char *label) {
     char *line = NULL;
     size_t capacity = 0;
     bool for_people = isatty(STDIN_FILENO);
+    fflush(stdout);
     if (for_people) fprintf(stderr, "%s", label);
     catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
@@ -54,10 +55,5 @@ void text_out_token(TextOut *out, int token) {
     if (first < 128 && !isprint(first) && !isspace(first)) return;
     char text[MAX_PIECE + 4];
     fwrite(text, 1, utf8_push(&out->stream, piece, n, text), stdout);
-    fflush(stdout);
-}
-
-void text_out_end(void) {
-    putchar('\n');
     fflush(stdout);
 }

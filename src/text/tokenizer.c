@@ -132,16 +132,16 @@ static int by_pair(const void *a, const void *b) {
     return (x->second > y->second) - (x->second < y->second);
 }
 
-const Triple *find_triple(const Triples *triples, int32_t first, int32_t second) {
+const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second) {
     const Triple key = {.first = first, .second = second};
-    return bsearch(&key, triples->sorted, triples->n, sizeof key, by_pair);
+    return bsearch(&key, sorted, n, sizeof key, by_pair);
 }
 
 // Reads n triples, merges or rules, no two of which may begin with the same two numbers.
-static bool read_triples(Tokenizer *t, Triples *triples, const uint8_t *at, int n, Error *err) {
+static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int n, Error *err) {
     const bool merges = triples == &t->merges;
     const char *what = merges ? "merge" : "rule";
-    Triple *all = triples->sorted = alloc_array(n, sizeof *all, what, err);
+    Triple *all = *triples = alloc_array(n, sizeof *all, what, err);
     if (!all) return false;
     for (int i = 0; i < n; i++, at += 12) {
         memcpy(&all[i], at, 12);
@@ -149,7 +149,6 @@ static bool read_triples(Tokenizer *t, Triples *triples, const uint8_t *at, int 
         if (!(merges ? check_merge(t, &all[i], err) : check_rule(&all[i], err))) return false;
     }
     qsort(all, n, sizeof *all, by_pair);
-    triples->n = n;
     for (int i = 1; i < n; i++)
         if (by_pair(&all[i - 1], &all[i]) == 0)
             return fail(err, "%ss %d and %d are of the same pair", what, all[i - 1].place, all[i].place);
@@ -285,8 +284,8 @@ void tokenizer_free(Tokenizer *t) {
     unmap_file(&t->file);
     free(t->pieces);
     free(t->sorted);
-    free(t->merges.sorted);
-    free(t->rules.sorted);
+    free(t->merges);
+    free(t->rules);
     free(t);
 }
 

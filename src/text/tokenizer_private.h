@@ -36,11 +36,6 @@ typedef struct {
     int32_t place;  // in the file's list
 } Triple;
 
-typedef struct {
-    Triple *sorted;  // by their first and second numbers
-    size_t n;
-} Triples;
-
 struct Tokenizer {
     MappedFile file;
     TrailerHead head;
@@ -49,8 +44,7 @@ struct Tokenizer {
     Piece *pieces;                            // all tokens, by their ids
     const Piece **sorted;                     // those that are found by their spellings, in the order of these
     size_t n_sorted;
-    Triples merges;               // of a byte-level tokenizer
-    Triples rules;                // of NFC and cases
+    Triple *merges, *rules;       // head.n_merges and head.n_rules of them, sorted by first and second numbers
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
     uint8_t classes[N_CLASSED];   // of characters
@@ -59,15 +53,15 @@ struct Tokenizer {
 // The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
 const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length);
 
-// The merge or the rule of these two, or NULL.
-const Triple *find_triple(const Triples *triples, int32_t first, int32_t second);
+// That of n merges or rules which begins with these two, or NULL.
+const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second);
 
 // A rule is found by a character and another, and gives the one that they are together in NFC; or by a character and
 // one of these. Where there is no such rule, the answer is `otherwise`.
 typedef enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what it is made of
 enum { IN_U = 1, IN_W = 2 };                                                // of RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
-    const Triple *found = find_triple(&t->rules, (int32_t)code, key);
+    const Triple *found = find_triple(t->rules, t->head.n_rules, (int32_t)code, key);
     return found ? (uint32_t)found->result : otherwise;
 }
 
