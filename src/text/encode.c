@@ -14,9 +14,12 @@ enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
-    uint32_t length;  // in bytes; 0: joined to its left neighbor, or the word's end
-    uint32_t before;  // bytes of the left neighbor; 0: there is none
-    int32_t id;       // the token, -1: none
+    uint32_t length;     // in bytes; 0: joined to its left neighbor, or the word's end
+    uint32_t before;     // bytes of the left neighbor; 0: there is none
+    int32_t id;          // the token, -1: none
+    uint32_t half;       // bytes of the left one of the two that it was joined of; 0: it was not
+    int32_t left_id;     // once it is joined to its left neighbor, the token that this was
+    uint32_t left_half;  // and its half
 } Symbol;
 
 // Two neighbors that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbors.
@@ -32,7 +35,6 @@ typedef struct {
     Symbol *symbols;   // its parts: capacity, which grows as words need it
     Pair *pairs;       // 2 * capacity: a heap of the neighbors that may be joined next
     size_t capacity, n_pairs;
-    uint32_t *left_lengths;  // of each piece marked unused, seen as a pair: the length of its left half
     int32_t *ids;
     size_t n_ids, ids_capacity;
 } Encoder;
@@ -60,11 +62,6 @@ static Pair pop_pair(Encoder *e) {
     return top;
 }
 
-static int32_t find_id(const Tokenizer *t, const char *spelling, size_t length) {
-    const Piece *piece = find_piece(t, spelling, length);
-    return piece ? piece->id : -1;
-}
-
 // Puts the symbol and its right neighbor on the heap if they may be joined, which depends on nothing but the two.
 static void consider_pair(Encoder *e, uint32_t at) {
     const Tokenizer *t = e->tokenizer;
@@ -77,9 +74,7 @@ static void consider_pair(Encoder *e, uint32_t at) {
         return;
     }
     const Piece *both = find_piece(t, e->word + at, length);
-    if (!both) return;
-    if (both->type == UNUSED) e->left_lengths[both->id] = left->length;
-    push_pair(e, (Pair){both->score, at, length, both->id});
+    if (both) push_pair(e, (Pair){both->score, at, length, both->id});
 }
 
 // Joins neighbors until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece. A
@@ -91,6 +86,9 @@ static void merge_symbols(Encoder *e) {
         Symbol *left = &e->symbols[pair.left], *right = left + left->length;
         if (right->length == 0 || left->length + right->length != pair.length) continue;
         right->length = 0;
+        right->left_id = left->id;
+        right->left_half = left->half;
+        left->half = left->length;
         left->length = pair.length;
         left->id = pair.id;
         left[pair.length].before = pair.length;
@@ -119,16 +117,14 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
 }
 
 // Writes out the ids. Merges may pass through a piece marked unused, but one that they end on is taken apart again into
-// its two halves. (Which halves is the same everywhere: nothing outside a piece changes the order of merges inside.)
+// its two halves.
 static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
     for (uint32_t i = 0; e->symbols[i].length > 0;) {
-        Symbol *left = &e->symbols[i];
-        bool unused = left->id >= 0 && t->pieces[left->id].type == UNUSED;
-        uint32_t n = unused ? e->left_lengths[left->id] : 0, rest = left->length - n;
-        if (n > 0) {
-            left[n] = (Symbol){.length = rest, .id = find_id(t, e->word + i + n, rest)};
-            *left = (Symbol){.length = n, .id = find_id(t, e->word + i, n)};
+        Symbol *left = &e->symbols[i], *right = left + left->half;
+        if (left->half > 0 && t->pieces[left->id].type == UNUSED) {
+            right->length = left->length - left->half;
+            *left = (Symbol){.length = left->half, .id = right->left_id, .half = right->left_half};
             continue;
         }
         if (left->id < 0) emit_unknown(e, e->word + i, left->length);
@@ -161,9 +157,11 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
     uint32_t before = 0;
     for (size_t i = 0, n = 1; i < length; i += n) {
         if (!bytelevel) utf8_decode(word + i, length - i, &n);
-        int32_t id = bytelevel ? t->byte_ids[(unsigned char)word[i]] : find_id(t, word + i, n);
+        const Piece *piece = bytelevel ? NULL : find_piece(t, word + i, n);
+        int32_t id = piece ? piece->id : -1;
+        if (bytelevel) id = t->byte_ids[(unsigned char)word[i]];
         if (bytelevel && id < 0) continue;  // the library leaves out a byte without a token
-        e->symbols[end] = (Symbol){(uint32_t)n, before, id};
+        e->symbols[end] = (Symbol){.length = (uint32_t)n, .before = before, .id = id};
         before = (uint32_t)n;
         end += n;
     }
@@ -265,14 +263,12 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, b
                           Error *err) {
     Encoder e = {.tokenizer = t};
     const size_t n_before = with_bos && t->head.bos_id >= 0;
-    e.left_lengths = alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err);
-    bool ok = e.left_lengths && encode_text(&e, text, length, err) && make_room(&e, 1, err) &&
+    bool ok = encode_text(&e, text, length, err) && make_room(&e, 1, err) &&
               (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
     if (ok && n_before) {
         memmove(e.ids + 1, e.ids, e.n_ids * sizeof *e.ids);
         e.ids[0] = t->head.bos_id;
     }
-    free(e.left_lengths);
     free(e.symbols);
     *n_ids = e.n_ids + n_before;
     return keep_if(ok, e.ids);
