@@ -13,7 +13,6 @@
 #include "src/forward/team.h"
 #include "src/measure/measure.h"
 #include "src/methods.h"
-#include "src/model/foreign.h"
 #include "src/options.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
@@ -102,7 +101,7 @@ static bool load(Program *p, Error *err) {
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
-    if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
+    if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
     p->file_rope = p->model.rope;
     // Such a session runs by the definition (session_new), which remembers float32.
     if (o->spread && encoding_has_terms(p->model.config.encoding)) p->options.kv = KV_F32;

@@ -158,7 +158,7 @@ static bool read_model(Model *m, Error *err) {
 
 bool model_open(const char *path, Model *m, Error *err) {
     *m = (Model){0};
-    if (!map_file(path, &m->file, err)) return false;
+    if (!check_native(path, err) || !map_file(path, &m->file, err)) return false;
     if (read_model(m, err)) return true;
     model_close(m);
     return fail(err, "%s: %s", path, err->text);
