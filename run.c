@@ -12,7 +12,7 @@
 #include "src/forward/session.h"
 #include "src/forward/team.h"
 #include "src/measure/measure.h"
-#include "src/model/foreign.h"
+#include "src/methods.h"
 #include "src/options.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
@@ -89,7 +89,7 @@ static bool load(Program *p, Error *err) {
     p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
     p->model.rope.theta = o->rope.rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
-    if (o->model_path && !(check_native(o->model_path, err) && open_model(o->model_path, &p->model, err))) return false;
+    if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
     p->file_rope = p->model.rope;
     // Such a session runs by the definition (session_new), which remembers float32.
     if (o->spread && encoding_has_terms(p->model.config.encoding)) p->options.kv = KV_F32;
@@ -226,11 +226,11 @@ static bool answer(Program *p, TextOut *out, int *last, Error *err) {
 
 static bool generate(Program *p, Error *err) {
     int n = (int)p->job.n_ids, last;
-    TextOut out = text_out(p->job.tokenizer);
+    TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};
     if (!read_prompt(p, p->job.ids, n, err)) return false;
     for (int i = 0; !interrupted && i < n; i++) text_out_token(&out, p->job.ids[i]);
     if (!answer(p, &out, &last, err)) return false;
-    text_out_end();
+    putchar('\n');
     return true;
 }
 
@@ -256,9 +256,9 @@ static bool chat(Program *p, Error *err) {
         free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
-        TextOut out = text_out(p->job.tokenizer);
+        TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};
         ok = answer(p, &out, &last, err);
-        text_out_end();
+        putchar('\n');
         full = session_position(p->session) >= p->job.length;
         if (!is_end(p, last)) last = -1;
     }

@@ -289,11 +289,9 @@ FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32
 // The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids until the next text.
 FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos) {
     free(page->ids);
-    page->n_ids = 0;
-    size_t n = 0;
-    if (with_bos) page->ids = tokenizer_encode_prompt(page->tokenizer, text, (size_t)length, &page->n_ids, &page->err);
-    else page->ids = tokenizer_encode(page->tokenizer, text, (size_t)length, &n, &page->err);
-    if (!with_bos) page->n_ids = (int)n;
+    size_t n;
+    page->ids = tokenizer_encode(page->tokenizer, text, (size_t)length, with_bos, &n, &page->err);
+    page->n_ids = page->ids ? (int)n : 0;
     return page->ids ? page->n_ids : -1;
 }
 

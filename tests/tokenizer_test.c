@@ -44,7 +44,7 @@ static void encode(const Tokenizer *tokenizer) {
     Error err;
     size_t length, n_ids;
     for (char *text; (text = read_record(&length)); free(text)) {
-        int32_t *ids = tokenizer_encode(tokenizer, text, length, &n_ids, &err);
+        int32_t *ids = tokenizer_encode(tokenizer, text, length, false, &n_ids, &err);
         if (!ids) {
             printf("error %s\n", err.text);
             continue;
@@ -95,10 +95,10 @@ static void open_files(int vocab_size) {
         name[length] = '\0';
         Tokenizer *tokenizer = tokenizer_open(name, vocab_size, &err);
         if (tokenizer) {
-            free(tokenizer_encode(tokenizer, text, sizeof text - 1, &n, &err));
+            free(tokenizer_encode(tokenizer, text, sizeof text - 1, false, &n, &err));
             for (int id = -2; id <= vocab_size; id++) {
                 const char *bytes = tokenizer_decode(tokenizer, tokenizer_bos(tokenizer), id, &n);
-                free(tokenizer_encode(tokenizer, bytes, n, &n, &err));
+                free(tokenizer_encode(tokenizer, bytes, n, false, &n, &err));
             }
             tokenizer_free(tokenizer);
         }
@@ -126,7 +126,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    int n_vocab = tokenizer_vocab_size(tokenizer);
+    int n_vocab = atoi(argv[3]);
     if (strcmp(what, "encode") == 0) encode(tokenizer);
     if (strcmp(what, "decode") == 0) decode(tokenizer);
     if (strcmp(what, "info") == 0) {

@@ -72,7 +72,7 @@ int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, 
     for (size_t bytes = BYTES * least + MORE_BYTES; *n < least; bytes *= 2) {
         char *text = write_text(bytes, seed, err);
         free(ids);
-        ids = text ? tokenizer_encode(tokenizer, text, strlen(text), n, err) : NULL;
+        ids = text ? tokenizer_encode(tokenizer, text, strlen(text), false, n, err) : NULL;
         free(text);
         if (!ids) return NULL;
     }

@@ -63,7 +63,8 @@ int32_t *measured_text(const char *path, const Model *model, const Tokenizer *to
     size_t size;
     char *text = read_file(path, SIZE_MAX, &size, err);
     if (!text) return NULL;
-    int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text, size, n, err) : parse_ids(path, text, size, n, err);
+    int32_t *ids =
+        tokenizer ? tokenizer_encode(tokenizer, text, size, false, n, err) : parse_ids(path, text, size, n, err);
     bool good = ids;
     free(text);
     for (size_t i = 0; good && i < *n; i++)

@@ -142,8 +142,10 @@ static int32_t *build(const Tasks *t, int *n, Error *err) {
         end += bytes;
     }
     end = fill_in(end, task->question, t, 0);
-    int32_t *ids = tokenizer_encode_prompt(t->m->tokenizer, text, end - text, n, err);
+    size_t n_ids;
+    int32_t *ids = tokenizer_encode(t->m->tokenizer, text, end - text, true, &n_ids, err);
     free(text);
+    *n = (int)n_ids;
     return ids;
 }
 
@@ -195,7 +197,7 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
         if (i > 0 && !session_read(t->session, &previous, 1, t->n_last + i, 1, err)) return false;
         const float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
-        int32_t next = likeliest(logits, tokenizer_vocab_size(tokenizer));
+        int32_t next = likeliest(logits, t->m->model->config.vocab_size);
         if (tokenizer_is_end(tokenizer, next)) break;
         size_t length;
         const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
@@ -409,7 +411,8 @@ static bool prepare(Tasks *t, Error *err) {
         if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
     if (t->task->n_hidden > 0) return true;  // all but copy, the last one
-    if (o->prompt_file) t->ids = tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], &t->n_ids, err);
+    if (o->prompt_file)
+        t->ids = tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], false, &t->n_ids, err);
     else t->ids = plain_english(m->tokenizer, least, o->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }

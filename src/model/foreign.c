@@ -1,11 +1,11 @@
 // Models as other programs keep them. Their first bytes tell them, or what lies in their folder.
 #define _POSIX_C_SOURCE 200809L
-#include "foreign.h"
-
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "header.h"
 
 // Quotes for a path in a command, if it needs any.
 static const char *quote(const char *path) {

@@ -20,10 +20,8 @@ enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
                                                  "alibi", "shaw", "transformer-xl", "disentangled"};
 
-// What a field is in the file. I32X8 is a list, of which the first n_eos are in use.
-typedef enum { U32, I32, I32X8, F64 } FieldType;
-
-static const size_t type_bytes[] = {[U32] = 4, [I32] = 4, [I32X8] = 32, [F64] = 8};
+// What a field is in the file, by its bytes there. I32X8 is a list, of which the first n_eos are in use.
+typedef enum { U32 = 4, I32 = 4, F64 = 8, I32X8 = 32 } FieldType;
 
 // In the place of `high`: any number, and limits that are known only at run time.
 #define ANY DBL_MAX
@@ -41,22 +39,20 @@ typedef struct {
 #define PLACE(member) offsetof(Header, member), sizeof((Header *)0)->member
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
-enum { DIM = 4, VOCAB_SIZE = 10, SEQ_LEN = 11 };  // rows that version 0 has, too
-
 // Versions 3 and 4, to which zeros from byte V4_BYTES on are version 3. tests/test_format.py compares docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, PLACE(magic)},
     {"version", 4, U32, 1, 4, PLACE(config.version)},
     {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, PLACE(config.weight_type)},
-    {"group_size", 12, U32, 0, 1 << 16, PLACE(group_size)},
-    [DIM] = {"dim", 16, U32, 1, MAX_WIDTH, PLACE(config.dim)},
+    {"group_size", 12, U32, 0, MAX_WIDTH, PLACE(group_size)},
+    {"dim", 16, U32, 1, MAX_WIDTH, PLACE(config.dim)},
     {"hidden_dim", 20, U32, 1, MAX_WIDTH, PLACE(config.hidden_dim)},
     {"n_layers", 24, U32, 1, MAX_LAYERS, PLACE(config.n_layers)},
     {"n_heads", 28, U32, 1, MAX_HEADS, PLACE(config.n_heads)},
     {"n_kv_heads", 32, U32, 1, MAX_HEADS, PLACE(config.n_kv_heads)},
     {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, PLACE(config.head_dim)},
-    [VOCAB_SIZE] = {"vocab_size", 40, U32, 1, MAX_VOCAB, PLACE(config.vocab_size)},
-    [SEQ_LEN] = {"seq_len", 44, U32, 1, MAX_SEQ, PLACE(config.seq_len)},
+    {"vocab_size", 40, U32, 1, MAX_VOCAB, PLACE(config.vocab_size)},
+    {"seq_len", 44, U32, 1, MAX_SEQ, PLACE(config.seq_len)},
     {"shared_classifier", 48, U32, 0, 1, PLACE(config.shared_classifier)},
     {"sliding_window", 52, U32, 0, MAX_SEQ, PLACE(config.sliding_window)},
     {"norm_eps", 56, F64, 0, 1, PLACE(config.norm_eps)},
@@ -94,27 +90,27 @@ static int count_of(const Field *f, const Header *h) { return f->type == I32X8 ?
 
 // Numbers are little-endian in the file and here: the first bytes of a wide one are the narrow one of the same value.
 static bool read_number(const Field *f, const uint8_t *p, const Header *h, uint8_t *place, Error *err) {
-    int64_t bits = 0;
-    memcpy(&bits, p, f->type == F64 ? 8 : 4);
-    if (f->type == I32) bits = (int32_t)bits;
-    double x = (double)bits, high = f->high;
+    int32_t whole;
+    memcpy(&whole, p, sizeof whole);
+    int64_t bits = whole;
+    double x = whole, high = f->high;
+    if (f->type == F64) {
+        memcpy(&bits, p, sizeof bits);
+        memcpy(&x, p, sizeof x);
+    }
     if (f->high == LAST_TOKEN) high = h->config.vocab_size - 1;
     if (f->high == LAST_METHOD) high = rope_n_methods - 1;
-    if (f->type == F64) memcpy(&x, p, sizeof x);
-    if (x >= f->low && x <= high) memcpy(place, &bits, f->bytes);
-    else if (f->type != F64) fail(err, "%s is %d (expected %.0f to %.0f)", f->name, (int32_t)bits, f->low, high);
-    else if (high == ANY) fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x);
-    else fail(err, "%s is %g (expected %g to %g)", f->name, x, f->low, high);
-    return x >= f->low && x <= high;
+    if (!(x >= f->low && x <= high))
+        return fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
+    memcpy(place, &bits, f->bytes);
+    return true;
 }
 
-// Reads n fields, of which the first lies at p. What limits another field comes before it.
-static bool read_fields(const Field *first, size_t n, const uint8_t *p, Header *h, Error *err) {
-    for (const Field *f = first; f < first + n; f++)
-        for (int i = 0; i < count_of(f, h); i++) {
-            uint8_t *place = (uint8_t *)h + f->place + 4 * i;
-            if (!read_number(f, p + (f->offset - first->offset) + 4 * i, h, place, err)) return false;
-        }
+// What limits another field comes before it.
+static bool read_fields(const uint8_t *p, Header *h, Error *err) {
+    for (const Field *f = fields; f < fields + N_FIELDS; f++)
+        for (int i = 0; i < count_of(f, h); i++)
+            if (!read_number(f, p + f->offset + 4 * i, h, (uint8_t *)h + f->place + 4 * i, err)) return false;
     return true;
 }
 
@@ -125,22 +121,10 @@ void header_write(Header h, uint8_t out[HEADER_BYTES]) {
     if (h.rope.rotary_dim == h.config.head_dim) h.rope.rotary_dim = 0;
     memset(out, 0, HEADER_BYTES);
     for (const Field *f = fields; f < fields + N_FIELDS; f++) {
-        size_t most = type_bytes[f->type], bytes = f->bytes < most ? f->bytes : most;
+        size_t bytes = f->bytes < f->type ? f->bytes : f->type;
         memcpy(out + f->offset, (const uint8_t *)&h + f->place, bytes * count_of(f, &h));
     }
     if (memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) out[4] = 4;  // the version
-}
-
-// What every version promises.
-static bool check_heads(const ModelConfig *c, Error *err) {
-    if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
-    if (c->head_dim % 2 == 0 && c->head_dim <= ROPE_MAX_HEAD_DIM) return true;
-    return fail(err, "head_dim is %d (expected an even number from 2 to %d)", (int)c->head_dim, ROPE_MAX_HEAD_DIM);
-}
-
-static int count_matrices(const ModelConfig *c) {
-    int of_layer = c->encoding == ENCODING_TRANSFORMER_XL ? 8 : 7;
-    return 1 + of_layer * c->n_layers + !c->shared_classifier;
 }
 
 // A model without RoPE says nothing of RoPE but a base, which sinusoids have, too, and L.
@@ -158,91 +142,80 @@ static bool check_encoding(const Header *h, Error *err) {
     return true;
 }
 
-static bool read_v3(const uint8_t *p, Header *h, Error *err) {
+// Checks fields by one another. A rotary_dim that the file leaves out becomes the whole head.
+static bool check_fields(const uint8_t *p, Header *h, Error *err) {
     const ModelConfig *c = &h->config;
     // Bytes that no field of the version covers are 0, so that a later one may give them a meaning.
     bool covered[HEADER_BYTES] = {false};
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        if (f->offset < V4_BYTES || c->version > 3) memset(covered + f->offset, true, type_bytes[f->type]);
+        if (f->offset < V4_BYTES || c->version > 3) memset(covered + f->offset, true, f->type);
     for (int i = 0; i < HEADER_BYTES; i++)
         if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
-    if (!read_fields(fields, N_FIELDS, p, h, err)) return false;
-    WeightType type = c->weight_type;
-    bool quantized = type == WEIGHT_Q8 || type == WEIGHT_Q4;
-    if (!h->has_types && (quantized != (h->group_size > 0) || (type == WEIGHT_Q4 && h->group_size != Q4_GROUP)))
-        return fail(err, "group_size is %d with weight type %s", h->group_size, weight_type_names[type]);
-    if (type > WEIGHT_Q4 && c->version == 3)
-        return fail(err, "weight type %s in version 3 (expected version 4)", weight_type_names[type]);
+    const char *type = weight_type_names[c->weight_type];
+    const bool is_q4 = c->weight_type == WEIGHT_Q4, grouped = is_q4 || c->weight_type == WEIGHT_Q8;
+    if (!h->has_types && (grouped != (h->group_size > 0) || (is_q4 && h->group_size != Q4_GROUP)))
+        return fail(err, "group_size is %d with weight type %s", h->group_size, type);
+    if (c->weight_type > WEIGHT_Q4 && c->version == 3)
+        return fail(err, "weight type %s in version 3 (expected version 4)", type);
+    // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
+    const int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
+    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
+        return fail(err, "group_size %d does not divide the tensors", h->group_size);
+    if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
+    if (c->head_dim % 2) return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
     if (!check_encoding(h, err)) return false;
     if (h->rope.rotary_dim == 0) h->rope.rotary_dim = (int)c->head_dim;
     if (h->rope.rotary_dim % 2 || h->rope.rotary_dim > c->head_dim)
         return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", h->rope.rotary_dim,
                     (int)c->head_dim);
-    int n = h->n_longrope, n_pairs = h->rope.rotary_dim / 2;
-    if (n != 0 && n != n_pairs) return fail(err, "longrope lists of %d factors (expected %d)", n, n_pairs);
-    h->bytes += 2 * n * sizeof(double) + (h->has_layers ? c->n_layers : 0) + (h->has_types ? count_matrices(c) : 0);
+    const int n_pairs = h->rope.rotary_dim / 2;
+    return h->n_longrope == 0 || h->n_longrope == n_pairs ||
+           fail(err, "longrope lists of %d factors (expected %d)", h->n_longrope, n_pairs);
+}
+
+// Writes a header of llama2.c's as one of version 3. It has seven int32, then what is new in version 1 and in 2. All
+// else is as in Llama 2.
+static bool rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES], Error *err) {
+    int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
+    memcpy(n, p, sizeof n);
+    const int dim = n[0], n_heads = n[3], shared = version > 0 ? p[28] : n[5] > 0;
+    // In version 0 the vocabulary is negative when the classifier is not shared.
+    const int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
+    if (shared > 1) return fail(err, "shared_classifier is %d (expected 0 or 1)", shared);
+    if (n_heads > 0 && dim % n_heads) return fail(err, "dim %d is not a multiple of %d heads", dim, n_heads);
+    Header h = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
+    h.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
+    h.config.vocab_size = vocab_size;
+    h.config.seq_len = n[6];
+    h.config.shared_classifier = shared;
+    h.config.weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
+    if (version == 2) memcpy(&h.group_size, p + 29, sizeof h.group_size);
+    h.config.norm_eps = 1e-5;
+    h.config.n_eos = vocab_size > 2;
+    h.config.bos_id = vocab_size > 2 ? 1 : -1;
+    h.config.eos_ids[0] = 2;
+    h.rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
+    header_write(h, out);
     return true;
 }
 
-// What follows the fields: longrope's lists, a byte for each layer, a byte for each matrix.
-static bool read_tables(const uint8_t *p, Header *h, Error *err) {
-    const ModelConfig *c = &h->config;
-    const void *lists = p;
-    h->rope.short_factors = h->n_longrope ? lists : NULL;
-    h->rope.long_factors = h->n_longrope ? h->rope.short_factors + h->n_longrope : NULL;
-    p += 2 * h->n_longrope * sizeof(double);
-    h->layers = h->has_layers ? p : NULL;
-    for (int l = 0; h->layers && l < c->n_layers; l++)
-        if (p[l] > (LAYER_SEES_ALL | LAYER_WITHOUT_ROPE))
-            return fail(err, "layer_table has %d for layer %d (expected 0 to 3)", p[l], l);
-    p += h->has_layers ? c->n_layers : 0;
-    h->types = h->has_types ? p : NULL;
-    for (int i = 0; h->types && i < count_matrices(c); i++)
-        if (p[i] >= N_WEIGHT_TYPES || (p[i] == WEIGHT_Q8 && h->group_size == 0))
-            return fail(err, "type_table has %d for matrix %d (expected 0 to %d, and a group_size with q8)", p[i], i,
-                        N_WEIGHT_TYPES - 1);
-    return true;
-}
-
-// llama2.c's versions: seven int32, then what is new in version 1 and in version 2. All else is as in Llama 2.
-static bool read_legacy(const uint8_t *p, Header *h, Error *err) {
-    static const Field group_size = {"group_size", 29, U32, 1, MAX_WIDTH, PLACE(group_size)};
-    ModelConfig *c = &h->config;
-    if (!read_fields(&fields[DIM], 5, p, h, err) || !read_fields(&fields[SEQ_LEN], 1, p + 24, h, err)) return false;
-    if (c->version > 0 && p[28] > 1) return fail(err, "shared_classifier is %d (expected 0 or 1)", p[28]);
-    if (c->version == 2 && !read_fields(&group_size, 1, p + group_size.offset, h, err)) return false;
-    int32_t vocab_size;  // in version 0 negative when the classifier is not shared
-    memcpy(&vocab_size, p + 20, sizeof vocab_size);
-    c->shared_classifier = c->version > 0 ? p[28] : vocab_size > 0;
-    if (c->version == 0 && vocab_size >= -MAX_VOCAB) vocab_size = abs(vocab_size);
-    if (!read_fields(&fields[VOCAB_SIZE], 1, (const uint8_t *)&vocab_size, h, err)) return false;
-    if (c->dim % c->n_heads) return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
-    c->head_dim = c->dim / c->n_heads;
-    c->weight_type = c->version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
-    c->norm_eps = 1e-5;
-    c->n_eos = c->vocab_size > 2;
-    c->bos_id = c->vocab_size > 2 ? 1 : -1;
-    c->eos_ids[0] = 2;
-    h->rope = (RopeConfig){.rotary_dim = (int)c->head_dim, .theta = 10000, .train_ctx = c->seq_len, .truncate = true};
-    // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
-    int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
-    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
-        return fail(err, "group_size %d does not divide the tensors", h->group_size);
-    return true;
-}
-
-bool header_read(const uint8_t *file, size_t size, Header *h, Error *err) {
-    *h = (Header){.bytes = V0_BYTES};
+bool header_read(const uint8_t *file, size_t size, Header *h, uint64_t *bytes, Error *err) {
+    int32_t start[2];
+    uint8_t rewritten[HEADER_BYTES];
     if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
-    bool magic = read_fields(fields, 1, file, h, err);  // version 0 has none
-    if (magic) h->bytes = HEADER_BYTES;
-    if (size < h->bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
-    bool good = !magic || read_fields(fields, 2, file, h, err);  // the version
-    if (good && h->config.version >= 3) good = read_v3(file, h, err);
-    else if (good) good = read_legacy(magic ? file + 8 : file, h, err);
-    good = good && check_heads(&h->config, err);
-    const char *before = magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
+    memcpy(start, file, sizeof start);
+    const bool has_magic = start[0] == MAGIC;  // version 0 has none
+    const int version = has_magic ? start[1] : 0;
+    *h = (Header){0};
+    *bytes = has_magic ? HEADER_BYTES : V0_BYTES;
+    if (size < *bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
+    const bool legacy = !has_magic || version == 1 || version == 2;
+    bool good = !legacy || rewrite_legacy(has_magic ? file + 8 : file, version, rewritten, err);
+    const uint8_t *p = legacy ? rewritten : file;
+    good = good && read_fields(p, h, err);
+    h->config.version = version;
+    good = good && check_fields(p, h, err);
+    const char *before = has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
     if (!good) return fail(err, "%simpossible header: %s", before, err->text);
-    if (size < h->bytes) return fail(err, "truncated (%zu bytes found, the header has %zu)", size, h->bytes);
-    return read_tables(file + HEADER_BYTES, h, err) || fail(err, "impossible header: %s", err->text);
+    return true;
 }

@@ -9,21 +9,24 @@ enum { HEADER_BYTES = 256 };
 typedef struct {
     int magic;  // 0 in version 0, which has none
     ModelConfig config;
-    RopeConfig rope;             // as the file has it, without defaults filled in; the longrope lists lie in the file
-    int group_size;              // weights that share a scale, 0: none do
-    int n_longrope;              // factors of each longrope list, 0: there are none
-    bool has_layers, has_types;  // the two tables that may follow the lists
-    const uint8_t *layers;       // (n_layers) LayerFlags of each, in the file; NULL: 0
-    const uint8_t *types;        // the WeightType of each matrix in the file's order; NULL: all are config.weight_type
-    size_t bytes;                // of the file, up to the tensors: the lists and tables are among them
+    RopeConfig rope;  // as the file has it, without defaults filled in
+    int group_size;   // weights that share a scale, 0: none do
+    // What follows in the file before the tensors:
+    int n_longrope;   // factors of each of longrope's two lists, 0: there are none
+    bool has_layers;  // LayerFlags (n_layers), a byte each
+    bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are config.weight_type
 } Header;
 
 // What a layer's byte in the file says of it.
 typedef enum { LAYER_SEES_ALL = 1, LAYER_WITHOUT_ROPE = 2 } LayerFlags;
 
-// Reads the header that a file of `size` bytes begins with. False with the reason when a field is out of range, or when
-// fields contradict one another; whether the RoPE settings make sense is left to the caller.
-bool header_read(const uint8_t *file, size_t size, Header *header, Error *err);
+// Reads the header that a file of `size` bytes begins with; *bytes says where it ends. False with the reason when a
+// field is out of range, or when fields contradict one another; whether the RoPE settings make sense, and what follows
+// the header, are left to the caller.
+bool header_read(const uint8_t *file, size_t size, Header *header, uint64_t *bytes, Error *err);
 
 // Writes a header of version 3, or of 4 when it says what only that can. What follows it is left to the caller.
 void header_write(Header header, uint8_t out[HEADER_BYTES]);
+
+// False when the path is a folder or another program's file: the reason says what it is and what to type. Else true.
+bool check_native(const char *path, Error *err);

@@ -2,7 +2,6 @@
 #include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "header.h"
 
@@ -10,78 +9,63 @@
 
 enum { N_TENSORS = 25 };
 
-typedef struct {
-    Tensor row[N_TENSORS + 1];  // the last one has no name
-} TensorTable;
-
 // Macros, because no function can be given a member.
-#define MODEL(member) #member, false, offsetof(Model, member)
-#define LAYER(member) #member, true, offsetof(Layer, member)
+#define MODEL(member) false, offsetof(Model, member)
+#define LAYER(member) true, offsetof(Layer, member)
 
-// All tensors, in the order of versions 3 and 4.
-static TensorTable all_tensors(const ModelConfig *c) {
-    int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, q = c->n_heads * head, kv = c->n_kv_heads * head;
-    bool shaw = c->encoding == ENCODING_SHAW, xl = c->encoding == ENCODING_TRANSFORMER_XL;
-    return (TensorTable){{
-        // where, what, rows, columns, whether this model has it
-        {MODEL(embedding), EMBEDDING, c->vocab_size, dim, true},
-        {MODEL(learned), FLOATS, c->encoding_rows, dim, c->encoding == ENCODING_LEARNED},
-        {LAYER(attention_norm), FLOATS, 1, dim, true},
-        {LAYER(wq), ATTENTION, q, dim, true},
-        {LAYER(wk), ATTENTION, kv, dim, true},
-        {LAYER(wv), ATTENTION, kv, dim, true},
-        {LAYER(bq), FLOATS, 1, q, c->qkv_bias},
-        {LAYER(bk), FLOATS, 1, kv, c->qkv_bias},
-        {LAYER(bv), FLOATS, 1, kv, c->qkv_bias},
-        {LAYER(q_norm), FLOATS, 1, head, c->qk_norm},
-        {LAYER(k_norm), FLOATS, 1, head, c->qk_norm},
-        {LAYER(a_keys), FLOATS, c->encoding_rows, head, shaw},
-        {LAYER(a_values), FLOATS, c->encoding_rows, head, shaw},
-        {LAYER(wr), ATTENTION, kv, dim, xl},
-        {LAYER(u), FLOATS, 1, q, xl},
-        {LAYER(v), FLOATS, 1, q, xl},
-        {LAYER(wo), ATTENTION, dim, q, true},
-        {LAYER(bo), FLOATS, 1, dim, c->o_bias},
-        {LAYER(ffn_norm), FLOATS, 1, dim, true},
-        {LAYER(w1), FEED_FORWARD, hidden, dim, true},
-        {LAYER(w3), FEED_FORWARD, hidden, dim, true},
-        {LAYER(w2), FEED_FORWARD, dim, hidden, true},
-        {MODEL(final_norm), FLOATS, 1, dim, true},
-        {MODEL(angles), FLOATS, c->seq_len, head, c->version == 0},
-        {MODEL(classifier), CLASSIFIER, c->vocab_size, dim, !c->shared_classifier},
-    }};
-}
-
-// The orders of llama2.c: version 0, and versions 1 and 2.
-static const char *const llama2c_orders[][N_TENSORS] = {
-    {"embedding", "attention_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1", "w2", "w3", "final_norm", "angles",
-     "classifier"},
-    {"attention_norm", "ffn_norm", "final_norm", "embedding", "wq", "wk", "wv", "wo", "w1", "w2", "w3", "classifier"},
-};
-
-static TensorTable tensors_in_order(const ModelConfig *c) {
-    const TensorTable all = all_tensors(c);
-    if (c->version >= 3) return all;
-    TensorTable table = {0};
-    const char *const *order = llama2c_orders[c->version > 0];
-    for (int n = 0; order[n]; n++)
-        for (const Tensor *t = all.row; t->name; t++)
-            if (strcmp(t->name, order[n]) == 0) table.row[n] = *t;
-    return table;
+// Fills in the tensors that the model has, in the order of its file's version. Returns their number.
+static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
+    const int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, vocab = c->vocab_size;
+    const int64_t q = c->n_heads * head, kv = c->n_kv_heads * head, xl = c->encoding == ENCODING_TRANSFORMER_XL;
+    const int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
+    const int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
+    const Tensor all[N_TENSORS] = {
+        // In the order of versions 3 and 4: where, places in llama2.c's, what, rows (0: the model lacks it), columns.
+        {MODEL(embedding), {1, 4}, EMBEDDING, vocab, dim},
+        {MODEL(learned), {0}, FLOATS, learned, dim},
+        {LAYER(attention_norm), {2, 1}, FLOATS, 1, dim},
+        {LAYER(wq), {3, 5}, ATTENTION, q, dim},
+        {LAYER(wk), {4, 6}, ATTENTION, kv, dim},
+        {LAYER(wv), {5, 7}, ATTENTION, kv, dim},
+        {LAYER(bq), {0}, FLOATS, c->qkv_bias, q},
+        {LAYER(bk), {0}, FLOATS, c->qkv_bias, kv},
+        {LAYER(bv), {0}, FLOATS, c->qkv_bias, kv},
+        {LAYER(q_norm), {0}, FLOATS, c->qk_norm, head},
+        {LAYER(k_norm), {0}, FLOATS, c->qk_norm, head},
+        {LAYER(a_keys), {0}, FLOATS, shaw, head},
+        {LAYER(a_values), {0}, FLOATS, shaw, head},
+        {LAYER(wr), {0}, ATTENTION, xl * kv, dim},
+        {LAYER(u), {0}, FLOATS, xl, q},
+        {LAYER(v), {0}, FLOATS, xl, q},
+        {LAYER(wo), {6, 8}, ATTENTION, dim, q},
+        {LAYER(bo), {0}, FLOATS, c->o_bias, dim},
+        {LAYER(ffn_norm), {7, 2}, FLOATS, 1, dim},
+        {LAYER(w1), {8, 9}, FEED_FORWARD, hidden, dim},
+        {LAYER(w3), {10, 11}, FEED_FORWARD, hidden, dim},
+        {LAYER(w2), {9, 10}, FEED_FORWARD, dim, hidden},
+        {MODEL(final_norm), {11, 3}, FLOATS, 1, dim},
+        {MODEL(angles), {12}, FLOATS, c->version == 0 ? c->seq_len : 0, head},
+        {MODEL(classifier), {13, 12}, CLASSIFIER, c->shared_classifier ? 0 : vocab, dim},
+    };
+    int n = 0;
+    for (const Tensor *t = all; t < all + N_TENSORS; t++) {
+        if (t->rows == 0) continue;
+        out[c->version < 3 ? t->llama2c[c->version > 0] - 1 : n] = *t;
+        n++;
+    }
+    return n;
 }
 
 // Versions 3 and 4 have all tensors of a layer together; llama2.c's have one tensor of all layers, then the next.
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
-    const TensorTable table = tensors_in_order(&m->config);
-    Layer unknown;  // stands for every layer while there is no memory for them
-    for (const Tensor *first = table.row, *end; first->name; first = end) {
-        end = first + 1;
-        while (m->config.version >= 3 && first->of_layer && end->of_layer) end++;
+    Tensor tensors[N_TENSORS];
+    const Tensor *end = tensors + tensors_in_order(&m->config, tensors);
+    for (const Tensor *first = tensors, *next; first < end; first = next) {
+        next = first + 1;
+        while (m->config.version >= 3 && first->of_layer && next->of_layer) next++;
         for (int l = 0; l < (first->of_layer ? m->config.n_layers : 1); l++)
-            for (const Tensor *t = first; t < end; t++) {
-                void *owner = !t->of_layer ? (void *)m : m->layers ? &m->layers[l] : &unknown;
-                if (t->is_there) visit(whose, t, (uint8_t *)owner + t->place);
-            }
+            for (const Tensor *t = first; t < next; t++)
+                visit(whose, t, (uint8_t *)(t->of_layer ? (void *)&m->layers[l] : (void *)m) + t->place);
     }
 }
 
@@ -92,41 +76,74 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 typedef struct {
     const MappedFile *file;
     const Header *header;
-    uint64_t offset;  // once above INT64_MAX it stays there
-    int n_matrices;   // taken so far
-    WeightType cut;   // a type of blocks that would not fill a row
+    const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
+    uint64_t alignment;    // of what is taken
+    uint64_t offset;       // once above INT64_MAX it stays there
+    WeightType cut;        // a type of blocks that would not fill a row
 } Cursor;
 
-// What comes next: from version 3 on it begins at a multiple of 64 bytes. No header's count * item_bytes is above 2^47.
+// What comes next. No header's count * item_bytes is above 2^47.
 static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
-    uint64_t alignment = c->header->config.version >= 3 ? 64 : 1, size = c->file->size;
-    uint64_t here = (c->offset + alignment - 1) / alignment * alignment;
+    uint64_t here = (c->offset + c->alignment - 1) / c->alignment * c->alignment, size = c->file->size;
     if (here <= INT64_MAX) c->offset = here + count * item_bytes;
     return c->file->data + (here <= size ? here : size);
 }
 
-// The values, then the scales of types that have them.
-static Matrix take_matrix(Cursor *c, int64_t rows, int64_t cols) {
-    const Header *h = c->header;
-    Matrix m = {.type = h->config.weight_type, .rows = rows, .cols = cols, .group_size = h->group_size};
-    if (h->types) m.type = h->types[c->n_matrices++];
-    m.groups_cross_rows = h->config.version == 2 && cols % h->group_size != 0;
-    const BlockSize block = block_size(m.type);
-    if (block.values && cols % block.values) c->cut = m.type;
-    m.data = take(c, rows, matrix_row_bytes(&m));
-    const int64_t scales = matrix_scale_bytes(&m);
-    if (scales) m.scales = take(c, scales, 1);
-    return m;
-}
-
+// Of a matrix the values, then the scales of types that have them.
 static void take_tensor(void *cursor, const Tensor *t, void *member) {
-    if (t->kind == FLOATS) *(const float **)member = take(cursor, t->rows * t->cols, sizeof(float));
-    else *(Matrix *)member = take_matrix(cursor, t->rows, t->cols);
+    Cursor *c = cursor;
+    const Header *h = c->header;
+    if (t->kind == FLOATS) {
+        *(const float **)member = take(c, t->rows * t->cols, sizeof(float));
+        return;
+    }
+    const WeightType type = c->types ? *c->types++ : h->config.weight_type;
+    const BlockSize block = block_size(type);
+    Matrix *m = member;
+    *m = (Matrix){.type = type, .rows = t->rows, .cols = t->cols, .group_size = h->group_size};
+    m->groups_cross_rows = h->config.version == 2 && t->cols % h->group_size != 0;
+    if (block.values && t->cols % block.values) c->cut = type;
+    m->data = take(c, t->rows, matrix_row_bytes(m));
+    m->scales = take(c, matrix_scale_bytes(m), 1);
 }
 
-// Takes all tensors. False with the reason when they are not exactly what is left of the file.
-static bool take_tensors(Model *m, const Header *header, Error *err) {
-    Cursor c = {.file = &m->file, .header = header, .offset = header->bytes};
+// Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte for each matrix.
+static bool take_tables(Cursor *c, Model *m, Error *err) {
+    const Header *h = c->header;
+    int n_layers = h->has_layers ? m->config.n_layers : 0, n_matrices = 0;
+    Tensor tensors[N_TENSORS];
+    for (int i = h->has_types ? tensors_in_order(&m->config, tensors) : 0; i-- > 0;)
+        if (tensors[i].kind != FLOATS) n_matrices += tensors[i].of_layer ? m->config.n_layers : 1;
+    if (h->n_longrope) m->rope.short_factors = take(c, h->n_longrope, sizeof(double));
+    if (h->n_longrope) m->rope.long_factors = take(c, h->n_longrope, sizeof(double));
+    const uint8_t *flags = take(c, n_layers, 1), *types = take(c, n_matrices, 1);
+    if (c->offset > m->file.size)
+        return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)c->offset);
+    for (int l = 0; l < n_layers; l++) {
+        if (flags[l] > (LAYER_SEES_ALL | LAYER_WITHOUT_ROPE))
+            return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to 3)", flags[l], l);
+        m->layers[l].sees_all = flags[l] & LAYER_SEES_ALL;
+        m->layers[l].without_rope = flags[l] & LAYER_WITHOUT_ROPE;
+    }
+    for (int i = 0; i < n_matrices; i++)
+        if (types[i] >= N_WEIGHT_TYPES || (types[i] == WEIGHT_Q8 && h->group_size == 0))
+            return fail(err, "impossible header: type_table has %d for matrix %d (expected 0 to %d, q8 with groups)",
+                        types[i], i, N_WEIGHT_TYPES - 1);
+    m->layer_flags = h->has_layers ? flags : NULL;
+    c->types = h->has_types ? types : NULL;
+    return true;
+}
+
+// Takes all of the file. False with the reason when it is not exactly what the header says.
+static bool read_model(Model *m, Error *err) {
+    Header header;
+    Cursor c = {.file = &m->file, .header = &header, .alignment = 1};
+    if (!header_read(m->file.data, m->file.size, &header, &c.offset, err)) return false;
+    m->config = header.config;
+    m->rope = header.rope;
+    m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
+    if (!m->layers || !take_tables(&c, m, err)) return false;
+    if (m->config.version >= 3) c.alignment = 64;
     model_visit(m, take_tensor, &c);
     take(&c, 0, 0);  // what fills up the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
@@ -134,29 +151,14 @@ static bool take_tensors(Model *m, const Header *header, Error *err) {
     if (c.cut)
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights", weight_type_names[c.cut],
                     block_size(c.cut).values);
-    if (c.offset == m->file.size) return true;
-    return fail(err, "%s (%zu bytes found, %llu expected from the header)",
+    return c.offset == m->file.size ||
+           fail(err, "%s (%zu bytes found, %llu expected from the header)",
                 c.offset > m->file.size ? "truncated" : "too long", m->file.size, (unsigned long long)c.offset);
-}
-
-static bool read_model(Model *m, Error *err) {
-    Header header;
-    if (!header_read(m->file.data, m->file.size, &header, err)) return false;
-    m->config = header.config;
-    m->rope = header.rope;
-    // Before the layers get memory the size of the file has to justify it.
-    if (!take_tensors(m, &header, err)) return false;
-    m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
-    for (int l = 0; m->layers && header.layers && l < m->config.n_layers; l++) {
-        m->layers[l].sees_all = header.layers[l] & LAYER_SEES_ALL;
-        m->layers[l].without_rope = header.layers[l] & LAYER_WITHOUT_ROPE;
-    }
-    return m->layers && take_tensors(m, &header, err);
 }
 
 bool model_open(const char *path, Model *m, Error *err) {
     *m = (Model){0};
-    if (!map_file(path, &m->file, err)) return false;
+    if (!check_native(path, err) || !map_file(path, &m->file, err)) return false;
     if (read_model(m, err)) return true;
     model_close(m);
     return fail(err, "%s: %s", path, err->text);

@@ -59,9 +59,10 @@ typedef struct {
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
-    const float *final_norm;  // (dim)
-    Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
-    const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
+    const uint8_t *layer_flags;  // (n_layers) a byte each as the file has it, which the layers say, too; NULL: none
+    const float *final_norm;     // (dim)
+    Matrix classifier;           // (vocab_size, dim); the embedding itself when they are shared
+    const float *angles;         // (seq_len, head_dim) cosines and sines in a file of version 0, not used
 } Model;
 
 // What a tensor is for. Those that are not matrices are FLOATS.
@@ -69,12 +70,11 @@ typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, F
 
 // A row of the table of all tensors, which model.c opens with.
 typedef struct {
-    const char *name;  // of the member that has it: a Matrix, or a const float * to FLOATS
-    bool of_layer;     // a member of each Layer; else of the Model
-    size_t place;      // the member's offset there
+    bool of_layer;   // a member of each Layer has it; else of the Model: a Matrix, or a const float * to FLOATS
+    size_t place;    // the member's offset there
+    int llama2c[2];  // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
     TensorKind kind;
     int64_t rows, cols;
-    bool is_there;  // in this model
 } Tensor;
 
 // Calls `visit` for each tensor that the model has, in the order of its file's version, with the member that has it.

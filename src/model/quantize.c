@@ -15,29 +15,24 @@
 
 enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 
-// The new file, as far as it is written.
+// The new file, as far as it is written. Nothing is written any more once something failed, for the reason in *err.
 typedef struct {
     FILE *file;
     const char *path;  // what the file is to be called
     WeightType type;
-    int group_size;
     QuantizeError *errors;
     Error *err;
-    bool failed;  // for the reason in *err; nothing is written any more
+    bool good;
     size_t offset;
 } Writer;
-
-static void give_up(Writer *w, const char *what) {
-    if (!w->failed) fail(w->err, "%s: cannot %s (%s)", w->path, what, strerror(errno));
-    w->failed = true;
-}
 
 // Writes what begins at the next multiple of `alignment`.
 static void put(Writer *w, const void *data, size_t n, size_t alignment) {
     static const uint8_t zeros[ALIGNMENT];
     size_t gap = (alignment - w->offset % alignment) % alignment;
-    if (interrupted && !w->failed) w->failed = !fail(w->err, "%s: interrupted; nothing was written", w->path);
-    if (!w->failed && (fwrite(zeros, 1, gap, w->file) != gap || fwrite(data, 1, n, w->file) != n)) give_up(w, "write");
+    if (w->good && interrupted) w->good = fail(w->err, "%s: interrupted; nothing was written", w->path);
+    if (w->good && (fwrite(zeros, 1, gap, w->file) != gap || fwrite(data, 1, n, w->file) != n))
+        w->good = fail(w->err, "%s: cannot write (%s)", w->path, strerror(errno));
     w->offset += gap + n;
 }
 
@@ -84,16 +79,8 @@ static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scale
         *scales++ = f32_to_i8(values + col, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
 }
 
-// Of one row.
-static QuantizeError compare(const float *before, const float *after, int64_t n) {
-    QuantizeError e = {0};
-    for (int64_t i = 0; i < n; i++) {
-        double difference = fabs((double)before[i] - (double)after[i]);
-        e.worst = fmax(e.worst, difference);
-        e.sum += difference;
-        e.weights += fabs((double)before[i]);
-    }
-    return e;
+static QuantizeError both(QuantizeError a, QuantizeError b) {
+    return (QuantizeError){fmax(a.worst, b.worst), a.sum + b.sum, a.weights + b.weights, a.count + b.count};
 }
 
 // Writes x, which has room for whole packs, as row i of `to`.
@@ -114,69 +101,59 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
         matrix_row(from, row + i, 0, cols, before);
         put_row(to, i, before);
         matrix_row(to, i, 0, cols, after);
-        errors[i] = compare(before, after, cols);
+        errors[i] = (QuantizeError){0};
+        for (int64_t j = 0; j < cols; j++) {
+            const double difference = fabs((double)before[j] - (double)after[j]);
+            errors[i] = both(errors[i], (QuantizeError){difference, difference, fabs((double)before[j]), 1});
+        }
     }
 }
 
+static int group_size_of(WeightType type) { return type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0; }
+
 // All values, some rows at a time, then all scales. The order of sums does not depend on the number of threads.
-static void put_matrix(Writer *w, const Matrix *m, TensorKind kind) {
-    Matrix to = {.type = w->type, .rows = m->rows, .cols = m->cols, .group_size = w->group_size};
+static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
+    Matrix to = {.type = w->type, .rows = m->rows, .cols = m->cols, .group_size = group_size_of(w->type)};
     uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
-    QuantizeError errors[ROWS_AT_A_TIME], *sum = &w->errors[kind];
-    if (w->failed) return;
+    QuantizeError errors[ROWS_AT_A_TIME];
     float *floats = alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
-    w->failed = !floats;
+    w->good = floats;
     if (!floats) return;
     uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
-    for (int64_t row = 0, n; row < m->rows && !w->failed; row += n) {
-        n = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
-        to.rows = n;
+    for (int64_t row = 0; row < m->rows && w->good; row += ROWS_AT_A_TIME) {
+        to.rows = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
         to.data = values;
         to.scales = scales + scale_bytes / m->rows * row;
         quantize_rows(m, row, &to, floats, errors);
-        for (const QuantizeError *e = errors; e < errors + n; e++) {
-            sum->worst = fmax(sum->worst, e->worst);
-            sum->sum += e->sum;
-            sum->weights += e->weights;
-        }
-        sum->count += (double)(n * m->cols);
-        put(w, values, n * value_bytes, ALIGNMENT);
+        for (int i = 0; i < to.rows; i++) *sum = both(*sum, errors[i]);
+        put(w, values, to.rows * value_bytes, ALIGNMENT);
     }
-    const char *type = weight_type_names[w->type];
-    if (isinf(sum->worst) && !w->failed)
-        w->failed = !fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, type);
+    if (w->good && isinf(sum->worst))
+        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
     if (scale_bytes) put(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }
 
 static void put_tensor(void *writer, const Tensor *t, void *member) {
     Writer *w = writer;
-    if (t->kind != FLOATS) put_matrix(w, member, t->kind);
+    if (!w->good) return;
+    if (t->kind != FLOATS) put_matrix(w, member, &w->errors[t->kind]);
     else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
-static void put_header(Writer *w, const Model *m) {
+static void put_model(Writer *w, const Model *m) {
     uint8_t bytes[HEADER_BYTES];
-    Header h = {.config = m->config, .rope = m->rope, .group_size = w->group_size};
+    Model ordered = *m;
+    Header h = {.config = m->config, .rope = m->rope, .group_size = group_size_of(w->type)};
     h.config.weight_type = w->type;
     h.n_longrope = m->rope.short_factors ? m->rope.rotary_dim / 2 : 0;
-    for (const Layer *l = m->layers; l < m->layers + m->config.n_layers; l++)
-        h.has_layers = h.has_layers || l->sees_all || l->without_rope;
+    h.has_layers = m->layer_flags;
     header_write(h, bytes);
     put(w, bytes, sizeof bytes, 1);
     if (h.n_longrope) put(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double), 1);  // the long ones follow
-    for (int i = 0; h.has_layers && i < m->config.n_layers; i++) {
-        const Layer *l = &m->layers[i];
-        const uint8_t flags = l->sees_all * LAYER_SEES_ALL | l->without_rope * LAYER_WITHOUT_ROPE;
-        put(w, &flags, 1, 1);
-    }
-}
-
-static void put_model(Writer *w, const Model *m) {
-    Model ordered = *m;
+    if (h.has_layers) put(w, m->layer_flags, m->config.n_layers, 1);
     ordered.config.version = 3;
-    put_header(w, m);
     model_visit(&ordered, put_tensor, w);
     put(w, "", 0, ALIGNMENT);
 }
@@ -185,13 +162,13 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, Quant
                     Error *err) {
     char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
-    int group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
-    Writer w = {fopen(temporary, "wbx"), out_path, type, group_size, errors, err, false, 0};
+    Writer w = {fopen(temporary, "wbx"), out_path, type, errors, err, true, 0};
     if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
     memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
     put_model(&w, m);
-    if (fclose(w.file) != 0) give_up(&w, "write");
-    if (!w.failed && rename(temporary, out_path) != 0) give_up(&w, "rename to it");
-    if (w.failed) remove(temporary);
-    return !w.failed;
+    if (fclose(w.file) != 0 && w.good) w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
+    if (w.good && rename(temporary, out_path) != 0)
+        w.good = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));
+    if (!w.good) remove(temporary);
+    return w.good;
 }

@@ -35,7 +35,7 @@ static const Family families[] = {
     {NULL, NULL, false, "{}", "{}", "[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
 };
 
-// Ids that grow, and the text up to the next special token. What adds to them is false with the reason in err.
+// Ids that grow, and the text up to the next special token.
 typedef struct {
     const Tokenizer *tokenizer;
     Error *err;
@@ -45,26 +45,19 @@ typedef struct {
     int special;  // the special token that was added last, -1: none
 } Turn;
 
-static bool add(Turn *t, const int32_t *ids, size_t n) {
-    if (!grow(&t->ids, &t->capacity, t->n + n + 1, sizeof *ids, "a turn", t->err)) return false;
-    memcpy(t->ids + t->n, ids, n * sizeof *ids);
-    t->n += n;
-    return true;
-}
-
-static bool add_special(Turn *t, int id) {
-    t->special = id;
-    return id < 0 || add(t, &(int32_t){id}, 1);
-}
-
-// Encodes the text so far, without the spaces that belong to the special token before it.
-static bool end_text(Turn *t) {
-    size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), left = t->n_text - at, n;
-    t->n_text = 0;
-    if (left == 0) return true;
-    int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, left, &n, t->err);
-    bool ok = ids && add(t, ids, n);
+// Encodes the text so far, without spaces that belong to the special token before it. Adds another one, or none for -1.
+static bool end_text(Turn *t, int special) {
+    size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), n;
+    int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, t->n_text - at, false, &n, t->err);
+    bool ok = ids && grow(&t->ids, &t->capacity, t->n + n + 1, sizeof *ids, "a turn", t->err);
+    if (ok) {
+        memcpy(t->ids + t->n, ids, n * sizeof *ids);
+        t->n += n;
+        if (special >= 0) t->ids[t->n++] = special;
+    }
     free(ids);
+    t->special = special;
+    t->n_text = 0;
     return ok;
 }
 
@@ -96,9 +89,9 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
     char template[512], name[32];
     snprintf(template, sizeof template, "%s%s%s%s", first ? f->begin : f->between, f->open,
              first && system_prompt[0] ? f->system : "", f->user);
-    Turn t = {.tokenizer = tokenizer, .err = err};
+    Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
-    bool ok = t.text && add_special(&t, before);
+    bool ok = t.text && end_text(&t, before);
     for (const char *at = template; ok && *at; at++) {
         if (*at == '&') put(&t, system_prompt, f->trims);
         else if (*at == '$') put(&t, user, f->trims);
@@ -107,10 +100,10 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
             int length = (int)strcspn(at, "}") - 1;
             snprintf(name, sizeof name, "%.*s", length, at + 1);
             at += length + 1;
-            ok = end_text(&t) && add_special(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
+            ok = end_text(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
         }
     }
-    ok = ok && end_text(&t) && (t.n > 0 || fail(err, "the turn is empty")) &&
+    ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty")) &&
          (t.n <= INT_MAX || fail(err, "the turn has %zu tokens, more than can be counted", t.n));
     free(t.text);
     *n = (int)t.n;

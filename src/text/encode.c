@@ -14,9 +14,12 @@ enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
-    uint32_t length;  // in bytes; 0: joined to its left neighbor, or the word's end
-    uint32_t before;  // bytes of the left neighbor; 0: there is none
-    int32_t id;       // the token, -1: none
+    uint32_t length;     // in bytes; 0: joined to its left neighbor, or the word's end
+    uint32_t before;     // bytes of the left neighbor; 0: there is none
+    int32_t id;          // the token, -1: none
+    uint32_t half;       // bytes of the left one of the two that it was joined of; 0: it was not
+    int32_t left_id;     // once it is joined to its left neighbor, the token that this was
+    uint32_t left_half;  // and its half
 } Symbol;
 
 // Two neighbors that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbors.
@@ -32,7 +35,6 @@ typedef struct {
     Symbol *symbols;   // its parts: capacity, which grows as words need it
     Pair *pairs;       // 2 * capacity: a heap of the neighbors that may be joined next
     size_t capacity, n_pairs;
-    uint32_t *left_lengths;  // of each piece marked unused, seen as a pair: the length of its left half
     int32_t *ids;
     size_t n_ids, ids_capacity;
 } Encoder;
@@ -60,27 +62,19 @@ static Pair pop_pair(Encoder *e) {
     return top;
 }
 
-// The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
-static const Piece *find_piece(const Tokenizer *t, const char *spelling, size_t length) {
-    return index_find(&t->vocabulary, hash_bytes(spelling, length), spelling, length);
-}
-
-static int32_t find_id(const Tokenizer *t, const char *spelling, size_t length) {
-    const Piece *piece = find_piece(t, spelling, length);
-    return piece ? piece->id : -1;
-}
-
 // Puts the symbol and its right neighbor on the heap if they may be joined, which depends on nothing but the two.
 static void consider_pair(Encoder *e, uint32_t at) {
     const Tokenizer *t = e->tokenizer;
     const Symbol *left = &e->symbols[at], *right = left + left->length;
     if (right->length == 0) return;
     uint32_t length = left->length + right->length;
-    const Piece *both = t->head.kind == SENTENCEPIECE ? find_piece(t, e->word + at, length)
-                                                      : index_find_pair(&t->merges, left->id, right->id);
-    if (!both) return;
-    if (both->type == UNUSED) e->left_lengths[both->id] = left->length;
-    push_pair(e, (Pair){both->score, at, length, both->id});
+    if (t->head.kind == BYTELEVEL) {
+        const Triple *merge = find_triple(t->merges, t->head.n_merges, left->id, right->id);
+        if (merge) push_pair(e, (Pair){-(float)merge->place, at, length, merge->result});
+        return;
+    }
+    const Piece *both = find_piece(t, e->word + at, length);
+    if (both) push_pair(e, (Pair){both->score, at, length, both->id});
 }
 
 // Joins neighbors until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece. A
@@ -92,6 +86,9 @@ static void merge_symbols(Encoder *e) {
         Symbol *left = &e->symbols[pair.left], *right = left + left->length;
         if (right->length == 0 || left->length + right->length != pair.length) continue;
         right->length = 0;
+        right->left_id = left->id;
+        right->left_half = left->half;
+        left->half = left->length;
         left->length = pair.length;
         left->id = pair.id;
         left[pair.length].before = pair.length;
@@ -109,10 +106,9 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
         if (e->n_ids == 0 || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
         return;
     }
-    char symbol[4];
     if (length == 1 && *bytes == ' ') {
-        length = utf8_encode(symbol, SPACE_SYMBOL);
-        bytes = symbol;
+        bytes = "\xE2\x96\x81";  // SPACE_SYMBOL
+        length = 3;
     }
     for (size_t i = 0; i < length; i++) {
         int32_t id = t->byte_ids[(unsigned char)bytes[i]];
@@ -121,16 +117,14 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
 }
 
 // Writes out the ids. Merges may pass through a piece marked unused, but one that they end on is taken apart again into
-// its two halves. (Which halves is the same everywhere: nothing outside a piece changes the order of merges inside.)
+// its two halves.
 static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
     for (uint32_t i = 0; e->symbols[i].length > 0;) {
-        Symbol *left = &e->symbols[i];
-        bool unused = left->id >= 0 && t->vocabulary.pieces[left->id].type == UNUSED;
-        uint32_t n = unused ? e->left_lengths[left->id] : 0, rest = left->length - n;
-        if (n > 0) {
-            left[n] = (Symbol){.length = rest, .id = find_id(t, e->word + i + n, rest)};
-            *left = (Symbol){.length = n, .id = find_id(t, e->word + i, n)};
+        Symbol *left = &e->symbols[i], *right = left + left->half;
+        if (left->half > 0 && t->pieces[left->id].type == UNUSED) {
+            right->length = left->length - left->half;
+            *left = (Symbol){.length = left->half, .id = right->left_id, .half = right->left_half};
             continue;
         }
         if (left->id < 0) emit_unknown(e, e->word + i, left->length);
@@ -139,11 +133,17 @@ static void emit_symbols(Encoder *e) {
     }
 }
 
+static bool make_room(Encoder *e, size_t more, Error *err) {
+    return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
+}
+
 // Adds the ids of a word of `length` bytes, which user-defined tokens neither touch nor stand in.
 static bool encode_word(Encoder *e, const char *word, size_t length, Error *err) {
     const Tokenizer *t = e->tokenizer;
     const bool bytelevel = t->head.kind == BYTELEVEL;
     const Piece *whole = t->head.flags & IGNORE_MERGES ? find_piece(t, word, length) : NULL;
+    // A token covers a byte or more, but a space that has none is written with three.
+    if (!make_room(e, 3 * length, err)) return false;
     if (whole && whole->type == NORMAL) {
         e->ids[e->n_ids++] = whole->id;
         return true;
@@ -157,9 +157,11 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
     uint32_t before = 0;
     for (size_t i = 0, n = 1; i < length; i += n) {
         if (!bytelevel) utf8_decode(word + i, length - i, &n);
-        int32_t id = bytelevel ? t->byte_ids[(unsigned char)word[i]] : find_id(t, word + i, n);
+        const Piece *piece = bytelevel ? NULL : find_piece(t, word + i, n);
+        int32_t id = piece ? piece->id : -1;
+        if (bytelevel) id = t->byte_ids[(unsigned char)word[i]];
         if (bytelevel && id < 0) continue;  // the library leaves out a byte without a token
-        e->symbols[end] = (Symbol){(uint32_t)n, before, id};
+        e->symbols[end] = (Symbol){.length = (uint32_t)n, .before = before, .id = id};
         before = (uint32_t)n;
         end += n;
     }
@@ -179,12 +181,10 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
     if (!normal) return NULL;
     const bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
     size_t end = utf8_encode(normal, ' '), n_bytes;
-    uint32_t code = length > 0 ? utf8_decode(text, length, &n_bytes) : ' ';
-    const bool spaced = t->head.flags & PREFIX_UNLESS_SPACE && (code == ' ' || code == SPACE_SYMBOL);
-    if (length > 0 && prefix && !spaced) normal[end++] = ' ';
     for (size_t i = 0; i < length; i += n_bytes) {
-        code = utf8_decode(text + i, length - i, &n_bytes);
+        uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
         if (symbols && code == SPACE_SYMBOL) code = ' ';
+        if (i == 0 && prefix && !(code == ' ' && t->head.flags & PREFIX_UNLESS_SPACE)) normal[end++] = ' ';
         end += utf8_encode(normal + end, code);
     }
     char *composed = t->head.flags & NFC ? nfc(t, normal, &end, err) : normal;
@@ -197,10 +197,8 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
 static const Piece *match_added(const Tokenizer *t, const char *text, size_t length) {
     size_t longest = t->longest_added[(unsigned char)text[0]];
     const Piece *added = NULL;
-    uint64_t hash = HASH_START;
     for (size_t n = 1; n <= longest && n <= length; n++) {
-        hash = hash_byte(hash, text[n - 1]);
-        const Piece *piece = index_find(&t->vocabulary, hash, text, n);
+        const Piece *piece = find_piece(t, text, n);
         if (piece && (piece->type == USER_DEFINED || piece->type == CONTROL)) added = piece;
     }
     return added;
@@ -209,12 +207,9 @@ static const Piece *match_added(const Tokenizer *t, const char *text, size_t len
 // Where the first user-defined token from `at` on begins, and which it is; the end and NULL when there is none.
 // Spellings of control tokens are passed over as a whole: so does the library when it is told not to obey them.
 static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
-    for (size_t n = 1; at < end; at += n) {
+    for (; at < end; at += *added ? (*added)->length : 1) {
         *added = match_added(t, text + at, end - at);
         if (*added && (*added)->type == USER_DEFINED) return at;
-        if (*added) n = (*added)->length;
-        else if (t->head.kind == BYTELEVEL) n = 1;
-        else utf8_decode(text + at, end - at, &n);
     }
     *added = NULL;
     return end;
@@ -229,20 +224,11 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-static bool make_room(Encoder *e, size_t more, Error *err) {
-    return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
-}
-
 // Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.
-static bool encode_part(Encoder *e, char *free_byte, size_t n, Error *err) {
+static bool encode_part(Encoder *e, char *at, size_t n, Error *err) {
     const Tokenizer *t = e->tokenizer;
-    const bool bytelevel = t->head.kind == BYTELEVEL;
-    char *at = free_byte + 1, *end = at + n;
-    // A token covers a byte or more, but a space that has none is written with three. Besides, there is room for a
-    // space in front, for a user-defined token behind, and for the BOS of tokenizer_encode_prompt.
-    const size_t per_byte = bytelevel || find_id(t, " ", 1) >= 0 ? 1 : 3;
-    if (!make_room(e, per_byte * (n + 1) + 2, err)) return false;
-    if (bytelevel && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
+    const char *end = at + n;
+    if (t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
     for (size_t length; at < end; at += length) {
         length = word_length(t, at, (size_t)(end - at));
         if (!encode_word(e, at, length, err)) return false;
@@ -251,39 +237,39 @@ static bool encode_part(Encoder *e, char *free_byte, size_t n, Error *err) {
 }
 
 // A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by parts.
-int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, size_t *n_ids, Error *err) {
-    Encoder e = {.tokenizer = t};
+static bool encode_text(Encoder *e, const char *text, size_t length, Error *err) {
+    const Tokenizer *t = e->tokenizer;
     const bool by_parts = t->head.flags & BY_PARTS;
     char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
-    bool ok = (by_parts || whole) && make_room(&e, 1, err);
-    if (ok && whole) text = whole + 1;
-    e.left_lengths = ok ? alloc_array(t->vocab_size, sizeof *e.left_lengths, "text to encode", err) : NULL;
-    ok = e.left_lengths;
+    bool ok = by_parts || whole;
+    if (whole) text = whole + 1;
     for (size_t at = 0; ok && at < length;) {
         const Piece *added;
         size_t end = find_user_defined(t, text, at, length, &added), n = end - at;
         char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
-        ok = part && encode_part(&e, part, n, err);
+        ok = part && encode_part(e, part + 1, n, err) && make_room(e, 1, err);
         if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
-        e.ids[e.n_ids++] = added->id;
+        e->ids[e->n_ids++] = added->id;
         at += added->length;
         if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
     free(whole);
-    free(e.left_lengths);
-    free(e.symbols);
-    *n_ids = e.n_ids;
-    return keep_if(ok, e.ids);
+    return ok;
 }
 
-int32_t *tokenizer_encode_prompt(const Tokenizer *t, const char *text, size_t length, int *n, Error *err) {
-    size_t n_text, with_bos = t->head.bos_id >= 0 ? 1 : 0;
-    int32_t *ids = tokenizer_encode(t, text, length, &n_text, err);
-    bool ok = ids && (n_text <= 1 << 30 || fail(err, "the prompt has %zu tokens, more than can be counted", n_text));
-    if (ok) memmove(ids + with_bos, ids, n_text * sizeof *ids);
-    if (ok && with_bos) ids[0] = t->head.bos_id;
-    *n = ok ? (int)(n_text + with_bos) : 0;
-    return keep_if(ok, ids);
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
+                          Error *err) {
+    Encoder e = {.tokenizer = t};
+    const size_t n_before = with_bos && t->head.bos_id >= 0;
+    bool ok = encode_text(&e, text, length, err) && make_room(&e, 1, err) &&
+              (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
+    if (ok && n_before) {
+        memmove(e.ids + 1, e.ids, e.n_ids * sizeof *e.ids);
+        e.ids[0] = t->head.bos_id;
+    }
+    free(e.symbols);
+    *n_ids = e.n_ids + n_before;
+    return keep_if(ok, e.ids);
 }

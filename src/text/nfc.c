@@ -8,7 +8,7 @@
 enum { SYLLABLES = 0xAC00, LEADS = 0x1100, VOWELS = 0x1161, TRAILS = 0x11A7 };
 enum { N_LEADS = 19, N_VOWELS = 21, N_TRAILS = 28 };
 
-enum { FIRST_MARK = 0x300 };  // all characters below it stay as they are, and nothing before them joins them
+enum { FIRST_MARK = 0x300 };  // no character below it joins one before it
 
 // A character with its class and its place, so that the order of numbers is the order of marks.
 typedef uint64_t Item;
@@ -59,32 +59,29 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
         end += end == i;
     }
     for (size_t i = 0; i < n; i++) {
-        bool next = base < kept && (kept == base + 1 || class_of(items[kept - 1]) < class_of(items[i]));
-        uint32_t joined = next ? join(t, code_of(items[base]), code_of(items[i])) : 0;
+        const uint32_t code = code_of(items[i]), class = class_of(items[i]);
+        const bool next = base < kept && (kept == base + 1 || class_of(items[kept - 1]) < class);
+        const uint32_t joined = next && code >= FIRST_MARK ? join(t, code_of(items[base]), code) : 0;
         if (joined) items[base] = joined;
-        if (!joined && class_of(items[i]) == 0) base = kept;
+        if (!joined && class == 0) base = kept;
         if (!joined) items[kept++] = items[i];
     }
     return kept;
 }
 
 char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
-    size_t n_out = 0, capacity = 0, item_capacity = 0, n_bytes;
-    char *out = NULL;
+    size_t n = 0, n_out = 0, capacity = 0, n_bytes;
     Item *items = NULL;
     bool good = true;
-    for (size_t at = 0, n = 0; good && at < *length; n = 0) {  // a character, and all behind it that may belong to it
-        for (uint32_t code; good && at < *length; at += n_bytes) {
-            code = utf8_decode(text + at, *length - at, &n_bytes);
-            if (n > 0 && code < FIRST_MARK) break;
-            good = grow(&items, &item_capacity, n + 4, sizeof *items, "text to encode", err);
-            if (good) n = take_apart(t, code, items, n);
-        }
-        n = good ? put_together(t, items, n) : 0;
-        good = good && grow(&out, &capacity, n_out + 4 * n, 1, "text to encode", err);
-        for (size_t i = 0; good && i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
+    for (size_t at = 0; good && at < *length; at += n_bytes) {
+        const uint32_t code = utf8_decode(text + at, *length - at, &n_bytes);
+        good = grow(&items, &capacity, n + 4, sizeof *items, "text to encode", err);
+        if (good) n = take_apart(t, code, items, n);
     }
+    n = put_together(t, items, n);
+    char *out = good ? alloc_array(n, 4, "text to encode", err) : NULL;
+    for (size_t i = 0; out && i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
     free(items);
     *length = n_out;
-    return keep_if(good, out);
+    return out;
 }

@@ -127,12 +127,8 @@ static size_t match(const Part *part, const Text *text) {
 
 size_t split_word(const Tokenizer *t, const char *bytes, size_t n) {
     const Text text = {bytes, n, t, 1u << t->head.split};
-    size_t next, length = 0;
-    const uint32_t first = char_at(&text, 0, &next);
-    for (size_t i = 0; length == 0; i++) {  // one of them matches whatever there is
-        const Part *parts = alternatives[i].parts;
-        if (!(alternatives[i].patterns & text.pattern)) continue;
-        if (first & (parts[0].set | (parts[0].least > 0 ? 0 : parts[1].set))) length = match(parts, &text);
-    }
+    size_t length = 0;
+    for (size_t i = 0; length == 0; i++)  // one of them matches whatever there is
+        if (alternatives[i].patterns & text.pattern) length = match(alternatives[i].parts, &text);
     return length;
 }

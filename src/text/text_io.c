@@ -26,12 +26,10 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n,
 int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err) {
     size_t length = text ? strlen(text) : 0;
     char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
-    int n_ids = 0;
     if (path && !file) return NULL;
-    int32_t *ids = tokenizer_encode_prompt(tokenizer, file ? file : text ? text : "", length, &n_ids, err);
+    int32_t *ids = tokenizer_encode(tokenizer, file ? file : text ? text : "", length, true, n, err);
     free(file);
-    *n = (size_t)n_ids;
-    bool good = !ids || n_ids > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    bool good = ids && (*n > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with"));
     return keep_if(good, ids);
 }
 
@@ -39,6 +37,7 @@ char *read_line(const char *label) {
     char *line = NULL;
     size_t capacity = 0;
     bool for_people = isatty(STDIN_FILENO);
+    fflush(stdout);
     if (for_people) fprintf(stderr, "%s", label);
     catch_interrupt(0);
     ssize_t n = getline(&line, &capacity, stdin);
@@ -46,8 +45,6 @@ char *read_line(const char *label) {
     if (n < 0 && for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
     return keep_if(n >= 0, line);
 }
-
-TextOut text_out(const Tokenizer *tokenizer) { return (TextOut){.tokenizer = tokenizer, .previous = -1}; }
 
 void text_out_token(TextOut *out, int token) {
     size_t n;
@@ -58,10 +55,5 @@ void text_out_token(TextOut *out, int token) {
     if (first < 128 && !isprint(first) && !isspace(first)) return;
     char text[MAX_PIECE + 4];
     fwrite(text, 1, utf8_push(&out->stream, piece, n, text), stdout);
-    fflush(stdout);
-}
-
-void text_out_end(void) {
-    putchar('\n');
     fflush(stdout);
 }

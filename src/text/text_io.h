@@ -15,18 +15,13 @@ int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *pa
 // The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. People see the label.
 char *read_line(const char *label);
 
-// Writes decoded tokens to standard output, in whole characters. As in llama2.c, what cannot be shown is left out.
+// Writes decoded tokens to standard output, in whole characters. As in llama2.c, what cannot be shown is left out, and
+// so is an unfinished character at the end. A text begins with its tokenizer and a `previous` of -1.
 typedef struct {
     const Tokenizer *tokenizer;
-    Utf8Stream stream;
     int previous;  // the token before, -1: none
+    Utf8Stream stream;
 } TextOut;
-
-// The beginning of a text; it has nothing to free, and needs the tokenizer as long as it is used.
-TextOut text_out(const Tokenizer *tokenizer);
 
 // Writes one token. Errors of writing stay with stdout, for ferror.
 void text_out_token(TextOut *out, int token);
-
-// Ends the text with a newline. What is left of an unfinished character is dropped with the TextOut.
-void text_out_end(void);

@@ -1,5 +1,6 @@
-// A tokenizer from its opening to its end, and what its tokens are and stand for.
+// A tokenizer, as tokenizer.bin has it (docs/format.md): the tokens, and a trailer that says what they are.
 #define _POSIX_C_SOURCE 200809L
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,30 +8,270 @@
 
 #include "tokenizer_private.h"
 
-static const char UNKNOWN_SURFACE[] = " \xE2\x81\x87 ";  // U+2047, how sentencepiece prints the unknown token
+enum { TRAILER_MAGIC = 0x31544b54 };  // "TKT1"
+enum { MAX_MERGES = 1 << 24 };        // a float holds every place in the list exactly
+
+static int32_t read_i32(const void *at) {
+    int32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_read puts before them.
+static bool in_range(const char *field, long found, long low, long high, Error *err) {
+    if (found >= low && found <= high) return true;
+    return fail(err, "impossible %s (found %ld, expected %ld to %ld)", field, found, low, high);
+}
+
+// Reads token `id` and moves *at behind it.
+static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece *piece, Error *err) {
+    const size_t left = (size_t)(end - *at);
+    const int32_t n = left < 8 ? 0 : read_i32(*at + 4);
+    if (n < 0 || n > MAX_PIECE)
+        return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n, MAX_PIECE);
+    if (left < 8 + (size_t)n)
+        return fail(err, "ends inside token %zu (found %zu bytes, expected %d or more)", id, left, 8 + n);
+    memcpy(&piece->score, *at, sizeof piece->score);
+    if (!isfinite(piece->score)) return fail(err, "the score of token %zu is not a finite number", id);
+    piece->bytes = (const char *)*at + 8;
+    piece->length = (uint16_t)n;
+    piece->id = (int32_t)id;
+    *at += 8 + n;
+    return true;
+}
+
+// Makes a BYTE, whose spelling is that byte, of a piece that is spelled <0x00> to <0xFF>. False when it is not.
+static bool make_byte(Piece *piece) {
+    static const char digits[] = "0123456789ABCDEF";
+    const char *s = piece->bytes;
+    if (piece->length != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>' || strspn(s + 3, digits) != 2) return false;
+    piece->type = BYTE;
+    piece->byte = (char)strtol(s + 3, NULL, 16);
+    piece->bytes = &piece->byte;
+    piece->length = 1;
+    return true;
+}
+
+// llama2.c's files say nothing about their tokens: they mean what Llama 2's mean.
+static bool assume_llama2(Tokenizer *t, Error *err) {
+    Piece *pieces = t->pieces;
+    if (t->vocab_size < 3)
+        return fail(err, "too few tokens without a trailer (found %d, expected 3 or more)", t->vocab_size);
+    t->head = (TrailerHead){.flags = DUMMY_PREFIX | BYTE_FALLBACK, .unk_id = 0, .bos_id = 1, .n_eos = 1};
+    t->eos_ids[0] = 2;
+    for (int id = 0; id < t->vocab_size; id++)
+        if (!make_byte(&pieces[id])) pieces[id].type = NORMAL;
+    pieces[0].type = UNKNOWN;
+    pieces[1].type = pieces[2].type = CONTROL;
+    return true;
+}
+
+// ---- The trailer ----
+
+static size_t head_size(const TrailerHead *head) {
+    if (head->kind != BYTELEVEL) return offsetof(TrailerHead, split);
+    return head->flags & NFC || head->split >= SPLIT_GPT4O ? sizeof *head : offsetof(TrailerHead, n_rules);
+}
+
+static bool check_head(const TrailerHead *head, int last_id, Error *err) {
+    const bool bytelevel = head->kind == BYTELEVEL;
+    const uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
+    const uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
+    if (!in_range("kind of tokenizer", head->kind, 0, BYTELEVEL, err)) return false;
+    if (head->flags & ~known) return fail(err, "unknown flags (found %u, expected a sum of %u)", head->flags, known);
+    return in_range("bos_id", head->bos_id, -1, last_id, err) &&
+           in_range("unk_id", head->unk_id, -1, bytelevel ? -1 : last_id, err) &&
+           in_range("number of end tokens", head->n_eos, 0, MAX_EOS, err) &&
+           in_range("split pattern", head->split, bytelevel, bytelevel ? N_SPLITS - 1 : 0, err) &&
+           in_range("number of merges", head->n_merges, 0, MAX_MERGES, err) &&
+           in_range("number of rules", head->n_rules, 0, MAX_MERGES, err);
+}
+
+static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
+    Piece *piece = &t->pieces[id];
+    const int bare = type & ~TAKES_SPACES;
+    piece->takes_spaces = type != bare && (bare == CONTROL || bare == USER_DEFINED);
+    if (piece->takes_spaces) type = bare;
+    if (!in_range("type of a token", type, NORMAL, BYTE, err)) return false;
+    piece->type = (uint8_t)type;
+    if (type == BYTE && !make_byte(piece))
+        return fail(err, "byte token %d does not spell its byte (expected <0x00> to <0xFF>)", id);
+    if (t->head.kind == BYTELEVEL && (type == BYTE || type == UNKNOWN))
+        return fail(err, "type %d of token %d is not one of a byte-level tokenizer", type, id);
+    return true;
+}
+
+// A merge has three ids, the left and the right token's and that of the two as one.
+static bool check_merge(const Tokenizer *t, const Triple *merge, Error *err) {
+    const int32_t ids[] = {merge->first, merge->second, merge->result};
+    for (int k = 0; k < 3; k++) {
+        const Piece *piece = ids[k] >= 0 && ids[k] < t->vocab_size ? &t->pieces[ids[k]] : NULL;
+        // A control token that merges could make would be one that a text can forge.
+        if (!piece || piece->length == 0 || (piece->type != NORMAL && piece->type != USER_DEFINED))
+            return fail(err, "merge %d has a bad token (found %d, expected normal ones)", merge->place, ids[k]);
+    }
+    const Piece *left = &t->pieces[ids[0]], *right = &t->pieces[ids[1]], *both = &t->pieces[ids[2]];
+    return (both->length == left->length + right->length && memcmp(both->bytes, left->bytes, left->length) == 0 &&
+            memcmp(both->bytes + left->length, right->bytes, right->length) == 0) ||
+           fail(err, "merge %d does not make what its halves spell", merge->place);
+}
+
+static bool is_character(int32_t code) { return code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF); }
+
+// A rule has a character, another one or what is asked of the first, and the answer.
+static bool check_rule(const Triple *rule, Error *err) {
+    const int32_t key = rule->second, last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
+    const bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
+    return (known && is_character(rule->first) && is_character(rule->result) && rule->result <= last) ||
+           fail(err, "rule %d is impossible (found %d, %d, %d)", rule->place, rule->first, key, rule->result);
+}
+
+static int by_pair(const void *a, const void *b) {
+    const Triple *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return (x->second > y->second) - (x->second < y->second);
+}
+
+const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second) {
+    const Triple key = {.first = first, .second = second};
+    return bsearch(&key, sorted, n, sizeof key, by_pair);
+}
+
+// Reads n triples, merges or rules, no two of which may begin with the same two numbers.
+static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int n, Error *err) {
+    const bool merges = triples == &t->merges;
+    const char *what = merges ? "merge" : "rule";
+    Triple *all = *triples = alloc_array(n, sizeof *all, what, err);
+    if (!all) return false;
+    for (int i = 0; i < n; i++, at += 12) {
+        memcpy(&all[i], at, 12);
+        all[i].place = i;
+        if (!(merges ? check_merge(t, &all[i], err) : check_rule(&all[i], err))) return false;
+    }
+    qsort(all, n, sizeof *all, by_pair);
+    for (int i = 1; i < n; i++)
+        if (by_pair(&all[i - 1], &all[i]) == 0)
+            return fail(err, "%ss %d and %d are of the same pair", what, all[i - 1].place, all[i].place);
+    return true;
+}
+
+// Reads what stands behind the tokens: a head, end tokens, types, merges and rules. The head is read as zeros past the
+// end of the file, and in the fields that its kind does not have.
+static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
+    TrailerHead *head = &t->head;
+    memcpy(head, at, left < sizeof *head ? left : sizeof *head);
+    const size_t size = head_size(head), n_tokens = t->vocab_size;
+    memset((char *)head + size, 0, sizeof *head - size);
+    if (!check_head(head, t->vocab_size - 1, err)) return false;
+    const size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
+    const size_t expected = size + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
+    if (left != expected) return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left, expected);
+    at += size;
+    for (size_t i = 0; i < n_eos; i++, at += 4) {
+        t->eos_ids[i] = read_i32(at);
+        if (!in_range("end token", t->eos_ids[i], 0, t->vocab_size - 1, err)) return false;
+    }
+    for (int id = 0; id < t->vocab_size; id++, at++)
+        if (!read_type(t, id, *at, err)) return false;
+    return read_triples(t, &t->merges, at, head->n_merges, err) &&
+           read_triples(t, &t->rules, at + 12 * n_merges, head->n_rules, err);
+}
+
+// The file does not say how many tokens it holds: they go on to its end, or to a trailer. So all are counted, but only
+// as many kept as the model has and the file's size allows.
+static bool read_tokenizer(Tokenizer *t, Error *err) {
+    const uint8_t *at = t->file.data, *end = at + t->file.size;
+    if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
+    at += 4;  // the length of the longest token, which nothing here needs
+    size_t expected = t->vocab_size > 0 ? t->vocab_size : 0, most = t->file.size / 8, n = 0;
+    size_t capacity = expected < most ? expected : most;
+    t->pieces = alloc_array(capacity, sizeof *t->pieces, "tokenizer", err);
+    if (!t->pieces) return false;
+    for (; at < end && !(end - at >= 4 && read_i32(at) == TRAILER_MAGIC); n++) {
+        Piece surplus;
+        if (!read_token(n, &at, end, n < capacity ? &t->pieces[n] : &surplus, err)) return false;
+    }
+    if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, t->vocab_size);
+    return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
+}
+
+// ---- What is found ----
+
+// By their bytes, and pieces that are spelled alike by their ids.
+static int by_spelling(const void *a, const void *b) {
+    const Piece *x = *(const Piece *const *)a, *y = *(const Piece *const *)b;
+    if (x->length != y->length) return x->length - y->length;
+    const int order = memcmp(x->bytes, y->bytes, x->length);
+    return order ? order : x->id - y->id;
+}
+
+const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
+    if (length > MAX_PIECE) return NULL;
+    const Piece *before_all = &(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1};
+    size_t first = 0, end = t->n_sorted;
+    while (first < end) {
+        const size_t middle = (first + end) / 2;
+        if (by_spelling(&before_all, &t->sorted[middle]) < 0) end = middle;
+        else first = middle + 1;
+    }
+    const Piece *found = first < t->n_sorted ? t->sorted[first] : NULL;
+    return found && found->length == length && memcmp(found->bytes, bytes, length) == 0 ? found : NULL;
+}
+
+// Notes what the encoder asks of all tokens, and sorts those that are found. What no text is encoded to is not found,
+// but for control tokens of a byte-level tokenizer, which hide user-defined ones, and unused ones, passed by merges.
+static bool index_pieces(Tokenizer *t, Error *err) {
+    const bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
+    bool every_byte = t->head.flags & BYTE_FALLBACK;
+    t->sorted = alloc_array(t->vocab_size, sizeof *t->sorted, "tokenizer", err);
+    if (!t->sorted) return false;
+    t->by_words = true;
+    for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
+    for (const Piece *piece = t->pieces; piece < t->pieces + t->vocab_size; piece++) {
+        const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
+        const bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
+        const bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
+        if (piece->length == 0) continue;
+        const unsigned char first = (unsigned char)piece->bytes[0];
+        if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
+        if (!normal && !passed) continue;
+        t->sorted[t->n_sorted++] = piece;
+        uint16_t *longest = &t->longest_added[first];
+        const bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
+        if (added && piece->length > *longest) *longest = piece->length;
+        for (size_t i = 1; i < piece->length; i++)
+            if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
+    }
+    qsort(t->sorted, t->n_sorted, sizeof *t->sorted, by_spelling);
+    for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
+    return every_byte || t->head.unk_id >= 0 || bytelevel ||
+           fail(err, "no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)");
+}
 
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
     Tokenizer *t = alloc_array(1, sizeof *t, "tokenizer", err);
-    if (!t) return NULL;
-    t->vocab_size = vocab_size;
-    if (tokenizer_read(t, path, err)) return t;
+    bool good = t && map_file(path, &t->file, err);
+    if (good) {
+        t->vocab_size = vocab_size;
+        unicode_classes(t->classes);
+        good = (read_tokenizer(t, err) && index_pieces(t, err)) || fail(err, "%s: %s", path, err->text);
+    }
+    if (good) return t;
     tokenizer_free(t);
     return NULL;
 }
 
+// ---- What others ask ----
+
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
-    if (path) return tokenizer_open(path, vocab_size, err);
-    char own[4096], common[4096];
+    char own[4096], common[4096];  // cut, they lead to no file
     const char *slash = strrchr(model_path, '/'), *name = slash ? slash + 1 : model_path, *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - model_path) : strlen(model_path);
-    if (stem + 32 > sizeof own) {
-        fail(err, "%.100s...: the path is too long", model_path);
-        return NULL;
-    }
     snprintf(own, sizeof own, "%.*s.tokenizer.bin", (int)stem, model_path);
     snprintf(common, sizeof common, "%.*stokenizer.bin", (int)(name - model_path), model_path);
-    if (access(own, F_OK) == 0) return tokenizer_open(own, vocab_size, err);
-    if (access(common, F_OK) == 0) return tokenizer_open(common, vocab_size, err);
+    if (!path && access(own, F_OK) == 0) path = own;
+    if (!path && access(common, F_OK) == 0) path = common;
+    if (path) return tokenizer_open(path, vocab_size, err);
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a checkpoint's: python3 "
          "model_export.py --tokenizer FOLDER/tokenizer.json %s)",
@@ -41,13 +282,13 @@ Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_si
 void tokenizer_free(Tokenizer *t) {
     if (!t) return;
     unmap_file(&t->file);
-    free(t->vocabulary.pieces);
-    free(t->merges.pieces);
-    free(t->rules.pieces);
+    free(t->pieces);
+    free(t->sorted);
+    free(t->merges);
+    free(t->rules);
     free(t);
 }
 
-int tokenizer_vocab_size(const Tokenizer *t) { return t->vocab_size; }
 int tokenizer_bos(const Tokenizer *t) { return t->head.bos_id; }
 
 bool tokenizer_is_end(const Tokenizer *t, int id) {
@@ -64,7 +305,7 @@ bool tokenizer_ends_text(const Tokenizer *t, int id, const int *eos_ids, int n_e
 
 size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_t length) {
     size_t at = 0, n;
-    bool takes = id >= 0 && t->vocabulary.pieces[id].takes_spaces;
+    bool takes = id >= 0 && t->pieces[id].takes_spaces;
     for (; takes && at < length; at += n)
         if (unicode_class(t->classes, utf8_decode(text + at, length - at, &n)) != CLASS_SPACE) break;
     return at;
@@ -73,23 +314,20 @@ size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_
 int tokenizer_special(const Tokenizer *t, const char *spelling) {
     size_t length = strlen(spelling);
     for (int id = 0; id < t->vocab_size; id++) {
-        const Piece *piece = &t->vocabulary.pieces[id];
+        const Piece *piece = &t->pieces[id];
         if (piece->type == CONTROL && piece->length == length && memcmp(piece->bytes, spelling, length) == 0) return id;
     }
     return -1;
 }
 
 const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *length) {
-    *length = 0;
-    if (id < 0 || id >= t->vocab_size || t->vocabulary.pieces[id].type == CONTROL) return "";
-    const Piece *piece = &t->vocabulary.pieces[id];
-    bool unknown = piece->type == UNKNOWN, byte = piece->type == BYTE;
-    if (unknown || byte) {
-        *length = unknown ? sizeof UNKNOWN_SURFACE - 1 : 1;
-        return unknown ? UNKNOWN_SURFACE : &piece->byte;
-    }
-    bool first = previous == -1 || previous == t->head.bos_id, spaced = piece->length > 0 && piece->bytes[0] == ' ';
-    size_t skip = first && spaced && t->head.kind == SENTENCEPIECE && t->head.flags & DUMMY_PREFIX ? 1 : 0;
+    static const char unknown[] = " \xE2\x81\x87 ";  // U+2047, how sentencepiece prints the unknown token
+    const Piece *piece = id >= 0 && id < t->vocab_size ? &t->pieces[id] : NULL;
+    const bool hidden = !piece || piece->type == CONTROL, first = previous == -1 || previous == t->head.bos_id;
+    *length = hidden ? 0 : sizeof unknown - 1;
+    if (hidden || piece->type == UNKNOWN) return unknown;
+    const bool prefixed = first && t->head.kind == SENTENCEPIECE && t->head.flags & DUMMY_PREFIX;
+    const size_t skip = prefixed && piece->type != BYTE && piece->length > 0 && piece->bytes[0] == ' ';
     *length = piece->length - skip;
     return piece->bytes + skip;
 }

@@ -16,7 +16,6 @@ void tokenizer_free(Tokenizer *tokenizer);
 // The same for a model's tokenizer: `path`, else (NULL) NAME.tokenizer.bin beside NAME.bin, else tokenizer.bin there.
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err);
 
-int tokenizer_vocab_size(const Tokenizer *tokenizer);
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 
@@ -29,15 +28,13 @@ size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *tex
 // The id of the control token with this spelling ("<|eot_id|>"), which no text is ever encoded to; -1: none.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 
-// The ids of `length` bytes of text, which the caller frees; NULL with the reason. They are the sentencepiece library's
-// (NUL is a character, a byte that is not UTF-8 is U+FFFD, U+2581 a space), or with a byte-level tokenizer those of
-// Hugging Face's library told to take special tokens for text, and of tiktoken told to allow none. User-defined tokens
-// are found, the spelling of a control token ("</s>") is ordinary text. Never adds BOS or EOS. Time is O(length log
-// length) at worst, linear on ordinary text.
-int32_t *tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t length, size_t *n_ids, Error *err);
-
-// BOS, if there is one, and the ids of the text, at most 2^30, which the caller frees; NULL with the reason.
-int32_t *tokenizer_encode_prompt(const Tokenizer *tokenizer, const char *text, size_t length, int *n, Error *err);
+// The ids of `length` bytes of text, below 2^30, behind BOS if that is wanted and there is one. The caller frees
+// them; NULL with the reason. They are the sentencepiece library's (NUL is a character, a byte that is not UTF-8 is
+// U+FFFD, U+2581 a space), or with a byte-level tokenizer those of Hugging Face's library told to take special tokens
+// for text, and of tiktoken told to allow none. User-defined tokens are found, the spelling of a control token ("</s>")
+// is ordinary text. Never adds EOS. Time is O(length log length) at worst, linear on ordinary text.
+int32_t *tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t length, bool with_bos, size_t *n_ids,
+                          Error *err);
 
 // The bytes of token `id` when it follows `previous` (-1: nothing): a byte token's own, none for a control token or an
 // id out of range, U+2047 between spaces for the unknown token. The first token lacks the dummy prefix's space. The

@@ -1,7 +1,6 @@
-// What a Tokenizer is. tokenizer_file.c fills it and owns what its pieces say; encode.c and tokenizer.c only read it.
+// What a Tokenizer is. tokenizer.c fills it and owns what its pieces say; encode.c, split.c and nfc.c only read it.
 #pragma once
 
-#include "index.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
@@ -20,29 +19,50 @@ typedef struct {
     uint32_t n_rules;          // only with NFC, or a pattern that asks for cases
 } TrailerHead;
 
+// A token.
+typedef struct {
+    const char *bytes;  // its spelling, in the mapped file
+    float score;        // how soon neighbors become it, the highest first
+    int32_t id;
+    uint16_t length;
+    uint8_t type;
+    char byte;  // of a byte token: what it stands for, and its spelling here
+    bool takes_spaces;
+} Piece;
+
+// Two tokens and the one that they become, or a rule (see unicode_rule), as the file has them.
+typedef struct {
+    int32_t first, second, result;
+    int32_t place;  // in the file's list
+} Triple;
+
 struct Tokenizer {
     MappedFile file;
     TrailerHead head;
     int vocab_size;
     int32_t eos_ids[MAX_EOS], byte_ids[256];  // byte_ids: the token of each byte, -1: none
-    Index vocabulary;                         // its pieces are all tokens, by their ids
-    Index merges;                             // of a byte-level tokenizer
-    Index rules;                              // of NFC and cases, see unicode_rule
+    Piece *pieces;                            // all tokens, by their ids
+    const Piece **sorted;                     // those that are found by their spellings, in the order of these
+    size_t n_sorted;
+    Triple *merges, *rules;       // head.n_merges and head.n_rules of them, sorted by first and second numbers
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
     uint8_t classes[N_CLASSED];   // of characters
 };
 
-// Maps the file and reads it whole into a zeroed Tokenizer that knows its vocab_size. False with the reason.
-bool tokenizer_read(Tokenizer *t, const char *path, Error *err);
+// The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
+const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length);
+
+// That of n merges or rules which begins with these two, or NULL.
+const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second);
 
 // A rule is found by a character and another, and gives the one that they are together in NFC; or by a character and
 // one of these. Where there is no such rule, the answer is `otherwise`.
 typedef enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what it is made of
 enum { IN_U = 1, IN_W = 2 };                                                // of RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
-    const Piece *found = index_find_pair(&t->rules, (int32_t)code, key);
-    return found ? (uint32_t)found->id : otherwise;
+    const Triple *found = find_triple(t->rules, t->head.n_rules, (int32_t)code, key);
+    return found ? (uint32_t)found->result : otherwise;
 }
 
 // The split patterns by their numbers in tokenizer.bin: the libraries' regexes, which stand in split.c.

@@ -20,7 +20,7 @@ int utf8_scan(const char *text, size_t n) {
     return (int)length;
 }
 
-uint32_t utf8_decode_any(const char *text, size_t n, size_t *length) {
+uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
     int found = utf8_scan(text, n);
     *length = found > 0 ? found : 1;
     if (found <= 0) return 0xFFFD;

@@ -10,11 +10,7 @@
 int utf8_scan(const char *text, size_t n);
 
 // The code point that n >= 1 bytes begin with, and its length; U+FFFD of length 1 where there is none.
-uint32_t utf8_decode_any(const char *text, size_t n, size_t *length);
-static inline uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
-    *length = 1;
-    return (unsigned char)*text < 0x80 ? (unsigned char)*text : utf8_decode_any(text, n, length);
-}
+uint32_t utf8_decode(const char *text, size_t n, size_t *length);
 
 // Writes a code point as UTF-8 to `out`, which has room for 4 bytes. Returns how many it took.
 size_t utf8_encode(char *out, uint32_t code);
