@@ -20,7 +20,7 @@ enum {
 
 // Column i is scale * (q[i] - zero) + offset, q being what is stored.
 typedef struct {
-    short values, bytes;    // of a block in a file; q8 and q4 have none, their scales lie elsewhere
+    short values, bytes;    // so many values lie in so many bytes of a file: ggml's in a block, with their scales
     short columns;          // that share a scale
     short bits;             // that q takes; 8: it is int8
     short zero_bits;        // zero is 1 << zero_bits; 0: zero is 0
@@ -29,9 +29,13 @@ typedef struct {
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
+    // Numbers as they are.
+    [WEIGHT_F32] = {1, 4},
+    [WEIGHT_F16] = {1, 2},
+    [WEIGHT_BF16] = {1, 2},
     // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales elsewhere
-    [WEIGHT_Q8] = {.columns = 64, .bits = 8},
-    [WEIGHT_Q4] = {.columns = 32, .bits = 4, .zero_bits = 3},
+    [WEIGHT_Q8] = {1, 1, 64, 8},
+    [WEIGHT_Q4] = {64, 32, 32, 4, .zero_bits = 3},
     // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles [16]; the offset is m
     [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
     [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
@@ -243,14 +247,15 @@ typedef struct {
     uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];
 } SuperBlockCopy;
 
-// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. *n_columns: how many the row has of
-// it. Those can be read where they lie, in whole registers; scales are there for all, zeros for those that it lacks.
-SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_columns);
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has of it can be read in
+// whole registers; scales are there for all, zeros for those that it lacks.
+SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
-// The stored numbers of a super-block, 0 behind the row's end, and its scales and offsets, 8 or 16 of each.
+// The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.
 typedef struct {
     uint8_t q[SUPER_BLOCK];
     float scales[16], offsets[16];
 } Unpacked;
 
-void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out);
+// Unpacks the columns [first, end) of a super-block, its row's end at most, and others in the same registers.
+void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpacked *out);
