@@ -8,9 +8,9 @@
 typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8, NUMBER_BF16 } Number;
 static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_I8 ? 1 : 2; }
 
-// C (m, n) += A (m, k) B (k, n); the rows of each lie a stride apart, in elements. n is a multiple of 16. B may have any
-// type but bfloat16. With cosines and sines (k / 2, b_stride) B is rotated on the way: rows 2i and 2i + 1, (x, y),
-// become (x cos - y sin, x sin + y cos) with their rows i; k is even.
+// C (m, n) += A (m, k) B (k, n); the rows of each lie a stride apart, in elements. n is a multiple of 16. B is of any
+// type but bfloat16. With cosines and sines (k / 2, b_stride) B is rotated on the way, and k is even: rows 2i and
+// 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with their rows i.
 typedef struct {
     int64_t m, n, k;
     const float *a;
@@ -43,7 +43,7 @@ float exp_and_sum(float *x, int64_t n, float max);
 // n numbers of any type to float32.
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
 // n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to infinity. int8 is
-// round(x / scale) with scale = max|x| / 127, which is returned: 0 when all are 0, no number when one is none. Else 1 is
+// round(x / scale) with scale = max|x| / 127, which is returned: 0 when all are 0, NaN when one is no number. Else 1 is
 // returned.
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n);
 // Rotates pair rows by a table, elementwise over n lanes: (a, b) = (a c - b s, a s + b c).
