@@ -34,7 +34,7 @@ static void test_rows(void) {
         uint8_t *data = get_sparse(bytes), *at = data + last / 8 * kinds[k].bits;
         float *scales = get_sparse(n_scales * sizeof(float)), row[1024], expected = 3;
         uint16_t half;
-        f32_to_f16(&half, &expected, 1);
+        numbers_from_f32(&half, NUMBER_F16, &expected, 1);
         for (int i = 0; i < cols; i++) switch (kinds[k].type) {
             case WEIGHT_F32: memcpy(at + 4 * i, &expected, 4); break;
             case WEIGHT_F16: memcpy(at + 2 * i, &half, 2); break;

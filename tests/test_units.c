@@ -154,7 +154,7 @@ static uint16_t to_half(float x, int many) {  // through the wide loop or throug
     float in[32];
     uint16_t out[32];
     for (int i = 0; i < 32; i++) in[i] = x;
-    f32_to_f16(out, in, many ? 32 : 1);
+    numbers_from_f32(out, NUMBER_F16, in, many ? 32 : 1);
     return out[many ? 17 : 0];
 }
 
@@ -163,12 +163,12 @@ static void test_f16(void) {
     static float wide[65536];
     int bad[2] = {0}, back[2] = {0}, ties[2] = {0};
     for (int h = 0; h < 65536; h++) all[h] = (uint16_t)h;
-    f16_to_f32(wide, all, 65536);
+    numbers_to_f32(wide, all, NUMBER_F16, 65536);
     for (int h = 0; h < 65536; h++)
         for (int many = 0; many < 2; many++) {
             double x = half_value((uint16_t)h), next = half_value((uint16_t)(h + 1));
             float one;
-            f16_to_f32(&one, &all[h], 1);
+            numbers_to_f32(&one, &all[h], NUMBER_F16, 1);
             float found = many ? wide[h] : one;
             bad[many] += isnan(x) ? !isnan(found) : found != x || !signbit(found) != !signbit(x);
             uint16_t round_trip = to_half(found, many);
@@ -196,26 +196,27 @@ static void test_i8(void) {
         int8_t q[130];
         double worst = 0;
         for (int i = 0; i < n; i++) x[i] = (float)(gauss() * 3), most = fmaxf(most, fabsf(x[i]));
-        float scale = f32_to_i8(q, x, (size_t)n);
-        i8_to_f32(back, q, (size_t)n);
+        float scale = numbers_from_f32(q, NUMBER_I8, x, (size_t)n);
+        numbers_to_f32(back, q, NUMBER_I8, (size_t)n);
         for (int i = 0; i < n; i++) worst = fmax(worst, fabs((double)back[i] * scale - x[i]));
         check(fabs(scale - most / 127.0) <= 1e-7 * most && worst <= scale * 0.50001,
-              "f32_to_i8 of %d: off by %g with scale %g", n, worst, (double)scale);
+              "int8 of %d: off by %g with scale %g", n, worst, (double)scale);
     }
     float zeros[70] = {0}, tiny[70];
     int8_t q[70];
     memset(q, 1, sizeof q);
-    check(f32_to_i8(q, zeros, 70) == 0 && q[0] == 0 && q[69] == 0, "f32_to_i8 of zeros");
+    check(numbers_from_f32(q, NUMBER_I8, zeros, 70) == 0 && q[0] == 0 && q[69] == 0, "int8 of zeros");
     for (int i = 0; i < 70; i++) tiny[i] = (float)(i - 30) * 1e-40f;
-    float scale = f32_to_i8(q, tiny, 70);
+    float scale = numbers_from_f32(q, NUMBER_I8, tiny, 70);
     double worst = 0;
     for (int i = 0; i < 70; i++) worst = fmax(worst, fabs((double)q[i] * scale - tiny[i]));
-    check(worst <= 1e-37, "f32_to_i8 of tiny numbers: off by %g", worst);
+    check(worst <= 1e-37, "int8 of tiny numbers: off by %g", worst);
     for (int n = 1; n <= 40; n += 3)  // what is no number is not lost
         for (int at = 0; at < n; at++) {
             float x[40] = {0};
             x[at] = at % 2 ? NAN : -INFINITY;
-            check(!isfinite(f32_to_i8(q, x, (size_t)n)), "f32_to_i8 of %d with %g at %d", n, (double)x[at], at);
+            check(!isfinite(numbers_from_f32(q, NUMBER_I8, x, (size_t)n)), "int8 of %d with %g at %d", n, (double)x[at],
+                  at);
         }
 }
 
@@ -292,7 +293,7 @@ static void test_gemm(void) {
                     for (size_t i = 0; i < (size_t)k * ldb; i++) {
                         float x = (float)uniform();
                         uint16_t half;
-                        f32_to_f16(&half, &x, 1);
+                        numbers_from_f32(&half, NUMBER_F16, &x, 1);
                         int8_t byte = (int8_t)(x * 127);
                         memcpy(b + i * size,
                                type == NUMBER_F32   ? (void *)&x
@@ -302,7 +303,8 @@ static void test_gemm(void) {
                         wide[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? (float)half_value(half) : byte;
                     }
                     for (size_t i = 0; i < (size_t)m * ldc; i++) c[i] = 7;
-                    gemm_accumulate(&(Gemm){m, n, k, a, (int64_t)lda, b, (Number)type, (int64_t)ldb, c, (int64_t)ldc});
+                    gemm_accumulate(
+                        &(Gemm){m, n, k, a, (int64_t)lda, b, (Number)type, (int64_t)ldb, c, (int64_t)ldc, NULL, NULL});
                     for (int i = 0; i < m; i++)
                         for (int j = 0; j <= n; j++) {
                             double sum = 7, most = 7;
@@ -332,7 +334,7 @@ static void test_rotated(void) {
                 for (size_t i = 0; i < k * 64; i++) {
                     float x = (float)uniform();
                     uint16_t half;
-                    f32_to_f16(&half, &x, 1);
+                    numbers_from_f32(&half, NUMBER_F16, &x, 1);
                     int8_t byte = (int8_t)(x * 127);
                     memcpy(b + i * size,
                            type == NUMBER_F32   ? (void *)&x
@@ -349,7 +351,7 @@ static void test_rotated(void) {
                     keys[i / 64 * 128 + i % 64] = x * (double)cosines[i] - y * (double)sines[i];
                     keys[i / 64 * 128 + 64 + i % 64] = x * (double)sines[i] + y * (double)cosines[i];
                 }
-                gemm_rotated(&(Gemm){m, 64, 2 * pairs, a, (int64_t)k, b, (Number)type, 64, c, 64}, cosines, sines);
+                gemm_accumulate(&(Gemm){m, 64, 2 * pairs, a, (int64_t)k, b, (Number)type, 64, c, 64, cosines, sines});
                 for (int i = 0; i < m; i++)
                     for (int j = 0; j < 64; j++) {
                         double sum = 2, most = 2;
@@ -358,7 +360,8 @@ static void test_rotated(void) {
                                 most += fabs(a[(size_t)i * k + p] * keys[p * 64 + (size_t)j]);
                         worst = fmax(worst, fabs(sum - c[i * 64 + j]) / most);
                     }
-                check(worst < 1e-6, "gemm_rotated type %d, %d rows, %d pairs: off by %g of the sum of magnitudes", type,
+                check(worst < 1e-6,
+                      "gemm_accumulate, rotated, type %d, %d rows, %d pairs: off by %g of the sum of magnitudes", type,
                       m, pairs, worst);
                 free(a), free(b), free(c), free(cosines), free(sines), free(keys);
             }
@@ -377,7 +380,7 @@ static Matrix random_q4(int rows, int cols, double *weights, uint8_t **memory) {
     for (size_t i = 0; i < packs * 2; i++) {
         float scale = (float)(0.01 + 0.1 * fabs(uniform())) * (i % 5 ? 1.f : -1.f);
         uint16_t half;
-        f32_to_f16(&half, &scale, 1);
+        numbers_from_f32(&half, NUMBER_F16, &scale, 1);
         memcpy(scales + 2 * i, &half, 2);
     }
     memset(data, 0x88, packs * 32);  // what fills up a row's last pack
@@ -440,7 +443,8 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
         switch (type) {
         case WEIGHT_F32: memcpy(data + odd + 4 * i, &x, 4), weights[i] = x; break;
         case WEIGHT_F16:
-            f32_to_f16(&half, &x, 1), memcpy(data + odd + 2 * i, &half, 2), weights[i] = half_value(half);
+            numbers_from_f32(&half, NUMBER_F16, &x, 1), memcpy(data + odd + 2 * i, &half, 2),
+                weights[i] = half_value(half);
             break;
         case WEIGHT_BF16:
             memcpy(&bits, &x, 4), half = (uint16_t)(bits >> 16), bits &= 0xffff0000;

@@ -111,8 +111,11 @@ static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pair
     memset(product.c, 0, (size_t)(product.m * KV_BLOCK) * sizeof *product.c);
     product.a = turned;
     product.k = 2 * pairs;
-    gemm_rotated(&product, lack->steps.cosines, lack->steps.sines);
+    product.cosines = lack->steps.cosines;
+    product.sines = lack->steps.sines;
+    gemm_accumulate(&product);
     if (product.k == d) return;
+    product.cosines = NULL;
     product.a += product.k;  // the elements that do not turn
     product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
     product.k = d - product.k;

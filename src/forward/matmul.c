@@ -17,7 +17,7 @@ const char *const activations_names[N_ACTIVATIONS] = {"int8", "f32"};
 // What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0) float32.
 static int group_of(const Matrix *m) {
     if (m->type == WEIGHT_Q8) return m->group_size == Q8_GROUP && !m->groups_cross_rows ? Q8_GROUP : 0;
-    return m->type == WEIGHT_Q4 ? Q8_GROUP : block_size(m->type).values ? PART : 0;
+    return m->type == WEIGHT_Q4 ? Q8_GROUP : is_ggml(m->type) ? PART : 0;
 }
 
 // What all matrices of a set can multiply: groups of 64 are groups of 32 with the same scale in pairs, but not the
@@ -75,7 +75,7 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     memset(out->values, 0, SUPER_BLOCK);
     for (int first = 0; first < SUPER_BLOCK; first += group) {
         const int64_t left = n - first, count = left < group ? left : group;
-        const float scale = left > 0 ? f32_to_i8(out->values + first, x + first, count) : 0;
+        const float scale = left > 0 ? numbers_from_f32(out->values + first, NUMBER_I8, x + first, count) : 0;
         for (int p = first / PART; p < (first + group) / PART; p++) out->scales[p] = scale;
     }
     for (int i = 0; HAS_PAIRS && i < SUPER_BLOCK / (2 * LANES); i++)

@@ -46,16 +46,18 @@ ALWAYS_INLINE void transpose_into(float *to, const vf rows[LANES], bool are_weig
 static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
     const Layout *layout = &layouts[m->type];
     const float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
+    const int64_t left = m->cols - panel->index * SUPER_BLOCK;
+    const int n_columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
     panel->zero_bits = zero_bits_of(m->type);
     if (panel->zero_bits && IN_PAIRS) panel->zero_bits += 8;  // PAIRS_UNIT
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
         vf square[LANES];
         for (int r = 0; r < LANES; r++) {
             SuperBlockCopy copy;
-            int n_columns;
-            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
-            SuperBlock at = super_block_at(m, from, panel->index, &copy, &n_columns);
-            unpack_super_block(m->type, at, n_columns, &panel->rows[r]);
+            Unpacked *to = &panel->rows[r];
+            const int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            unpack_super_block(m->type, super_block_at(m, from, panel->index, &copy), 0, n_columns, to);
+            if (n_columns < SUPER_BLOCK) memset(to->q + n_columns, 0, SUPER_BLOCK - n_columns);
         }
         for (int i = 0; i < SUPER_BLOCK / LANES / (how == PAIRS ? 2 : 4); i++) {
             for (int r = 0; r < LANES; r++) {

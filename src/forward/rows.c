@@ -5,10 +5,7 @@
 #include "product.h"
 
 // Bytes of a super-block where its numbers lie.
-ALWAYS_INLINE int bytes_of(WeightType type) {
-    if (type == WEIGHT_Q8 || type == WEIGHT_Q4) return type == WEIGHT_Q8 ? SUPER_BLOCK : SUPER_BLOCK / 2;
-    return layouts[type].bytes * (SUPER_BLOCK / layouts[type].values);
-}
+ALWAYS_INLINE int bytes_of(WeightType type) { return SUPER_BLOCK / layouts[type].values * layouts[type].bytes; }
 
 // Prefetches with register i of a super-block its share of the cache lines.
 ALWAYS_INLINE void prefetch_share(WeightType type, SuperBlock at, int i) {
@@ -85,37 +82,35 @@ ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, 
     }
     if (whole * SUPER_BLOCK < m->cols) {
         SuperBlockCopy copy;
-        int n_columns;
-        const SuperBlock last = super_block_at(m, row, whole, &copy, &n_columns);
-        add_super_block(type, last, (n_columns + REGISTER - 1) / REGISTER, x, lanes, sum);
+        const int left = (int)(m->cols - whole * SUPER_BLOCK), registers = (left + REGISTER - 1) / REGISTER;
+        add_super_block(type, super_block_at(m, row, whole, &copy), registers, x, lanes, sum);
     }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 enum { FLOAT_STEP = 4 * LANES };  // four sums that do not wait for one another
 
-// The product of the whole steps of n columns.
-ALWAYS_INLINE float dot_of_type(WeightType type, const uint8_t *w, const float *x, int64_t n) {
+// The product of the whole steps of a row.
+ALWAYS_INLINE float dot_of_type(Number type, const Matrix *m, int64_t row, const float *x) {
     vf sum[4] = {{0}};
-    const int size = type == WEIGHT_F32 ? 4 : 2;
-    for (int64_t i = 0; i + FLOAT_STEP <= n; i += FLOAT_STEP)
+    const int size = number_bytes(type);
+    const uint8_t *w = (const uint8_t *)m->data + row * m->cols * size;
+    for (int64_t i = 0; i + FLOAT_STEP <= m->cols; i += FLOAT_STEP)
         UNROLLED (j, 4) {
             const uint8_t *at = w + size * (i + j * LANES);
             if (size * LANES * j % 64 == 0) prefetch_ahead(at);
-            vf weights = type == WEIGHT_F32 ? load(at) : type == WEIGHT_F16 ? load_f16(at) : load_bf16(at);
-            sum[j] += weights * load(x + i + j * LANES);
+            sum[j] += load_number(type, at) * load(x + i + j * LANES);
         }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) {
-    const uint8_t *data = m->data;
-    int64_t n = m->cols, first = row * n, whole = n / FLOAT_STEP * FLOAT_STEP;
+    const int64_t n = m->cols, whole = n / FLOAT_STEP * FLOAT_STEP;
     float sum, rest[FLOAT_STEP];
     switch (m->type) {
-    case WEIGHT_F32: sum = dot_of_type(WEIGHT_F32, data + 4 * first, x, n); break;
-    case WEIGHT_F16: sum = dot_of_type(WEIGHT_F16, data + 2 * first, x, n); break;
-    default: sum = dot_of_type(WEIGHT_BF16, data + 2 * first, x, n);
+    case WEIGHT_F32: sum = dot_of_type(NUMBER_F32, m, row, x); break;
+    case WEIGHT_F16: sum = dot_of_type(NUMBER_F16, m, row, x); break;
+    default: sum = dot_of_type(NUMBER_BF16, m, row, x);
     }
     if (whole < n) matrix_row(m, row, whole, n - whole, rest);
     for (int64_t i = whole; i < n; i++) sum += rest[i - whole] * x[i];
@@ -164,11 +159,10 @@ ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
     const Int8Rows *g = given;
     const bool side_by_side = g->m->cols % SUPER_BLOCK == 0;  // the next row begins where a row ends
     SuperBlockCopy copy;
-    int n_columns;
     for (int64_t t = 0; t < g->v->n; t++) {
         SuperBlock at = {0};
         for (int64_t r = 0; r < g->n_rows; r++) {
-            if (r == 0 || !side_by_side) at = super_block_at(g->m, g->row + r, 0, &copy, &n_columns);
+            if (r == 0 || !side_by_side) at = super_block_at(g->m, g->row + r, 0, &copy);
             g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, &at, g->v, t);
         }
     }

@@ -23,26 +23,35 @@ static inline void store_some(float *out, vf x, int64_t n) {
     else memcpy(out, &x, n * sizeof *out);
 }
 
-void f16_to_f32(float *out, const void *x, int64_t n) {
-    const uint8_t *from = x;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) store(out + i, load_f16(from + 2 * i));
-    for (; i < n; i++) out[i] = half_at(from + 2 * i);
+// Fewer than LANES numbers.
+static void widen_some(float *out, const uint8_t *x, Number type, int64_t n) {
+    uint8_t all[LANES * sizeof *out] = {0};
+    memcpy(all, x, n * number_bytes(type));
+    store_some(out, load_number(type, all), n);
 }
 
-void f32_to_f16(void *out, const float *x, int64_t n) {
-    uint8_t *to = out;
+ALWAYS_INLINE void widen(float *out, const uint8_t *x, Number type, int64_t n) {
+    const int size = number_bytes(type);
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) store_f16(to + 2 * i, load(x + i));
-    if (i < n) {
-        uint16_t halves[LANES];
-        store_f16(halves, load_some(x + i, n - i));
-        memcpy(to + 2 * i, halves, 2 * (n - i));
+    for (; i + LANES <= n; i += LANES) store(out + i, load_number(type, x + i * size));
+    if (i < n) widen_some(out + i, x + i * size, type, n - i);
+}
+
+void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
+    switch (type) {
+    case NUMBER_F32: memcpy(out, x, n * sizeof *out); break;
+    case NUMBER_F16: widen(out, x, NUMBER_F16, n); break;
+    case NUMBER_BF16: widen(out, x, NUMBER_BF16, n); break;
+    default: widen(out, x, NUMBER_I8, n);
     }
 }
 
-void i8_to_f32(float *out, const int8_t *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) out[i] = x[i];
+static void round_to_f16(uint8_t *out, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        uint8_t halves[2 * LANES];
+        store_f16(n - i >= LANES ? out + 2 * i : halves, load_some(x + i, n - i));
+        if (n - i < LANES) memcpy(out + 2 * i, halves, 2 * (n - i));
+    }
 }
 
 ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
@@ -63,39 +72,17 @@ ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
     return scale + sum_lanes(strange);
 }
 
-float f32_to_i8(int8_t *out, const float *x, int64_t n) {
-    if (n == 64) return round_to_i8(out, x, 64);  // without loops
-    return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
-}
-
-void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
-    if (type == NUMBER_F32) memcpy(out, x, n * sizeof *out);
-    else if (type == NUMBER_F16) f16_to_f32(out, x, n);
-    else i8_to_f32(out, x, n);
-}
-
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
-    if (type == NUMBER_I8) return f32_to_i8(out, x, n);
-    if (type == NUMBER_F16) f32_to_f16(out, x, n);
+    if (type == NUMBER_I8 && n == 64) return round_to_i8(out, x, 64);  // without loops
+    if (type == NUMBER_I8) return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
+    if (type == NUMBER_F16) round_to_f16(out, x, n);
     else memcpy(out, x, n * sizeof *x);
     return 1;
 }
 
-ALWAYS_INLINE vf load_number(Number type, const char *at) {
-    return type == NUMBER_F32 ? load(at) : type == NUMBER_F16 ? load_f16(at) : load_i8(at);
-}
-
-// A product, and the angles by which keys turn on their way into the registers, if they do: cosines and sines (k / 2,
-// 64), pair p for rows 2p and 2p + 1 of B.
-typedef struct {
-    Gemm gemm;
-    const float *cosines, *sines;
-} Turned;
-
 // Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs, type and `turns`, so
 // that `sum` is registers.
-ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Turned *t, int64_t row, int64_t column) {
-    const Gemm *g = &t->gemm;
+ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column) {
     const int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
     const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->c_stride;
     const float *a = g->a + row * g->a_stride;
@@ -113,7 +100,7 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Turned *
             if (!turns) continue;
             const int64_t at = p / 2 * g->b_stride + column + j * LANES;
             vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
-            vf cosine = load(t->cosines + at), sine = load(t->sines + at);
+            vf cosine = load(g->cosines + at), sine = load(g->sines + at);
             w[0][j] = x * cosine - y * sine;
             w[1][j] = x * sine + y * cosine;
         }
@@ -127,39 +114,37 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Turned *
 }
 
 // Rows [row, row + m), columns [0, n).
-ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Turned *t, int64_t row, int64_t n) {
-    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, turns, t, row, column);
+ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, int64_t row, int64_t n) {
+    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, turns, g, row, column);
 }
 
-ALWAYS_INLINE void gemm_of_type(Number type, bool turns, const Turned *t) {
-    const Gemm *g = &t->gemm;
+ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
     const int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
     const int most = turns ? 4 : TILE_ROWS;                              // what turns takes registers of its own
     int64_t row = 0;
-    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, t, row, n);
+    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, g, row, n);
     switch (g->m - row) {
-    case 1: row_of_tiles(1, type, turns, t, row, n); break;
-    case 2: row_of_tiles(2, type, turns, t, row, n); break;
-    case 3: row_of_tiles(3, type, turns, t, row, n); break;
-    case 4: row_of_tiles(4, type, turns, t, row, n); break;
-    case 5: row_of_tiles(5, type, turns, t, row, n); break;
+    case 1: row_of_tiles(1, type, turns, g, row, n); break;
+    case 2: row_of_tiles(2, type, turns, g, row, n); break;
+    case 3: row_of_tiles(3, type, turns, g, row, n); break;
+    case 4: row_of_tiles(4, type, turns, g, row, n); break;
+    case 5: row_of_tiles(5, type, turns, g, row, n); break;
     }
     for (int64_t column = n; column < g->n; column += LANES)
-        for (row = 0; row < g->m; row++) tile(1, 1, type, turns, t, row, column);
+        for (row = 0; row < g->m; row++) tile(1, 1, type, turns, g, row, column);
 }
 
-ALWAYS_INLINE void gemm_of(bool turns, const Turned *t) {
-    switch (t->gemm.b_type) {
-    case NUMBER_F32: gemm_of_type(NUMBER_F32, turns, t); break;
-    case NUMBER_F16: gemm_of_type(NUMBER_F16, turns, t); break;
-    default: gemm_of_type(NUMBER_I8, turns, t);
+ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
+    if (g->cosines) gemm_of(type, true, g);
+    else gemm_of(type, false, g);
+}
+
+void gemm_accumulate(const Gemm *g) {
+    switch (g->b_type) {
+    case NUMBER_F32: gemm_of_type(NUMBER_F32, g); break;
+    case NUMBER_F16: gemm_of_type(NUMBER_F16, g); break;
+    default: gemm_of_type(NUMBER_I8, g);
     }
-}
-
-void gemm_accumulate(const Gemm *g) { gemm_of(false, &(Turned){*g, NULL, NULL}); }
-
-void gemm_rotated(const Gemm *g, const float *cosines, const float *sines) {
-    gemm_of(true, &(Turned){*g, cosines, sines});
 }
 
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {

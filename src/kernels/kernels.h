@@ -4,11 +4,13 @@
 
 #include "../util.h"
 
-// Element types that a product's right side may have.
-typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8 } Number;
-static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1; }
+// Types of numbers, at any address.
+typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8, NUMBER_BF16 } Number;
+static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_I8 ? 1 : 2; }
 
-// C (m, n) += A (m, k) B (k, n); the rows of each lie a stride apart, in elements. n is a multiple of 16.
+// C (m, n) += A (m, k) B (k, n); the rows of each lie a stride apart, in elements. n is a multiple of 16. B is of any
+// type but bfloat16. With cosines and sines (k / 2, b_stride) B is rotated on the way, and k is even: rows 2i and
+// 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with their rows i.
 typedef struct {
     int64_t m, n, k;
     const float *a;
@@ -18,13 +20,10 @@ typedef struct {
     int64_t b_stride;
     float *c;
     int64_t c_stride;
+    const float *cosines, *sines;  // or NULL
 } Gemm;
 
 void gemm_accumulate(const Gemm *gemm);
-
-// The same with n and b_stride 64, k even, and B rotated on the way: rows 2i and 2i + 1, (x, y), become
-// (x cos - y sin, x sin + y cos) with row i of the cosines and sines (k / 2, 64).
-void gemm_rotated(const Gemm *gemm, const float *cosines, const float *sines);
 
 // out (64) += for each of k rows a . b, elementwise; rows of a lie a stride apart, those of b (k, 64) side by side.
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
@@ -41,14 +40,11 @@ float max_of(const float *x, int64_t n);           // -inf when n is 0
 // x = exp(x - max), exactly 0 where x is -inf; returns the sum.
 float exp_and_sum(float *x, int64_t n, float max);
 
-// Conversions of n elements, float16 at any address. It is rounded to nearest even and overflows to infinity.
-void f32_to_f16(void *out, const float *x, int64_t n);
-void f16_to_f32(float *out, const void *x, int64_t n);
-void i8_to_f32(float *out, const int8_t *x, int64_t n);
-// out = round(x / scale) with scale = max|x| / 127, which is returned: 0 when all are 0, NaN when one is no number.
-float f32_to_i8(int8_t *out, const float *x, int64_t n);
-// To float32 from any such type, and back: the scale of int8, else 1, is returned.
+// n numbers of any type to float32.
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
+// n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to infinity. int8 is
+// round(x / scale) with scale = max|x| / 127, which is returned: 0 when all are 0, NaN when one is no number. Else 1 is
+// returned.
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n);
 // Rotates pair rows by a table, elementwise over n lanes: (a, b) = (a c - b s, a s + b c).
 void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int64_t n);

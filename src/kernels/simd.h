@@ -4,9 +4,9 @@
 // same lines.
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
+
+#include "kernels.h"
 #if defined __SSE2__
 #include <immintrin.h>
 #elif defined __ARM_NEON && defined __aarch64__
@@ -147,6 +147,16 @@ static inline vf load_f16(const void *p) {
 #else
     return f16_bits_to_float(__builtin_convertvector(*(const vh_mem *)p, vi));
 #endif
+}
+
+// LANES numbers of a type.
+ALWAYS_INLINE vf load_number(Number type, const void *p) {
+    switch (type) {
+    case NUMBER_F32: return load(p);
+    case NUMBER_F16: return load_f16(p);
+    case NUMBER_BF16: return load_bf16(p);
+    default: return load_i8(p);
+    }
 }
 
 // The other way, for whole numbers from -127 to 127.

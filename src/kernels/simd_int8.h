@@ -3,6 +3,10 @@
 
 #include "simd.h"
 
+// No processor's lines use all that others do.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 // How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what weights of 8 bits,
 // of 5 or 6, and of up to 4 take.
 typedef enum {
@@ -46,10 +50,8 @@ enum { INT8_OFFSET = 0 };
 // register: of 16 columns in a row it does not matter what lane has which, and in_panel sees to the others.
 ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__
-    (void)how;
     return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
-    (void)how;
     return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX512 || defined SIMD_AVX2
     if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
@@ -57,13 +59,10 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
     __asm__("vpaddw %1, %0, %0" : "+v"(sum) : "v"(MM(maddubs_epi16)((vx)weights, (vx)x)));
     return sum;
 #elif defined __SSE2__
-    (void)how;
     return sum + (vi)_mm_madd_epi16((vx)weights, (vx)x);
 #elif defined __wasm_simd128__
-    (void)how;
     return sum + (vi)wasm_i32x4_dot_i16x8((v128_t)weights, (v128_t)x);
 #elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
-    (void)how;
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON
     int8x16_t w = (int8x16_t)weights, a = (int8x16_t)x;  // two products of bytes fit into 16 bits
@@ -71,7 +70,6 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
     int16x8_t pairs = vmlal_high_s8(vmlal_s8(start, vget_low_s8(w), vget_low_s8(a)), w, a);
     return how == NIBBLES ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
 #else
-    (void)how;
     for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
     return sum;
 #endif
@@ -156,84 +154,71 @@ static inline vb load_pairs_of_x(const void *group, int i) {
 // Weights are stored in parts of 32 columns. A register takes the bytes of two parts (AVX-512), of one (AVX2) or of one
 // half of a part; where a function is given a second part b, or a half, the others have no use for it.
 
-static const uint64_t EACH_BYTE = 0x0101010101010101;
+static const uint64_t EACH_BYTE = 0x0101010101010101, BIT_EACH = 0x8040201008040201;
 
-// Where the numbers of a part lie: in 32 bytes, at bit `shift` of each.
-typedef struct {
-    const uint8_t *at;
-    int shift;
-} Bits;
-
-// The bits of `mask` of each byte, which get there from `shift` bits higher up, or from below where it is negative.
-ALWAYS_INLINE vb take_bits(Bits a, Bits b, int half, int mask) {
+// The bits of `mask` of 32 bytes at a, which get there from `shift` bits higher up, or from below where it is negative.
+ALWAYS_INLINE vb take_bits(const uint8_t *a, int shift, const uint8_t *b, int shift_b, int half, int mask) {
 #ifdef SIMD_AVX512
-    (void)half;
-    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a.at)),
-                                            _mm256_loadu_si256((const void *)b.at), 1);
-    const __m512i shifts = _mm512_inserti64x4(_mm512_set1_epi64(a.shift), _mm256_set1_epi64x(b.shift), 1);
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a)),
+                                            _mm256_loadu_si256((const void *)b), 1);
+    const __m512i shifts = _mm512_inserti64x4(_mm512_set1_epi64(shift), _mm256_set1_epi64x(shift_b), 1);
     return (vb)_mm512_and_si512(_mm512_rorv_epi64(both, shifts), _mm512_set1_epi8((char)mask));
 #else
-    (void)b;
-    const vu x = (vu)load_bytes(a.at + 16 * half);
-    return (vb)(a.shift < 0 ? x << -a.shift : x >> a.shift) & (uint8_t)mask;
+    const vu x = (vu)load_bytes(a + 16 * half);
+    return (vb)(shift < 0 ? x << -shift : x >> shift) & (uint8_t)mask;
+#endif
+}
+
+// 16 bytes, again and again.
+ALWAYS_INLINE vb repeat(const void *p) {
+#if defined SIMD_AVX512
+    return (vb)_mm512_broadcast_i32x4(_mm_loadu_si128(p));
+#elif defined SIMD_AVX2
+    return (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128(p));
+#else
+    return load_bytes(p);
 #endif
 }
 
 // Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
 ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
 #if defined SIMD_AVX512
-    (void)half;
     const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)a));
     const __m256i y = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)b));
     const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
     return (vb)_mm512_srlv_epi64(both, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4)) & 15;
 #elif defined SIMD_AVX2
-    (void)b;
-    (void)half;
-    const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)a));
-    return (vb)_mm256_srlv_epi64(x, _mm256_setr_epi64x(0, 0, 4, 4)) & 15;
+    return (vb)_mm256_srlv_epi64((vx)repeat(a), _mm256_setr_epi64x(0, 0, 4, 4)) & 15;
 #else
-    (void)b;
     return half ? load_bytes(a) >> 4 : load_bytes(a) & 15;
 #endif
 }
 
 // 16 for each of 32 bits that is set.
 ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
-    const uint64_t one_each = 0x8040201008040201;
 #if defined SIMD_AVX512
-    (void)half;
-    (void)one_each;
     uint32_t bits[2];
     memcpy(&bits[0], a, sizeof *bits);
     memcpy(&bits[1], b, sizeof *bits);
     return (vb)_mm512_maskz_set1_epi8(bits[0] | (uint64_t)bits[1] << 32, 16);
 #elif defined SIMD_AVX2
-    (void)half;
-    (void)b;
     int32_t bits;
     memcpy(&bits, a, sizeof bits);
     const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte),
-             bit = (vb)_mm256_set1_epi64x((int64_t)one_each);
+    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte), bit = (vb)_mm256_set1_epi64x(BIT_EACH);
     return (vb)((own & bit) == bit) & 16;
 #else
-    (void)b;
     uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
     for (int i = 0; i < 2; i++)
-        words[i] = ((a[2 * half + i] * EACH_BYTE & one_each) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
+        words[i] = ((a[2 * half + i] * EACH_BYTE & BIT_EACH) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
     return load_bytes(words);
 #endif
 }
 
 // What a table has for each byte, which is below 16, with the bits of `flip` changed.
 ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
-#if defined SIMD_AVX512
-    const vb all = (vb)_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table)) ^ flip;
-    return (vb)_mm512_shuffle_epi8((vx)all, (vx)x);
-#elif defined SIMD_AVX2
-    const vb all = (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table)) ^ flip;
-    return (vb)_mm256_shuffle_epi8((vx)all, (vx)x);
+#if defined SIMD_AVX512 || defined SIMD_AVX2
+    return (vb)MM(shuffle_epi8)((vx)(repeat(table) ^ flip), (vx)x);
 #elif defined SIMD_NEON
     return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x) ^ flip;
 #elif defined __wasm_simd128__
@@ -248,8 +233,6 @@ ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
 // them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI does not take. Where no weight is
 // -128, the activations without their signs may be given: AVX2 is faster with them. Else they are NULL.
 ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes, bool is_signed) {
-    (void)magnitudes;
-    (void)is_signed;
     if (Q8_DOT == PAIRS && LANES == 4) {
         sum = dot(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
         return dot(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
@@ -311,19 +294,17 @@ typedef struct {
 
 // Of int8: 8 in each word.
 ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
-    const uint64_t both[2] = {low, high};
-    Floats16 out;
-#if defined SIMD_AVX512
-    out.of[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_set_epi64x((int64_t)both[1], (int64_t)both[0])));
-#elif defined SIMD_AVX2
-    for (int i = 0; i < 2; i++) out.of[i] = load_i8(&both[i]);
+#ifdef SIMD_AVX512
+    const __m128i both = _mm_set_epi64x((int64_t)high, (int64_t)low);
 #else
-    for (int i = 0; i < 4; i++) out.of[i] = load_i8((const uint8_t *)both + 4 * i);
+    const uint64_t both[2] = {low, high};
 #endif
+    Floats16 out;
+    UNROLLED (i, 16 / LANES) out.of[i] = load_i8((const uint8_t *)&both + LANES * i);
     return out;
 }
 
-// Eight numbers of 16 bits that lie `stride` bytes apart; as float16, and as whole numbers below 2^15.
+// Eight numbers of 16 bits that lie `stride` bytes apart.
 typedef uint16_t Halves __attribute__((vector_size(16)));
 
 ALWAYS_INLINE Halves halves_at(const uint8_t *p, int stride) {
@@ -336,35 +317,13 @@ ALWAYS_INLINE Halves halves_at(const uint8_t *p, int stride) {
     return all;
 }
 
-ALWAYS_INLINE Floats16 floats_of_halves(Halves x) {
+ALWAYS_INLINE Floats16 floats_of_halves(Number type, Halves x) {
     Floats16 out = {{{0}}};
 #ifdef SIMD_AVX512
-    out.of[0] = _mm512_cvtph_ps(_mm256_zextsi128_si256((__m128i)x));
+    const __m256i with_zeros = _mm256_zextsi128_si256((__m128i)x);
+    out.of[0] = load_number(type, &with_zeros);
 #else
-    for (int i = 0; i < 8 / LANES; i++) out.of[i] = load_f16((const uint8_t *)&x + 2 * LANES * i);
-#endif
-    return out;
-}
-
-ALWAYS_INLINE Floats16 bits_of_halves(Halves x) {
-    Floats16 out = {{{0}}};
-#ifdef SIMD_AVX512
-    out.of[0] = (vf)_mm512_cvtepu16_epi32(_mm256_broadcastsi128_si256((__m128i)x));
-#else
-    for (int i = 0; i < 8 / LANES; i++) out.of[i] = (vf) __builtin_convertvector(((const vh_mem *)&x)[i], vi);
-#endif
-    return out;
-}
-
-// Four float32.
-ALWAYS_INLINE Floats16 four_floats(const void *p) {
-    Floats16 out = {{{0}}};
-#if defined SIMD_AVX512
-    out.of[0] = _mm512_broadcast_f32x4(_mm_loadu_ps(p));
-#elif defined SIMD_AVX2
-    out.of[0] = _mm256_broadcast_ps(p);
-#else
-    out.of[0] = load(p);
+    UNROLLED (i, 8 / LANES) out.of[i] = load_number(type, (const uint8_t *)&x + 2 * LANES * i);
 #endif
     return out;
 }
@@ -382,3 +341,5 @@ ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
     return splat(x->of[first / LANES][first % LANES]);
 #endif
 }
+
+#pragma GCC diagnostic pop

@@ -20,7 +20,7 @@ enum {
 
 // Column i is scale * (q[i] - zero) + offset, q being what is stored.
 typedef struct {
-    short values, bytes;    // of a block in a file; q8 and q4 have none, their scales lie elsewhere
+    short values, bytes;    // so many values lie in so many bytes of a file: ggml's in a block, with their scales
     short columns;          // that share a scale
     short bits;             // that q takes; 8: it is int8
     short zero_bits;        // zero is 1 << zero_bits; 0: zero is 0
@@ -29,9 +29,13 @@ typedef struct {
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
+    // Numbers as they are.
+    [WEIGHT_F32] = {1, 4},
+    [WEIGHT_F16] = {1, 2},
+    [WEIGHT_BF16] = {1, 2},
     // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales elsewhere
-    [WEIGHT_Q8] = {.columns = 64, .bits = 8},
-    [WEIGHT_Q4] = {.columns = 32, .bits = 4, .zero_bits = 3},
+    [WEIGHT_Q8] = {1, 1, 64, 8},
+    [WEIGHT_Q4] = {64, 32, 32, 4, .zero_bits = 3},
     // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles [16]; the offset is m
     [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
     [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
@@ -74,18 +78,18 @@ typedef struct {
 // are brought to bit `to`.
 ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half, int to) {
     bytes += p / 4 * PART;
-    return take_bits((Bits){bytes, p % 4 * 2 - to}, (Bits){bytes, p % 4 * 2 + 2 - to}, half, 3 << to);
+    return take_bits(bytes, p % 4 * 2 - to, bytes, p % 4 * 2 + 2 - to, half, 3 << to);
 }
 
 // Numbers of 4 bits: those of part p lie in bytes 32 * (p / 2) and on, at bit 4 * (p % 2).
 ALWAYS_INLINE vb fours(const uint8_t *bytes, int p, int half) {
     bytes += p / 2 * PART;
-    return take_bits((Bits){bytes, p % 2 * 4}, (Bits){bytes, 4}, half, 15);
+    return take_bits(bytes, p % 2 * 4, bytes, 4, half, 15);
 }
 
 // Bit p of 32 bytes, each for a column of part p, brought to bit `to`.
 ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half, int to) {
-    return take_bits((Bits){bytes, p - to}, (Bits){bytes, p + 1 - to}, half, 1 << to);
+    return take_bits(bytes, p - to, bytes, p + 1 - to, half, 1 << to);
 }
 
 // The numbers q of register i of a super-block.
@@ -95,7 +99,7 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     const uint8_t *block = values + p * layout->bytes, *next = block + layout->bytes;  // of 32 columns
     switch (type) {
     case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
-    case WEIGHT_Q8_0: return take_bits((Bits){block + 2, 0}, (Bits){next + 2, 0}, half, 255) ^ INT8_OFFSET;
+    case WEIGHT_Q8_0: return take_bits(block + 2, 0, next + 2, 0, half, 255) ^ INT8_OFFSET;
     case WEIGHT_Q4: return fours(values, p, half);
     // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
     case WEIGHT_Q2_K: return twos(values + 16, p, half, 0);
@@ -110,7 +114,7 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
         // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         const int shift = p % 4 / 2 * 4;
-        return take_bits((Bits){low, shift}, (Bits){low + PART, shift}, half, 15) | twos(values + 128, p, half, 4);
+        return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
     }
     // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
     case WEIGHT_IQ4_XS: block = values + 8 + p * 16; break;
@@ -184,14 +188,11 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     return times(floats_of_bytes(low | high << 4, 0), half_at(block), -32);
 }
 
-// MXFP4: w = 2^(e - 127) * q, here 2^(e - 128) for twice the q. e = 255 is NaN.
+// MXFP4: w = 2^(e - 127) * q, here half of that for twice the q. A bfloat16 with the exponent e is that power; where e
+// is 0 or 255, bit 6 makes 2^-127 of it, or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
-    Floats16 out = bits_of_halves(halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255);
-    for (int i = 0; i < (8 + LANES - 1) / LANES; i++) {
-        const vi e = (vi)out.of[i], power = (e - 1) << 23, subnormal = (e + 1) << 21, nan = (e == 255) & 0x7fc00000;
-        out.of[i] = (vf)((vi)select_vf(e > 1, (vf)power, (vf)subnormal) | nan);
-    }
-    return out;
+    const Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255, ends = (Halves)((e == 0) | (e == 255));
+    return times(floats_of_halves(NUMBER_BF16, e << 7 | (ends & 0x40)), 0.5f, 0);
 }
 
 ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
@@ -199,8 +200,8 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     const int bytes = layouts[type].bytes;
     Scales out = {.scales = {{{0}}}};
     switch (type) {
-    case WEIGHT_Q8: out.scales = four_floats(at.scales); break;
-    case WEIGHT_Q4: out.scales = floats_of_halves(halves_at(at.scales, 2)); break;
+    case WEIGHT_Q8: out.scales.of[0] = (vf)repeat(at.scales); break;
+    case WEIGHT_Q4: out.scales = floats_of_halves(NUMBER_F16, halves_at(at.scales, 2)); break;
     case WEIGHT_Q2_K: out = q2_k_scales(block); break;
     case WEIGHT_Q3_K: out.scales = q3_k_scales(block); break;
     case WEIGHT_Q4_K:
@@ -211,8 +212,8 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     case WEIGHT_IQ4_XS: out.scales = iq4_xs_scales(block); break;
     case WEIGHT_MXFP4: out.scales = mxfp4_scales(block); break;
     default:
-        out.scales = floats_of_halves(halves_at(block, bytes));
-        if (layouts[type].has_offset) out.offsets = floats_of_halves(halves_at(block + 2, bytes));
+        out.scales = floats_of_halves(NUMBER_F16, halves_at(block, bytes));
+        if (layouts[type].has_offset) out.offsets = floats_of_halves(NUMBER_F16, halves_at(block + 2, bytes));
     }
     return out;
 }
@@ -243,14 +244,15 @@ typedef struct {
     uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];
 } SuperBlockCopy;
 
-// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. *n_columns: how many the row has of
-// it. Those can be read where they lie, in whole registers; scales are there for all, zeros for those that it lacks.
-SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy, int *n_columns);
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has of it can be read in
+// whole registers; scales are there for all, zeros for those that it lacks.
+SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
-// The stored numbers of a super-block, 0 behind the row's end, and its scales and offsets, 8 or 16 of each.
+// The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.
 typedef struct {
     uint8_t q[SUPER_BLOCK];
     float scales[16], offsets[16];
 } Unpacked;
 
-void unpack_super_block(WeightType type, SuperBlock at, int n_columns, Unpacked *out);
+// Unpacks the columns [first, end) of a super-block, its row's end at most, and others in the same registers.
+void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpacked *out);

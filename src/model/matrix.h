@@ -26,6 +26,8 @@ typedef enum {
     N_WEIGHT_TYPES
 } WeightType;
 
+static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
+
 extern const char *const weight_type_names[N_WEIGHT_TYPES];
 
 enum {

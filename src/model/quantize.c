@@ -47,8 +47,8 @@ static float best_q4_scale(const float x[Q4_GROUP]) {
     for (int step = -6; step <= 6 && extreme != 0; step++) {
         float scale = extreme / (-8 + 0.15f * (float)step), error = 0;
         uint16_t half;
-        f32_to_f16(&half, &scale, 1);
-        f16_to_f32(&scale, &half, 1);
+        numbers_from_f32(&half, NUMBER_F16, &scale, 1);
+        numbers_to_f32(&scale, &half, NUMBER_F16, 1);
         for (int i = 0; i < Q4_GROUP; i++) {
             float difference = x[i] - scale * q4_value(x[i], scale);
             error += difference * difference;
@@ -66,7 +66,7 @@ static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) 
     for (int64_t g = 0; g < n_groups; g++) {
         const float *group = x + g * Q4_GROUP, scale = best_q4_scale(group);
         uint8_t *pack = packs + g / 2 * (Q4_PACK / 2);
-        f32_to_f16(&scales[g], &scale, 1);
+        numbers_from_f32(&scales[g], NUMBER_F16, &scale, 1);
         for (int i = 0; i < Q4_GROUP; i++) {
             int value = scale != 0 ? (int)q4_value(group[i], scale) + 8 : 8;
             pack[i] = (uint8_t)(g % 2 ? pack[i] | value << 4 : value);
@@ -76,7 +76,7 @@ static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) 
 
 static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scales) {
     for (int64_t col = 0; col < cols; col += Q8_GROUP)
-        *scales++ = f32_to_i8(values + col, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
+        *scales++ = numbers_from_f32(values + col, NUMBER_I8, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
 }
 
 static QuantizeError both(QuantizeError a, QuantizeError b) {
@@ -87,7 +87,7 @@ static QuantizeError both(QuantizeError a, QuantizeError b) {
 static void put_row(const Matrix *to, int64_t i, float *x) {
     void *values = (uint8_t *)to->data + i * matrix_row_bytes(to), *scales = (void *)group_scales(to, i, 0);
     if (to->type == WEIGHT_F32) memcpy(values, x, to->cols * sizeof *x);
-    else if (to->type == WEIGHT_F16) f32_to_f16(values, x, to->cols);
+    else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, to->cols);
     else if (to->type == WEIGHT_Q4) row_to_q4(x, to->cols, values, scales);
     else row_to_q8(x, to->cols, values, scales);
 }
