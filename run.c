@@ -12,7 +12,6 @@
 #include "src/forward/session.h"
 #include "src/forward/team.h"
 #include "src/measure/measure.h"
-#include "src/methods.h"
 #include "src/options.h"
 #include "src/text/chat.h"
 #include "src/text/sampler.h"
