@@ -197,9 +197,17 @@ static bool read_tokenizer(Tokenizer *t, Error *err) {
 
 // ---- What is found ----
 
+static Spelling spelling_of(const Piece *piece) {
+    Spelling s = {.piece = piece};
+    for (int i = 0; i < 8; i++) s.head = s.head << 8 | (i < piece->length ? (unsigned char)piece->bytes[i] : 0);
+    return s;
+}
+
 // By their bytes, and pieces that are spelled alike by their ids.
 static int by_spelling(const void *a, const void *b) {
-    const Piece *x = *(const Piece *const *)a, *y = *(const Piece *const *)b;
+    const Spelling *s = a, *t = b;
+    if (s->head != t->head) return s->head < t->head ? -1 : 1;
+    const Piece *x = s->piece, *y = t->piece;
     if (x->length != y->length) return x->length - y->length;
     const int order = memcmp(x->bytes, y->bytes, x->length);
     return order ? order : x->id - y->id;
@@ -207,14 +215,14 @@ static int by_spelling(const void *a, const void *b) {
 
 const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     if (length > MAX_PIECE) return NULL;
-    const Piece *before_all = &(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1};
-    size_t first = 0, end = t->n_sorted;
+    const Spelling before_all = spelling_of(&(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1});
+    size_t first = 0, end = t->n_spellings;
     while (first < end) {
         const size_t middle = (first + end) / 2;
-        if (by_spelling(&before_all, &t->sorted[middle]) < 0) end = middle;
+        if (by_spelling(&before_all, &t->spellings[middle]) < 0) end = middle;
         else first = middle + 1;
     }
-    const Piece *found = first < t->n_sorted ? t->sorted[first] : NULL;
+    const Piece *found = first < t->n_spellings ? t->spellings[first].piece : NULL;
     return found && found->length == length && memcmp(found->bytes, bytes, length) == 0 ? found : NULL;
 }
 
@@ -223,8 +231,8 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
 static bool index_pieces(Tokenizer *t, Error *err) {
     const bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
     bool every_byte = t->head.flags & BYTE_FALLBACK;
-    t->sorted = alloc_array(t->vocab_size, sizeof *t->sorted, "tokenizer", err);
-    if (!t->sorted) return false;
+    t->spellings = alloc_array(t->vocab_size, sizeof *t->spellings, "tokenizer", err);
+    if (!t->spellings) return false;
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
     for (const Piece *piece = t->pieces; piece < t->pieces + t->vocab_size; piece++) {
@@ -235,14 +243,14 @@ static bool index_pieces(Tokenizer *t, Error *err) {
         const unsigned char first = (unsigned char)piece->bytes[0];
         if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
         if (!normal && !passed) continue;
-        t->sorted[t->n_sorted++] = piece;
+        t->spellings[t->n_spellings++] = spelling_of(piece);
         uint16_t *longest = &t->longest_added[first];
         const bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
         if (added && piece->length > *longest) *longest = piece->length;
         for (size_t i = 1; i < piece->length; i++)
             if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
     }
-    qsort(t->sorted, t->n_sorted, sizeof *t->sorted, by_spelling);
+    qsort(t->spellings, t->n_spellings, sizeof *t->spellings, by_spelling);
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
     return every_byte || t->head.unk_id >= 0 || bytelevel ||
            fail(err, "no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)");
@@ -283,7 +291,7 @@ void tokenizer_free(Tokenizer *t) {
     if (!t) return;
     unmap_file(&t->file);
     free(t->pieces);
-    free(t->sorted);
+    free(t->spellings);
     free(t->merges);
     free(t->rules);
     free(t);

@@ -30,6 +30,12 @@ typedef struct {
     bool takes_spaces;
 } Piece;
 
+// A token as it is found. Most are told apart by their heads, which is quicker than to look at their bytes.
+typedef struct {
+    uint64_t head;  // the first eight bytes of the spelling, the first one highest, zeros behind its end
+    const Piece *piece;
+} Spelling;
+
 // Two tokens and the one that they become, or a rule (see unicode_rule), as the file has them.
 typedef struct {
     int32_t first, second, result;
@@ -42,8 +48,8 @@ struct Tokenizer {
     int vocab_size;
     int32_t eos_ids[MAX_EOS], byte_ids[256];  // byte_ids: the token of each byte, -1: none
     Piece *pieces;                            // all tokens, by their ids
-    const Piece **sorted;                     // those that are found by their spellings, in the order of these
-    size_t n_sorted;
+    Spelling *spellings;                      // sorted, of the tokens that are found by them
+    size_t n_spellings;
     Triple *merges, *rules;       // head.n_merges and head.n_rules of them, sorted by first and second numbers
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
