@@ -230,13 +230,18 @@ static bool read_bases(Check *c, Row *row, Error *err) {
     return at_most(row, exp((c->baseline - fmin(smaller, larger)) / (c->halves / 2 * c->half)), BASE_LOSS);
 }
 
-// Perplexity of the text, spread, in shares of its short windows'.
-static bool read_jumps(Check *c, Row *row, Error *err) {
-    const int n = c->halves * c->half;
-    double sum = 0;
-    if (!open_spread(c, row->length, n, PIECES, err)) return false;
-    if (!add_scores(c->session, c->ids, n / 2, n, n, &sum, err)) return false;
-    return at_most(row, exp((sum - c->baseline) / (n / 2)), c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS);
+// Perplexity of the end of a text in shares of the same tokens' in short windows: of the text that is spread over the
+// length, or of all up to the length (whole), behind what was read before.
+static bool read_text(Check *c, Row *row, Error *err) {
+    const bool whole = row->kind == WHOLE_TEXT;
+    const int n = whole ? row->length : c->halves * c->half;
+    const int scored = row->length > c->lengths[0] ? c->halves / 2 * c->half : c->half;
+    double sum = 0, plain = c->baseline;
+    if (whole) session_rewind(c->session, n - scored - 1);
+    else if (!open_spread(c, row->length, n, PIECES, err)) return false;
+    if (!add_scores(c->session, c->ids, n - scored, n, whole ? c->m->length : n, &sum, err)) return false;
+    if (whole && !score_short(c, c->windows, n, scored, &plain, err)) return false;
+    return at_most(row, exp((sum - plain) / scored), whole || c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS);
 }
 
 // Keys, as many as there is time for: in the first piece of a text whose last asks for one, or all over a whole text.
@@ -274,21 +279,11 @@ static bool read_steps(Check *c, Row *row, Error *err) {
     return at_most(row, change, MOST_CHANGE);
 }
 
-// Perplexity of the last tokens up to a length, behind all before them, in shares of short windows'.
-static bool read_whole(Check *c, Row *row, Error *err) {
-    const int n = row->length, scored = n > c->lengths[0] ? c->halves / 2 * c->half : c->half;
-    double sum = 0, plain;
-    session_rewind(c->session, n - scored - 1);
-    if (!add_scores(c->session, c->ids, n - scored, n, c->m->length, &sum, err)) return false;
-    if (!score_short(c, c->windows, n, scored, &plain, err)) return false;
-    return at_most(row, exp((sum - plain) / scored), MOST_LOSS);
-}
-
 static const struct {
     const char *check;
     bool (*read)(Check *c, Row *row, Error *err);
-} kinds[] = {{"short-perplexity", read_short}, {"base", read_bases},         {"jumps", read_jumps},
-             {"jump-retrieval", read_keys},    {"step-by-step", read_steps}, {"perplexity", read_whole},
+} kinds[] = {{"short-perplexity", read_short}, {"base", read_bases},         {"jumps", read_text},
+             {"jump-retrieval", read_keys},    {"step-by-step", read_steps}, {"perplexity", read_text},
              {"retrieval", read_keys}};
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
@@ -321,13 +316,12 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
 // Short windows, without which there is nothing to judge by. Then jumps to each length, the longest first, with keys;
 // then steps.
 static bool check_jumps(Check *c, Error *err) {
-    const int last = c->n_lengths - 1;
+    const int last = c->n_lengths - 1, is_rope = c->m->model->config.encoding == ENCODING_ROPE;
     Verdict text, keys;
     if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
     if (!c->judged) return true;
-    if (c->m->model->config.encoding == ENCODING_ROPE &&
-        !attempt(c, OTHER_BASES, 0, 7 * seconds_of(c, OTHER_BASES, 0, 0), &text, err))
-        return false;
+    const double bases = seconds_of(c, OTHER_BASES, 0, 0);
+    if (is_rope && !attempt(c, OTHER_BASES, 0, 7 * bases, &text, err)) return false;
     for (int i = last; i > 0; i--) {
         if (!attempt(c, JUMPS, i, 0, &text, err)) return false;
         const double next = seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, LEAST_TRIALS);
@@ -365,11 +359,12 @@ static bool check_whole(Check *c, Error *err) {
 // The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {
     Measurement text = *c->m;
-    const size_t n = text.length, given = window_ids(&text);
-    int32_t *made = text.ids ? NULL : plain_english(text.tokenizer, given, 1, &text.n_ids, err);
-    if (made) text.ids = made;
-    if (text.ids && text.n_ids >= given) c->ids = alloc_array(n + 1, sizeof *c->ids, "a text", err);
-    else if (text.ids) fail(err, "the text has %zu tokens, fewer than the %zu of -n", text.n_ids, n);
+    const size_t given = window_ids(&text);
+    int32_t *made = NULL;
+    if (!text.ids) text.ids = made = plain_english(text.tokenizer, given, 1, &text.n_ids, err);
+    bool good = text.ids && (text.n_ids >= given ||
+                             fail(err, "the text has %zu tokens, fewer than the %d of -n", text.n_ids, text.length));
+    if (good) c->ids = alloc_array((uint64_t)text.length + 1, sizeof *c->ids, "a text", err);
     if (c->ids) fill_window(&text, 0, 1, c->ids);
     free(made);
     return c->ids;

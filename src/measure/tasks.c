@@ -314,8 +314,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     return true;
 }
 
-// t->score of one method in t->task: all depths, and lengths from half the trained context up to the longest. Texts that
-// are spread have two pieces at least, for one does not jump.
+// t->score of one method in t->task: lengths from half the trained context up to the longest, and all depths. Texts
+// that are spread have two pieces at least, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->score = (Score){0};
