@@ -46,19 +46,19 @@ typedef struct {
     bool late;             // a reading was given up
     char doing[40];        // what progress is shown of
     // Texts.
-    int32_t *ids;                         // (length) of the text, BOS before it, if there is one
-    int half, halves;                     // of a short window; of them in a text that is spread
     int lengths[MAX_LENGTHS], n_lengths;  // from a short window on
     RopePlan references[N_REFERENCES];
+    int32_t *ids;      // (length) of the text, BOS before it, if there is one
+    int half, halves;  // of a short window; of them in a text that is spread
     Session *windows;  // short ones by the best reference
     Session *session;  // of the plan that is checked
     double baseline;   // sum of -ln p(token) over the scored half of the text, in short windows
     // Verdicts.
+    bool held[MAX_LENGTHS];  // by jumps or whole
+    double in_short;         // share of the keys that are found in a short text; below 0: not known
+    int failed;              // the first of the lengths at which something fails
     int holds;               // the length to which the model holds by what is known
     bool judged;             // perplexity could be
-    bool held[MAX_LENGTHS];  // by jumps or whole
-    int failed;              // the first of the lengths at which something fails
-    double in_short;         // share of the keys that are found in a short text; below 0: not known
     int n_read;              // lengths whose texts were read whole
     int whole;               // the longest of these whose keys were asked for, too
 } Check;
@@ -307,7 +307,7 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
     }
     const double ratio = (now_seconds() - began) / seconds;
     *(kind == STEPS ? &c->per_step : &c->per_token) *= ratio > 1 ? ratio : (1 + ratio) / 2;
-    print_verdict(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
+    judge(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
     if (row.verdict == FAIL) c->failed = (int)fmin(c->failed, kind == STEPS ? 1 : i);
     if (!c->table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
     return true;
@@ -370,7 +370,7 @@ static bool find_text(Check *c, Error *err) {
     return c->ids;
 }
 
-static void print_end(Check *c) {
+static void print_verdict(Check *c) {
     Table *table = &c->table;
     const int n = c->m->length, last = c->n_lengths - 1;
     int known, alike = engines_alike(c->m, &known), longest = 0;
@@ -409,7 +409,7 @@ static bool run_checks(Check *c, Error *err) {
     table_note(&c->table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
     c->holds = judge_settings(c->m, &c->references[FILES_OWN], &c->table);
     if (!check_jumps(c, err) || (c->judged && !check_whole(c, err))) return false;
-    print_end(c);
+    print_verdict(c);
     return true;
 }
 

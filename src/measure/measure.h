@@ -9,7 +9,7 @@
 #include "../text/tokenizer.h"
 #include "table.h"
 
-enum { BENCH_DEPTH = 8192, MOST_LENGTH = 1 << 30 };  // the length of a bench, unless asked otherwise; the longest
+enum { BENCH_DEPTH = 8192, MOST_LENGTH = 1 << 30 };  // a bench's length, unless asked otherwise; of any job, at most
 
 typedef struct {
     const Options *options;  // the command line: what differs from measurement to measurement, and kv
@@ -115,7 +115,7 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
 
 // A window is m->length positions: BOS, if there is one, and so many ids of the text.
 size_t window_ids(const Measurement *m);
-// Fills a window with the i-th of n stretches, which are spread evenly over the text.
+// Fills a window with the i-th of n stretches, spread evenly over the text.
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
 // Ids (n) of plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed,

@@ -122,7 +122,7 @@ static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
 }
 
 // The ids (n) of a prompt, which the caller frees: pieces of the haystack, what is hidden among them, and the question.
-// The sentences of a chain keep their order up to the end of the text; others go round.
+// Those of a chain keep their order up to the end of the text; others go round.
 static int32_t *build(const Tasks *t, int *n, Error *err) {
     const Task *task = t->task;
     const size_t *starts = t->starts;
