@@ -18,7 +18,7 @@ enum {
     PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
     KEY_DIGITS = 5,
     MAX_ANSWER = 12,    // tokens of a number or name, at most
-    KEY_SLACK = 8,      // tokens by which the prompts of two keys may differ, for each
+    KEY_SLACK = 8,      // tokens by which prompts may differ, for each key
     FILLER_BYTES = 24,  // a sentence of the filler takes less
     UNIT_BYTES = 40,    // a text of the user's is cut behind the first word that ends past so many
     PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
@@ -109,7 +109,7 @@ static void choose(Tasks *t, int number) {
     }
 }
 
-// Fills a template in for the k-th sentence, and returns the new end.
+// Fills a template in for the k-th sentence. The new end.
 static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
     for (; *form; form++) {
         if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
