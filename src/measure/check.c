@@ -46,19 +46,19 @@ typedef struct {
     bool late;             // a reading was given up
     char doing[40];        // what progress is shown of
     // Texts.
-    int32_t *ids;                         // (length) of the text, BOS before it, if there is one
-    int half, halves;                     // of a short window; of them in a text that is spread
     int lengths[MAX_LENGTHS], n_lengths;  // from a short window on
     RopePlan references[N_REFERENCES];
+    int32_t *ids;      // (length) of the text, BOS before it, if there is one
+    int half, halves;  // of a short window; of them in a text that is spread
     Session *windows;  // short ones by the best reference
     Session *session;  // of the plan that is checked
     double baseline;   // sum of -ln p(token) over the scored half of the text, in short windows
     // Verdicts.
+    bool held[MAX_LENGTHS];  // by jumps or whole
+    double in_short;         // share of the keys that are found in a short text; below 0: not known
+    int failed;              // the first of the lengths at which something fails
     int holds;               // the length to which the model holds by what is known
     bool judged;             // perplexity could be
-    bool held[MAX_LENGTHS];  // by jumps or whole
-    int failed;              // the first of the lengths at which something fails
-    double in_short;         // share of the keys that are found in a short text; below 0: not known
     int n_read;              // lengths whose texts were read whole
     int whole;               // the longest of these whose keys were asked for, too
 } Check;
@@ -230,13 +230,18 @@ static bool read_bases(Check *c, Row *row, Error *err) {
     return at_most(row, exp((c->baseline - fmin(smaller, larger)) / (c->halves / 2 * c->half)), BASE_LOSS);
 }
 
-// Perplexity of the text, spread, in shares of its short windows'.
-static bool read_jumps(Check *c, Row *row, Error *err) {
-    const int n = c->halves * c->half;
-    double sum = 0;
-    if (!open_spread(c, row->length, n, PIECES, err)) return false;
-    if (!add_scores(c->session, c->ids, n / 2, n, n, &sum, err)) return false;
-    return at_most(row, exp((sum - c->baseline) / (n / 2)), c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS);
+// Perplexity of the end of a text in shares of the same tokens' in short windows: of the text that is spread over the
+// length, or of all up to the length (whole), behind what was read before.
+static bool read_text(Check *c, Row *row, Error *err) {
+    const bool whole = row->kind == WHOLE_TEXT;
+    const int n = whole ? row->length : c->halves * c->half;
+    const int scored = row->length > c->lengths[0] ? c->halves / 2 * c->half : c->half;
+    double sum = 0, plain = c->baseline;
+    if (whole) session_rewind(c->session, n - scored - 1);
+    else if (!open_spread(c, row->length, n, PIECES, err)) return false;
+    if (!add_scores(c->session, c->ids, n - scored, n, whole ? c->m->length : n, &sum, err)) return false;
+    if (whole && !score_short(c, c->windows, n, scored, &plain, err)) return false;
+    return at_most(row, exp((sum - plain) / scored), whole || c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS);
 }
 
 // Keys, as many as there is time for: in the first piece of a text whose last asks for one, or all over a whole text.
@@ -274,21 +279,11 @@ static bool read_steps(Check *c, Row *row, Error *err) {
     return at_most(row, change, MOST_CHANGE);
 }
 
-// Perplexity of the last tokens up to a length, behind all before them, in shares of short windows'.
-static bool read_whole(Check *c, Row *row, Error *err) {
-    const int n = row->length, scored = n > c->lengths[0] ? c->halves / 2 * c->half : c->half;
-    double sum = 0, plain;
-    session_rewind(c->session, n - scored - 1);
-    if (!add_scores(c->session, c->ids, n - scored, n, c->m->length, &sum, err)) return false;
-    if (!score_short(c, c->windows, n, scored, &plain, err)) return false;
-    return at_most(row, exp((sum - plain) / scored), MOST_LOSS);
-}
-
 static const struct {
     const char *check;
     bool (*read)(Check *c, Row *row, Error *err);
-} kinds[] = {{"short-perplexity", read_short}, {"base", read_bases},         {"jumps", read_jumps},
-             {"jump-retrieval", read_keys},    {"step-by-step", read_steps}, {"perplexity", read_whole},
+} kinds[] = {{"short-perplexity", read_short}, {"base", read_bases},         {"jumps", read_text},
+             {"jump-retrieval", read_keys},    {"step-by-step", read_steps}, {"perplexity", read_text},
              {"retrieval", read_keys}};
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
@@ -312,7 +307,7 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
     }
     const double ratio = (now_seconds() - began) / seconds;
     *(kind == STEPS ? &c->per_step : &c->per_token) *= ratio > 1 ? ratio : (1 + ratio) / 2;
-    print_verdict(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
+    judge(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
     if (row.verdict == FAIL) c->failed = (int)fmin(c->failed, kind == STEPS ? 1 : i);
     if (!c->table.moves) fprintf(stderr, "run: %s: %.1f of %g s\n", c->doing, spent(c), c->budget);
     return true;
@@ -321,13 +316,12 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
 // Short windows, without which there is nothing to judge by. Then jumps to each length, the longest first, with keys;
 // then steps.
 static bool check_jumps(Check *c, Error *err) {
-    const int last = c->n_lengths - 1;
+    const int last = c->n_lengths - 1, is_rope = c->m->model->config.encoding == ENCODING_ROPE;
     Verdict text, keys;
     if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
     if (!c->judged) return true;
-    if (c->m->model->config.encoding == ENCODING_ROPE &&
-        !attempt(c, OTHER_BASES, 0, 7 * seconds_of(c, OTHER_BASES, 0, 0), &text, err))
-        return false;
+    const double bases = seconds_of(c, OTHER_BASES, 0, 0);
+    if (is_rope && !attempt(c, OTHER_BASES, 0, 7 * bases, &text, err)) return false;
     for (int i = last; i > 0; i--) {
         if (!attempt(c, JUMPS, i, 0, &text, err)) return false;
         const double next = seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, LEAST_TRIALS);
@@ -365,17 +359,18 @@ static bool check_whole(Check *c, Error *err) {
 // The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {
     Measurement text = *c->m;
-    const size_t n = text.length, given = window_ids(&text);
-    int32_t *made = text.ids ? NULL : plain_english(text.tokenizer, given, 1, &text.n_ids, err);
-    if (made) text.ids = made;
-    if (text.ids && text.n_ids >= given) c->ids = alloc_array(n + 1, sizeof *c->ids, "a text", err);
-    else if (text.ids) fail(err, "the text has %zu tokens, fewer than the %zu of -n", text.n_ids, n);
+    const size_t given = window_ids(&text);
+    int32_t *made = NULL;
+    if (!text.ids) text.ids = made = plain_english(text.tokenizer, given, 1, &text.n_ids, err);
+    bool good = text.ids && (text.n_ids >= given ||
+                             fail(err, "the text has %zu tokens, fewer than the %d of -n", text.n_ids, text.length));
+    if (good) c->ids = alloc_array((uint64_t)text.length + 1, sizeof *c->ids, "a text", err);
     if (c->ids) fill_window(&text, 0, 1, c->ids);
     free(made);
     return c->ids;
 }
 
-static void print_end(Check *c) {
+static void print_verdict(Check *c) {
     Table *table = &c->table;
     const int n = c->m->length, last = c->n_lengths - 1;
     int known, alike = engines_alike(c->m, &known), longest = 0;
@@ -414,7 +409,7 @@ static bool run_checks(Check *c, Error *err) {
     table_note(&c->table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
     c->holds = judge_settings(c->m, &c->references[FILES_OWN], &c->table);
     if (!check_jumps(c, err) || (c->judged && !check_whole(c, err))) return false;
-    print_end(c);
+    print_verdict(c);
     return true;
 }
 

@@ -9,7 +9,7 @@ typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;  // a condition is FAIL or 
 Table open_verdicts(const Measurement *m);
 
 // Prints a row about a length. True when its verdict is OK.
-bool print_verdict(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
+bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
 
 // Prints the names of the columns, and the rows about settings. Returns the length to which the model holds by these.
 // `own` is the plan of the model's own.

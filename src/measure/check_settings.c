@@ -15,7 +15,7 @@ Table open_verdicts(const Measurement *m) {
 
 static const char *const verdicts[] = {"fail", "ok", "unknown"};
 
-bool print_verdict(Table *table, const char *check, int length, double value, double limit, Verdict verdict) {
+bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict) {
     char found[32] = "any", allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
     if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
@@ -56,28 +56,27 @@ int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
     table_columns(table, "check\tlength\tvalue\tlimit\tverdict");
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
-        if (!print_verdict(table, "llama3-factors", n, found, 3, found == 3)) holds = 0;
+        if (!judge(table, "llama3-factors", n, found, 3, found == 3)) holds = 0;
     }
     if (method->flags & ROPE_USES_LISTS) {
         double expected = method->attention(&given, fmax(said->factor, (double)seq_len / said->train_ctx));
         double found = said->attention_factor != 0 ? said->attention_factor : method->attention(&given, given.factor);
         bool near = fabs(found / expected - 1) < 0.1;
-        if (!print_verdict(table, "temperature", n, found, expected, near)) holds = 0;
+        if (!judge(table, "temperature", n, found, expected, near)) holds = 0;
     }
-    if (asked->window > 0 && !print_verdict(table, "window", n, seen, n, seen >= n)) holds = fmin(holds, seen);
+    if (asked->window > 0 && !judge(table, "window", n, seen, n, seen >= n)) holds = fmin(holds, seen);
     if (m->model->config.encoding != ENCODING_ROPE) return (int)holds;  // how far it reaches, the text shall tell
     double reach = reach_of(&given, seq_len);
     // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
     if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0 &&
-        !print_verdict(table, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1))
+        !judge(table, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1))
         holds = 0;
     reach = reach_of(asked, seq_len);
-    if (!print_verdict(table, "reach", n, reach, n, reach >= n - 0.5)) holds = fmin(holds, reach);
+    if (!judge(table, "reach", n, reach, n, reach >= n - 0.5)) holds = fmin(holds, reach);
     const bool same = settings_same_method(made, asked);
     if (made->method != ROPE_NONE)
         table_row(table, NULL, "method\t%d\t%s\t%s\t%s", n, m->plans->name, own->name, verdicts[same]);
-    if (asked->theta != made->theta) print_verdict(table, "theta", n, asked->theta, made->theta, FAIL);
-    if (asked->train_ctx != made->train_ctx)
-        print_verdict(table, "train_ctx", n, asked->train_ctx, made->train_ctx, FAIL);
+    if (asked->theta != made->theta) judge(table, "theta", n, asked->theta, made->theta, FAIL);
+    if (asked->train_ctx != made->train_ctx) judge(table, "train_ctx", n, asked->train_ctx, made->train_ctx, FAIL);
     return same && asked->theta == made->theta && asked->train_ctx == made->train_ctx ? (int)holds : 0;
 }

@@ -38,7 +38,7 @@ static const char *const rules[256] = {
     ['P'] = "house|garden|street|village|church|market|river|field|kitchen|forest|town|harbour|school|road|room|hall|"
             "castle|prison|station|library|cellar|stable|tower|valley|island|mountain|shop|inn|office|court",
 };
-enum { LONGEST_SENTENCE = 400, BYTES = 6, MORE_BYTES = 7680 };  // of a token, more than usual, and of a text besides
+enum { LONGEST_SENTENCE = 400, TOKEN_BYTES = 6, MORE_BYTES = 7680 };
 
 // Writes one of a rule's choices behind `end`, and in the place of each rule's name a choice of that rule. The new end.
 static char *write_choice(char *end, const char *rule, uint64_t *state) {
@@ -69,7 +69,7 @@ static char *write_text(size_t bytes, uint64_t seed, Error *err) {
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err) {
     int32_t *ids = NULL;
     *n = 0;
-    for (size_t bytes = BYTES * least + MORE_BYTES; *n < least; bytes *= 2) {
+    for (size_t bytes = TOKEN_BYTES * least + MORE_BYTES; *n < least; bytes *= 2) {
         char *text = write_text(bytes, seed, err);
         free(ids);
         ids = text ? tokenizer_encode(tokenizer, text, strlen(text), false, n, err) : NULL;

@@ -12,7 +12,7 @@
 enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128, MOST_LENGTH = 1 << 30 };
 
 typedef struct {
-    const Options *options;  // the command line: what differs from measurement to measurement, and kv
+    const Options *options;  // the command line
     const Model *model;
     Tokenizer *tokenizer;  // NULL where a text is ids
     RopePlan *plans;       // (n_plans) the methods to compare, at least one
@@ -26,7 +26,7 @@ typedef struct {
 
 // ---- for run.c ------------------------------------------------------------------------------------------------------
 
-// Maps and checks a model file (model_open), and its settings of RoPE. When it fails there is nothing to close.
+// model_open, which checks a model's settings of RoPE, too. When it fails there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
 
 // Puts what --rope-config says in the place of the model's settings, or, without a model, of --head-dim, --theta and
@@ -116,11 +116,11 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
 
 // A window is m->length positions: BOS, if there is one, and so many ids of the text.
 size_t window_ids(const Measurement *m);
-// Fills a window with the i-th of n stretches, which are spread evenly over the text.
+// Fills a window with the i-th of n stretches, spread evenly over the text.
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
-// Ids (n) of plain English that means nothing: sentences made of a few hundred words, always the same ones for a seed,
-// some thousand bytes more than the `least` ids take, which the caller frees. NULL with the reason.
+// Ids (n) of plain English that means nothing, always the same for a seed, `least` and some thousand bytes more. The
+// caller frees them. NULL with the reason.
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in

@@ -18,7 +18,7 @@ enum {
     PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
     KEY_DIGITS = 5,
     MAX_ANSWER = 12,    // tokens of a number or name, at most
-    KEY_SLACK = 8,      // tokens by which the prompts of two keys may differ, for each
+    KEY_SLACK = 8,      // tokens by which prompts may differ, for each key
     FILLER_BYTES = 24,  // a sentence of the filler takes less
     UNIT_BYTES = 40,    // a text of the user's is cut behind the first word that ends past so many
     PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
@@ -109,7 +109,7 @@ static void choose(Tasks *t, int number) {
     }
 }
 
-// Fills a template in for the k-th sentence, and returns the new end.
+// Fills a template in for the k-th sentence. The new end.
 static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
     for (; *form; form++) {
         if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
@@ -122,7 +122,7 @@ static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
 }
 
 // The ids (n) of a prompt, which the caller frees: pieces of the haystack, what is hidden among them, and the question.
-// The sentences of a chain keep their order up to the end of the text; others go round.
+// Those of a chain keep their order up to the end of the text; others go round.
 static int32_t *build(const Tasks *t, int *n, Error *err) {
     const Task *task = t->task;
     const size_t *starts = t->starts;
@@ -316,8 +316,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     return true;
 }
 
-// t->score of one method in t->task: all depths, and lengths from half the trained context up to the longest. Texts that
-// are spread have two pieces at least, for one does not jump.
+// t->score of one method in t->task: lengths from half the trained context up to the longest, and all depths. Texts
+// that are spread have two pieces at least, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->score = (Score){0};
