@@ -121,7 +121,7 @@ static void name_block(Reader *r) {
     for (int i = 0; i < 2 && !(v && v == r->c.block); i++) {
         r->name = names[i];
         v = get(r, r->c.config, r->name);
-        bool is_one = !v || *v == 'n' || *v == '{';
+        bool is_one = !v || strchr("nf{", *v);
         for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
         if (!is_one) reject(r, r->c.config, r->name, "one object of settings for all layers");
     }
