@@ -42,11 +42,11 @@ static bool append_method(List *list, const char *name, bool of_all) {
 
 static bool append_all(List *list) {
     char name[MAX_METHOD_NAME];
+    RopeSettings unused;
     bool ok = true;
     for (int i = 0; ok && i < 2 * rope_n_methods; i++) {
-        const int method = i % rope_n_methods, dynamic = i / rope_n_methods;
-        settings_method_name(method, dynamic, name, sizeof name);
-        if (!dynamic || rope_methods[method].flags & ROPE_CAN_BE_DYNAMIC) ok = append_method(list, name, true);
+        settings_method_name(i % rope_n_methods, i >= rope_n_methods, name, sizeof name);
+        if (settings_read_method(&unused, name)) ok = append_method(list, name, true);
     }
     for (int i = 0; ok && i < rope_n_maps; i++) ok = append_method(list, rope_maps[i].name, true);
     return ok && append_method(list, "window", true);

@@ -121,7 +121,7 @@ static void name_block(Reader *r) {
     for (int i = 0; i < 2 && !(v && v == r->c.block); i++) {
         r->name = names[i];
         v = get(r, r->c.config, r->name);
-        bool is_one = !v || *v == 'n' || *v == '{';
+        bool is_one = !v || strchr("nf{", *v);
         for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
         if (!is_one) reject(r, r->c.config, r->name, "one object of settings for all layers");
     }
@@ -137,12 +137,20 @@ static void check_type(Reader *r) {
            phi ? ", su" : "");
 }
 
-// A head, and how much of it turns: all, but in families that can turn a part. With a model both are the model's.
+// What stands beside the block. A head, and how much of it turns: all, but in families that can turn a part. With a
+// model both are the model's.
 static void check_dims(Reader *r) {
+    static const Option keys[] = {{.key = "partial_rotary_factor", .type = NUMBER, .low = 1e-6, .high = 1},
+                                  {.key = "head_dim", .type = WHOLE, .low = 1, .high = ROPE_MAX_HEAD_DIM},
+                                  {.key = "max_position_embeddings", .type = WHOLE, .low = 1, .high = 1 << 30},
+                                  {.key = "hidden_size", .type = WHOLE, .low = 1, .high = 1 << 20},
+                                  {.key = "num_attention_heads", .type = WHOLE, .low = 1, .high = 1 << 14}};
     const Config *c = &r->c;
     RopeFile *file = r->file;
     const int of_model = file->head_dim, turns_in_model = file->rope.rotary_dim;
     const char *said = json_member(c->config, "head_dim");
+    for (int i = 0; i < (r->is_part ? 3 : 5); i++) check_value(r, c->config, &keys[i], i < 2);
+    check_value(r, c->block, &keys[0], true);
     if (!(fmod(c->head_dim, 2) == 0 && c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM))
         reject(r, c->config, "head_dim",
                "an even number up to %d, hidden_size and num_attention_heads that make one, or --head-dim",
@@ -154,7 +162,7 @@ static void check_dims(Reader *r) {
                        "line %d: another model's config: head_dim is %d, and the model's is %d (give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
                        json_line(file->whole, said ? said : c->config), file->head_dim, of_model);
-    const char *part = "partial_rotary_factor", *where = json_member(c->block, part) ? c->block : c->config;
+    const char *part = keys[0].key, *where = json_member(c->block, part) ? c->block : c->config;
     const bool is_as_in_model = r->is_part && of_model && !json_member(where, part);
     const int turning = is_as_in_model ? turns_in_model : (int)(file->head_dim * c->partial);
     if (c->partial != 1 && !c->is_phi3 && !r->is_part) reject(r, where, part, "1");
@@ -164,21 +172,14 @@ static void check_dims(Reader *r) {
     c->rope->rotary_dim = turning;
 }
 
-// What stands beside the block; theta and L have to be known.
-static void check_config(Reader *r) {
-    static const Option keys[] = {{.key = "max_position_embeddings", .type = WHOLE, .low = 1, .high = 1 << 30},
-                                  {.key = "partial_rotary_factor", .type = NUMBER, .low = 1e-6, .high = 1},
-                                  {.key = "head_dim", .type = WHOLE, .low = 1, .high = ROPE_MAX_HEAD_DIM},
-                                  {.key = "hidden_size", .type = WHOLE, .low = 1, .high = 1 << 20},
-                                  {.key = "num_attention_heads", .type = WHOLE, .low = 1, .high = 1 << 14}};
+// theta and L, which have to be known.
+static void check_lengths(Reader *r) {
     const Config *c = &r->c;
     const bool is_original = c->method >= LLAMA3 && (c->top || c->inside);
     const int low = c->method == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
-    for (int i = 0; i < (r->is_part ? 3 : 5); i++) check_value(r, c->config, &keys[i], i == 1 || i == 2);
-    check_value(r, c->block, &keys[1], true);
     if (c->rope->theta == 0) reject(r, c->config, "rope_theta", "a number above 1, or --theta");
     if (c->rope->train_ctx < low)
-        reject(r, is_original && !c->top ? c->block : c->config, is_original ? ORIGINAL : keys[0].key,
+        reject(r, is_original && !c->top ? c->block : c->config, is_original ? ORIGINAL : "max_position_embeddings",
                "%d or more, or --train-ctx", low);
 }
 
@@ -270,7 +271,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     check_type(&r);
     check_block(&r);
     check_dims(&r);
-    check_config(&r);
+    check_lengths(&r);
     if (r.good) check_settings_and_lists(&r);
     if (c->method == PLAIN) c->rope->factor = 0;
     else if (c->rope->factor == 0) c->rope->factor = (double)file->max_positions / fmax(c->rope->train_ctx, 1);

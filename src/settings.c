@@ -290,7 +290,7 @@ void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, c
     const RopeConfig *r = &plan->rope;
     const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
     const char *unused = NULL;  // said, and neither the method nor the map looks at it
-    for (int i = rope_n_fields - 1; i >= 0; i--) {
+    for (int i = 0; i < rope_n_fields && !unused; i++) {
         const Option *f = &rope_fields[i];
         const bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
         if (s->said >> i & 1 && !is_used) unused = f->option;
