@@ -21,7 +21,7 @@ typedef struct {
 // with a model_type or architectures says everything, with its family's defaults; a block alone, or beside a few other
 // keys, leaves what it does not mention. The text may be what model cards show (json.h), without braces, too; lines in
 // front that begin with # do not count. False with the reason, which names line and key, for what the exporter would
-// refuse or an option of that meaning, keys that no rope_type has, and heads that are not those of `file`.
+// refuse, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 // rope_config_parse with a file's text.
 bool rope_config_open(RopeFile *file, const char *path, Error *err);

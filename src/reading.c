@@ -136,7 +136,8 @@ static void read_block(Config *c) {
     if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
 }
 
-void reading_find(Config *c) {
+// What stands where the flags say, in c->config of c->family: method, theta, L, and the fields.
+static void find_values(Config *c) {
     static const char original[] = "original_max_position_embeddings";
     c->rope = &c->out->rope;
     c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
@@ -181,7 +182,7 @@ bool reading_begin(Config *c, const char *config, Error *err) {
     c->config = config;
     c->family = rope_family(config);
     if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
-    reading_find(c);
+    find_values(c);
     if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);

@@ -43,7 +43,7 @@ typedef struct {
     const RopeFamily *family;       // what the config's class fills in
     bool is_phi3, is_su, was_yarn;  // Phi-3's class; the rope_type is su; it was yarn, and is longrope
     int length, served;             // of the text; that the engine was started with, or else `trained`
-    double head_dim;                // as it is written, which need not make sense
+    double head_dim;                // as it is written
     int trained;                    // max_position_embeddings
     int top, inside;                // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;                 // the share of a head that turns
@@ -55,9 +55,7 @@ typedef struct {
     Reading *out;
 } Config;
 
-// What Hugging Face 5 finds where the flags say, in c->config of c->family: method, theta, L, and the fields.
-void reading_find(Config *c);
-// reading_find in a config. False with the reason when it has no family or no head.
+// What Hugging Face 5 finds where the flags say. False with the reason when the config has no family or no head.
 bool reading_begin(Config *c, const char *config, Error *err);
 // Completes the reading when its engine has had its say: the verdict beside a reference, and what is otherwise.
 void reading_end(Config *c, const Reading *reference);

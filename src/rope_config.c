@@ -1,6 +1,5 @@
-// What a rope_scaling block means, as in export/config.py; tests/rope_cases.py holds both to the same. Its values are
-// what Hugging Face 5 finds (reading.h); here stands what is refused of them.
-#include "reading.h"
+// What a rope_scaling block means, key by key, as in export/config.py; tests/rope_cases.py holds both to the same.
+#include "engines.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -9,18 +8,23 @@
 #include <string.h>
 
 #include "json.h"
+#include "reading.h"
 #include "settings.h"
 
-enum { MOST_BYTES = 1 << 20 };
+enum { MOST_BYTES = 1 << 20, MOST = 1 << 30 };
+static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
-static const char ORIGINAL[] = "original_max_position_embeddings";
 
+// What a number may also be: a zero, or a null or missing, for which another number stands.
+enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
+
+// What is read: a config and the block in it. An object is NULL when the text has none, and then has no keys.
 typedef struct {
-    Config c;           // what Hugging Face 5 finds in file->whole
-    const char *name;   // of the block in errors, NULL: it stands alone
-    bool is_block;      // the file is a block alone
-    bool is_part;       // it has no family: what it leaves out is the model's
-    bool says_context;  // it has max_position_embeddings
+    const char *text, *config, *block;  // objects where they stand in the text
+    const char *inside;                 // stands before a key of the block in errors: "rope_scaling.", or nothing
+    uint64_t asked;                     // of the first 64 members of the block: a bit for each that was looked for
+    const RopeFamily *family;           // NULL: a part of a config has none
+    RopeType type;
     RopeFile *file;
     bool good;   // nothing is wrong so far
     Error *err;  // the first thing that is wrong
@@ -28,8 +32,7 @@ typedef struct {
 
 __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *object, const char *key,
                                                          const char *format, ...) {
-    const char *v = json_member(object, key), *where = v ? v : object ? object : r->c.config;
-    const char *name = object == r->c.block && r->name ? r->name : "";
+    const char *v = json_member(object, key), *where = v ? v : object ? object : r->text;
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
     char expected[160];
@@ -38,245 +41,283 @@ __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
     if (!r->good) return;
-    r->good = fail(r->err, "line %d: %s%s%s cannot be used (found %.*s, expected %s)", json_line(r->file->whole, where),
-                   name, name[0] ? "." : "", key, length < 40 ? (int)length : 40, found, expected);
+    r->good = fail(r->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", json_line(r->text, where),
+                   object == r->block ? r->inside : "", key, length < 40 ? (int)length : 40, found, expected);
 }
 
 // A key's value, or NULL. One that is there twice is refused.
 static const char *get(Reader *r, const char *object, const char *key) {
-    int times = 0;
-    for (const char *name, *v = json_first(object, &name); v; v = json_next(v, &name)) times += json_is(name, key);
+    const char *v = json_member(object, key);
+    int times = 0, i = 0;
+    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
+        if (!json_is(name, key)) continue;
+        times++;
+        if (object == r->block && i < 64) r->asked |= 1ull << i;
+    }
     if (times > 1) reject(r, object, key, "it once, and it appears twice");
-    return json_member(object, key);
+    return v;
 }
 
-// A value is within the limits of its option. What linear, dynamic and llama3 look at has to be there.
-static void check_value(Reader *r, const char *object, const Option *f, bool may_be_null) {
-    const char *v = get(r, object, f->key);
-    double x = 0;
+// A key's number: above `low`, or whole and from `low` to `high` (if not 0). `missing` where it may be absent and is.
+static double number(Reader *r, const char *object, const char *key, double missing, int low, int high,
+                     unsigned may_be) {
+    const char *v = get(r, object, key);
+    double x;
     bool is_whole;
-    if (v ? *v == 'n' && may_be_null : !f->methods || r->c.method >= YARN) return;
-    if (f->type == FLAG) {
-        if (!strchr("tf", *v)) reject(r, object, f->key, "true or false");
-        return;
-    }
-    bool good = json_number(v, &x, &is_whole) && (is_whole || f->type == NUMBER);
-    if (good && ((x >= f->low && x <= f->high) || (x == 0 && may_be_null && f->missing != 0))) return;
-    if (f->type == WHOLE) reject(r, object, f->key, "a whole number from %.0f to %.0f", f->low, f->high);
-    else reject(r, object, f->key, "a number from %.10g to %.10g", f->low, f->high);
+    if (v ? *v == 'n' && may_be & NULL_TOO : may_be & OPTIONAL) return missing;
+    bool good = json_number(v, &x, &is_whole);
+    if (good && high) good = is_whole && x >= low && x <= high;
+    else if (good) good = (x > low && x <= NUMBER_LIMIT) || (x == 0 && may_be & ZERO);
+    if (good) return x;
+    if (high) reject(r, object, key, "a whole number from %d to %d", low, high);
+    else reject(r, object, key, "a number above %d, at most %g", low, NUMBER_LIMIT);
+    return missing;
 }
 
-// 1: the block's type looks at this key; 0: another type does, or releases have it; -1: no type has it.
-static int use_of(const Reader *r, const char *key) {
-    static const struct {
-        const char *key;
-        RopeType from;  // the first of those that look at it
-    } others[] = {{"rope_type", PLAIN},       {"type", PLAIN},
-                  {"rope_theta", PLAIN},      {"partial_rotary_factor", PLAIN},
-                  {ORIGINAL, LLAMA3},         {"attention_factor", YARN},
-                  {"short_factor", LONGROPE}, {"long_factor", LONGROPE},
-                  {"short_mscale", UNKNOWN},  {"long_mscale", UNKNOWN},
-                  {"finetuned", UNKNOWN},     {"attn_factor", UNKNOWN}};
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
-        if (f->methods && f->key && strcmp(f->key, key) == 0)
-            return (f->methods & rope_methods[r->c.rope->method].flags) != 0;
-    if (r->c.is_phi3 && strcmp(key, ORIGINAL) == 0) return 0;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i].key, key) == 0) return r->c.method >= others[i].from;
-    return -1;
-}
-
-// Checks what the block's type looks at, and notes the keys that it does not. A key that no type has is refused.
-static void check_block(Reader *r) {
-    const Config *c = &r->c;
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
-        const bool is_theta = f->place == offsetof(RopeConfig, theta);
-        const bool is_original = f->place == offsetof(RopeConfig, train_ctx) && c->method >= LLAMA3;
-        if (is_theta || is_original) check_value(r, c->config, f, false);
-        if (f->key && use_of(r, f->key) > 0)
-            check_value(r, c->block, f, c->method >= YARN && f->type != WHOLE && !is_theta);
-    }
-    for (const char *quoted, *v = json_first(c->block, &quoted); v && r->good; v = json_next(v, &quoted)) {
-        char key[64];
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        const int use = use_of(r, key);
-        if (use < 0) reject(r, c->block, key, "a key that some rope_type has");
-        if (use == 0) add_name(r->file->unused, sizeof r->file->unused, ", ", key);
-    }
-}
-
-static void check_family(Reader *r) {
-    const char *type = get(r, r->c.config, "model_type"), *list = get(r, r->c.config, "architectures");
+static void read_family(Reader *r) {
+    const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
     const char *first = json_first(list, NULL);
-    const RopeFamily *f = r->c.family;
-    if (!f) reject(r, r->c.config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
-    else if (type && list && *list != 'n' && (!json_is(first, f->architecture) || json_next(first, NULL)))
-        reject(r, r->c.config, "architectures", "[\"%s\"]", f->architecture);
+    const bool has_list = list && *list != 'n';
+    const RopeFamily *f = r->family = rope_family(r->config);
+    if (!f && (type || has_list))
+        reject(r, r->config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
+    else if (has_list && (!json_is(first, f->architecture) || json_next(first, NULL)))
+        reject(r, r->config, "architectures", "[\"%s\"]", f->architecture);
 }
 
-// The block is rope_scaling if that says something, else rope_parameters.
-static void name_block(Reader *r) {
-    static const char *const names[] = {"rope_scaling", "rope_parameters"};
-    const char *v = NULL, *key;
-    for (int i = 0; i < 2 && !(v && v == r->c.block); i++) {
-        r->name = names[i];
-        v = get(r, r->c.config, r->name);
-        bool is_one = !v || strchr("nf{", *v);
-        for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
-        if (!is_one) reject(r, r->c.config, r->name, "one object of settings for all layers");
-    }
-}
+static bool is_phi3(const Reader *r) { return r->family && strcmp(r->family->model_type, "phi3") == 0; }
 
-static void check_type(Reader *r) {
-    const Config *c = &r->c;
-    const bool phi = c->is_phi3;
-    const char *key = get(r, c->block, "type") && !get(r, c->block, "rope_type") ? "type" : "rope_type";
-    r->file->has_type = c->type || c->rope_type;
-    if (phi ? c->method == PLAIN || c->method == LONGROPE : c->method < UNKNOWN && (!c->is_su || r->is_part)) return;
-    reject(r, c->block, key, "one of default, %syarn, longrope%s", phi ? "" : "linear, dynamic, llama3, ",
-           phi ? ", su" : "");
-}
-
-// What stands beside the block. A head, and how much of it turns: all, but in families that can turn a part. With a
-// model both are the model's.
-static void check_dims(Reader *r) {
-    static const Option keys[] = {{.key = "partial_rotary_factor", .type = NUMBER, .low = 1e-6, .high = 1},
-                                  {.key = "head_dim", .type = WHOLE, .low = 1, .high = ROPE_MAX_HEAD_DIM},
-                                  {.key = "max_position_embeddings", .type = WHOLE, .low = 1, .high = 1 << 30},
-                                  {.key = "hidden_size", .type = WHOLE, .low = 1, .high = 1 << 20},
-                                  {.key = "num_attention_heads", .type = WHOLE, .low = 1, .high = 1 << 14}};
-    const Config *c = &r->c;
-    RopeFile *file = r->file;
-    const int of_model = file->head_dim, turns_in_model = file->rope.rotary_dim;
-    const char *said = json_member(c->config, "head_dim");
-    for (int i = 0; i < (r->is_part ? 3 : 5); i++) check_value(r, c->config, &keys[i], i < 2);
-    check_value(r, c->block, &keys[0], true);
-    if (!(fmod(c->head_dim, 2) == 0 && c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM))
-        reject(r, c->config, "head_dim",
-               "an even number up to %d, hidden_size and num_attention_heads that make one, or --head-dim",
-               ROPE_MAX_HEAD_DIM);
-    if (!r->good) return;
-    file->head_dim = (int)c->head_dim;
-    if (of_model && file->head_dim != of_model)
+static int read_head_dim(Reader *r, int of_model) {
+    const char *said = get(r, r->config, "head_dim");
+    int own = r->family->head_dim, dim = own, heads = 1;
+    if (of_model && !get(r, r->config, "hidden_size") && !said) return of_model;
+    if (!own) dim = (int)number(r, r->config, "hidden_size", 2, 1, 1 << 20, 0);
+    if (!own) heads = (int)number(r, r->config, "num_attention_heads", 1, 1, 1 << 14, 0);
+    if ((!said || *said == 'n') && dim % (2 * heads))
+        reject(r, r->config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
+    unsigned may_be = own ? OPTIONAL : OPTIONAL | NULL_TOO;
+    int head_dim = (int)number(r, r->config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, may_be);
+    if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
+        reject(r, r->config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
+    if (of_model && head_dim != of_model && r->good)
         r->good = fail(r->err,
                        "line %d: another model's config: head_dim is %d, and the model's is %d (give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
-                       json_line(file->whole, said ? said : c->config), file->head_dim, of_model);
-    const char *part = keys[0].key, *where = json_member(c->block, part) ? c->block : c->config;
-    const bool is_as_in_model = r->is_part && of_model && !json_member(where, part);
-    const int turning = is_as_in_model ? turns_in_model : (int)(file->head_dim * c->partial);
-    if (c->partial != 1 && !c->is_phi3 && !r->is_part) reject(r, where, part, "1");
-    if (turning < 2 || turning % 2) reject(r, where, part, "what makes an even part of head_dim, %d", file->head_dim);
-    if (of_model && turning != turns_in_model)
-        reject(r, where, part, "what makes %d of head_dim %d, as in the model", turns_in_model, file->head_dim);
-    c->rope->rotary_dim = turning;
+                       json_line(r->text, said ? said : r->config), head_dim, of_model);
+    return head_dim;
 }
 
-// theta and L, which have to be known.
-static void check_lengths(Reader *r) {
-    const Config *c = &r->c;
-    const bool is_original = c->method >= LLAMA3 && (c->top || c->inside);
-    const int low = c->method == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
-    if (c->rope->theta == 0) reject(r, c->config, "rope_theta", "a number above 1, or --theta");
-    if (c->rope->train_ctx < low)
-        reject(r, is_original && !c->top ? c->block : c->config, is_original ? ORIGINAL : "max_position_embeddings",
-               "%d or more, or --train-ctx", low);
+// head_dim, and how many of them turn: all, but in families that can turn a part. With a model both are the model's.
+static void read_dims(Reader *r) {
+    static const char key[] = "partial_rotary_factor";
+    RopeFile *file = r->file;
+    const char *where = get(r, r->block, key) ? r->block : r->config;
+    const int of_model = file->head_dim ? file->rope.rotary_dim : 0;
+    double part = number(r, r->config, key, 1, 0, 0, OPTIONAL | NULL_TOO);
+    part = number(r, r->block, key, part, 0, 0, OPTIONAL | NULL_TOO);
+    if (part > 1 || (r->family && !is_phi3(r) && part != 1)) reject(r, where, key, "1");
+    if (r->family) file->head_dim = read_head_dim(r, file->head_dim);
+    if (file->head_dim == 0) reject(r, r->config, "head_dim", "--head-dim, or a whole config.json");
+    int turning = of_model && !r->family && !get(r, where, key) ? of_model : (int)(file->head_dim * fmin(part, 1));
+    if (turning < 2 || turning % 2) reject(r, where, key, "what makes an even part of head_dim, %d", file->head_dim);
+    if (of_model && turning != of_model)
+        reject(r, where, key, "what makes %d of head_dim %d, as in the model", of_model, file->head_dim);
+    file->rope.rotary_dim = turning;
 }
 
-// What settings mean together; longrope's lists.
-static void check_settings_and_lists(Reader *r) {
-    static const char *const keys[] = {"short_factor", "long_factor"};
-    double *const lists[] = {r->file->short_factors, r->file->long_factors};
-    RopeConfig *rope = r->c.rope, filled = *rope;
-    const int n = rope->rotary_dim / 2;
-    settings_fill_defaults(&filled, rope->train_ctx);
-    if (filled.beta_fast < filled.beta_slow) reject(r, r->c.block, "beta_fast", "no less than beta_slow");
-    if (filled.high_freq_factor <= filled.low_freq_factor)
-        reject(r, r->c.block, "high_freq_factor", "a number above low_freq_factor");
-    if (r->c.method != LONGROPE) return;
-    for (int i = 0; i < 2; i++) {
-        get(r, r->c.block, keys[i]);
-        if (!rope_list(r->c.block, keys[i], n, lists[i]))
-            reject(r, r->c.block, keys[i], "a list of %d numbers above 0, half of what turns of a head", n);
+// rope_type, or `type` where there is no rope_type. Phi3's class takes every older name of longrope for it.
+static RopeType read_type(Reader *r) {
+    const char *key = get(r, r->block, "type") && !get(r, r->block, "rope_type") ? "type" : "rope_type";
+    const char *v = get(r, r->block, key);
+    const bool phi = is_phi3(r);
+    RopeType type = PLAIN;
+    r->file->has_type = v;
+    while (v && type < UNKNOWN && !json_is(v, rope_types[type])) type++;
+    if (json_is(v, "su") && (phi || !r->family)) return LONGROPE;
+    if (phi ? type == PLAIN || type == YARN || type == LONGROPE : type < UNKNOWN) return phi && type ? LONGROPE : type;
+    const char *others = phi ? "" : "linear, dynamic, llama3, ";
+    reject(r, r->block, key, "one of default, %syarn, longrope%s", others, phi ? ", su" : "");
+    return UNKNOWN;
+}
+
+static const double *read_list(Reader *r, const char *key, double *out) {
+    const int n = r->file->rope.rotary_dim / 2;
+    get(r, r->block, key);
+    if (!rope_list(r->block, key, n, out))
+        reject(r, r->block, key, "a list of %d numbers above 0, half of what turns of a head", n);
+    return out;
+}
+
+// Reads the fields that are the method's own. Those of llama3 have to be there.
+static void read_fields(Reader *r, RopeConfig *c) {
+    const unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+        if (!f->key || !(f->methods & methods)) continue;
+        const char *v = get(r, r->block, f->key);
+        unsigned may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? 0 : UNSAID;
+        bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // null is false, to the library
+        if (is_flag && v && !strchr("tfn", *v)) reject(r, r->block, f->key, "true or false");
+        field_set(c, f, is_flag ? is_on : number(r, r->block, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
-    rope->short_factors = lists[0];
-    rope->long_factors = lists[1];
-    rope->unscaled_positions = (int)number_of(&r->c, r->c.block, "unscaled_positions", 0);
-    if (r->good && rope->unscaled_positions && !settings_has_one_list(rope))
-        reject(r, r->c.block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
+    if (c->mscale == 0 || c->mscale_all_dim == 0) c->mscale = c->mscale_all_dim = 0;  // one alone has no effect
+    RopeConfig filled = *c;
+    settings_fill_defaults(&filled, c->train_ctx);
+    if (filled.beta_fast < filled.beta_slow) reject(r, r->block, "beta_fast", "no less than beta_slow");
+    if (filled.high_freq_factor <= filled.low_freq_factor)
+        reject(r, r->block, "high_freq_factor", "a number above low_freq_factor");
 }
 
-// Whether an object has one of the keys that only configs have, or (with the first two) of those that tell a family.
-enum { OF_FAMILY = 2, OF_CONFIG = 6 };
-static bool has_key(const char *object, int n) {
-    static const char *const keys[] = {"model_type",      "architectures",           "rope_scaling",
-                                       "rope_parameters", "max_position_embeddings", "hidden_size"};
-    while (n > 0 && !json_member(object, keys[n - 1])) n--;
-    return n > 0;
+static void read_lists(Reader *r, RopeFile *file) {
+    file->rope.short_factors = read_list(r, "short_factor", file->short_factors);
+    file->rope.long_factors = read_list(r, "long_factor", file->long_factors);
+    if (r->good && file->rope.unscaled_positions && !settings_has_one_list(&file->rope))
+        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
-// The text as one whole config; NULL with the reason. Lines in front that begin with # become blank, and members that
-// stand alone get braces. What a block alone, or a config without a family, leaves out is what the model has of a
-// Llama, and stands in front. No line moves.
-static char *whole_of(Reader *r, const char *text, size_t length) {
-    enum { ROOM = 200 };  // for what stands in front
-    const RopeFile *model = r->file;
-    char *whole = alloc_array(ROOM + length + 4, 1, "a config", r->err);
-    if (!whole) return NULL;
-    char *p = whole + ROOM, *end = p + length + 1;
-    memset(whole, ' ', ROOM + length + 2);
-    memcpy(p + 1, text, length);
-    for (char *c = p + 1; *c == '#'; c += *c == '\n')
-        for (; *c && *c != '\n'; c++) *c = ' ';
-    const char first = p[strspn(p, SPACE)];
-    if (first && strchr("\".\xE2", first)) *p = '{';
-    if (*p == '{') *end = '}';
-    bool good = json_check(p, length + 2, r->err);
+// The trained context. It is max_position_embeddings, or what it was before; some types look at the original one.
+static int read_trained(Reader *r) {
+    static const char key[] = "original_max_position_embeddings";
+    const int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
+    const bool is_said = r->family || get(r, r->config, "max_position_embeddings"), is_phi = is_phi3(r);
+    double trained = is_said ? r->file->max_positions : r->file->rope.train_ctx;
+    if (r->type >= LLAMA3 && !is_phi) trained = number(r, r->block, key, trained, low, MOST, OPTIONAL);
+    if (r->type >= LLAMA3) trained = number(r, r->config, key, is_phi ? 4096 : trained, low, MOST, OPTIONAL);
+    if (trained < low) reject(r, r->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
+    return (int)trained;
+}
+
+static void read_rope(Reader *r) {
+    RopeConfig *c = &r->file->rope;
+    RopeSettings method;
+    double theta = r->family ? r->family->theta : c->theta;
+    unsigned may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
+    int trained = read_trained(r);
+    settings_read_method(&method, r->type == PLAIN ? "none" : rope_types[r->type]);
+    *c = (RopeConfig){method.rope.method, method.rope.dynamic, c->rotary_dim, .train_ctx = trained, .truncate = true};
+    theta = number(r, r->config, "rope_theta", theta, 1, 0, may_be);
+    c->theta = number(r, r->block, "rope_theta", theta, 1, 0, OPTIONAL);
+    double ratio = (double)r->file->max_positions / fmax(trained, 1);
+    may_be = r->type >= YARN ? OPTIONAL | NULL_TOO : 0;
+    if (r->type != PLAIN) c->factor = number(r, r->block, "factor", ratio, 0, 0, may_be);
+    if (c->factor > 0 && c->factor < 1 && c->factor != ratio)
+        reject(r, r->block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
+    if (r->type >= YARN) c->attention_factor = number(r, r->block, "attention_factor", 0, 0, 0, may_be);
+    read_fields(r, c);
+    if (r->type == LONGROPE) read_lists(r, r->file);
+}
+
+// Whether a block can have this key (at its quote). The library looks at none of the last four, which releases have.
+static bool is_known(const char *quoted) {
+    static const char *const others[] = {"rope_type",    "type",        "partial_rotary_factor",
+                                         "short_factor", "long_factor", "short_mscale",
+                                         "long_mscale",  "finetuned",   "attn_factor"};
+    bool known = false;
+    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+        known = known || (f->key && json_is(quoted, f->key));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) known = known || json_is(quoted, others[i]);
+    return known;
+}
+
+// Notes the keys that the block's type does not look at. A key that no type has is refused.
+static void check_keys(Reader *r) {
+    const char *quoted;
+    int i = 0;
+    for (const char *v = json_first(r->block, &quoted); v; v = json_next(v, &quoted), i++) {
+        char key[64];
+        if (i < 64 && r->asked >> i & 1) continue;
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
+        if (!is_known(quoted)) reject(r, r->block, key, "a key that some rope_type has");
+        add_name(r->file->unused, sizeof r->file->unused, ", ", key);
+    }
+}
+
+// Whether Python takes a value for true.
+static bool is_something(const char *v) {
+    double x;
+    if (json_number(v, &x, NULL)) return x != 0;
+    return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
+}
+
+// Finds the block in a config: rope_scaling if it says something, else rope_parameters.
+static void find_block(Reader *r) {
+    r->block = NULL;
+    bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
+    const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
+    bool is_object = v && *v == '{', is_one = is_object || !is_something(v);
+    for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
+    if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
+    r->block = is_one ? v : NULL;
+    r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
+}
+
+// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason. Lines in front that
+// begin with # become blank, and members that stand alone get braces. All else stays, and no line moves.
+static char *completed(const char *text, size_t length, Error *err) {
+    char *copy = alloc_array(length + 3, 1, "a config", err), *p = copy + 1;
+    if (!copy) return NULL;
+    memcpy(p, text, length);
+    copy[0] = copy[length + 1] = ' ';
+    for (; *p == '#'; p += *p == '\n')
+        for (; *p && *p != '\n'; p++) *p = ' ';
     p += strspn(p, SPACE);
-    if (!good || (*p != '{' && !fail(r->err, "line 1: not a JSON object"))) return keep_if(false, whole);
-    r->is_part = !has_key(p, OF_FAMILY);
-    r->is_block = !has_key(p, OF_CONFIG);
-    r->says_context = json_member(p, "max_position_embeddings");
-    const char *config = r->is_block ? NULL : p;
-    const bool has_heads = json_member(config, "head_dim") || (json_member(config, "hidden_size") && !r->is_part);
-    const int most = json_member(p, ORIGINAL) && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    char *at = whole + sprintf(whole, "{");
-    if (r->is_part) at += sprintf(at, "\"model_type\": \"llama\", ");
-    if (model->head_dim && !has_heads) at += sprintf(at, "\"head_dim\": %d, ", model->head_dim);
-    if (r->is_part && model->rope.theta && !json_member(config, "rope_theta"))
-        at += sprintf(at, "\"rope_theta\": %.17g, ", model->rope.theta);
-    if (r->is_part && most && !r->says_context) at += sprintf(at, "\"max_position_embeddings\": %d, ", most);
-    if (r->is_block) at += sprintf(at, "\"rope_scaling\":");
-    *at = ' ';
-    if (r->is_block) end[1] = '}';
-    else *p = ' ';
+    if (*p && strchr("\".\xE2", *p)) copy[0] = '{';
+    if (copy[0] == '{') copy[length + 1] = '}';
+    if (json_check(copy, length + 2, err)) {
+        if (copy[strspn(copy, SPACE)] == '{') return copy;
+        fail(err, "line 1: not a JSON object");
+    }
+    free(copy);
+    return NULL;
+}
+
+// Whether an object is a config, or a part of one, and no block.
+static bool is_config_of(const char *object) {
+    static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
+                                       "architectures", "max_position_embeddings", "hidden_size"};
+    size_t i = 0, n = sizeof keys / sizeof *keys;
+    while (i < n && !json_member(object, keys[i])) i++;
+    return i < n;
+}
+
+static bool parse(RopeFile *file, const char *text, Error *err) {
+    const char *root = text + strspn(text, SPACE);
+    Reader r = {.text = text, .block = root, .inside = "", .file = file, .good = true, .err = err};
+    if (is_config_of(root)) r.config = root;
+    if (r.config) find_block(&r);
+    read_family(&r);
+    int missing = r.family ? r.family->max_positions : file->max_positions;
+    file->model_type = r.family ? r.family->model_type : NULL;
+    file->max_positions = (int)number(&r, r.config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
+    read_dims(&r);
+    r.type = read_type(&r);
+    if (r.good) read_rope(&r);
+    if (r.good) check_keys(&r);
+    return r.good;
+}
+
+// An object as one whole config: what a block alone, or a config without a family, leaves out is what `model` has of a
+// Llama. It stands in front, so that what the file says wins.
+static char *whole_of(const char *object, const RopeFile *model, Error *err) {
+    enum { MOST_MEMBERS = 240 };
+    const bool has_original = json_member(object, "original_max_position_embeddings");
+    const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    const bool is_config = is_config_of(object);
+    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
+    if (!whole) return NULL;
+    if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);
+    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, \"rope_theta\": %.17g, ", model->head_dim,
+                    model->rope.theta);
+    sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
+            is_config ? object + 1 : "\"rope_scaling\": ", is_config ? "" : object, is_config ? "" : "}");
     return whole;
 }
 
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    static const RopeFamily none = {"llama", "LlamaForCausalLM", 0, 0, 0};
-    Reading found = {.row = 0};
-    Reader r = {.c = {.flags = PHI3_YARN, .out = &found}, .file = file, .good = true, .err = err};
-    Config *c = &r.c;
-    c->config = file->whole = whole_of(&r, text, length);
-    if (!file->whole) return false;
-    c->family = r.is_part ? &none : rope_family(c->config);
-    check_family(&r);
-    if (!r.good) return false;
-    reading_find(c);
-    if (!r.is_part) file->model_type = c->family->model_type;
-    if (!r.is_part || r.says_context) file->max_positions = c->trained;
-    else if (c->method < LLAMA3) c->rope->train_ctx = file->rope.train_ctx;
-    if (!r.is_block) name_block(&r);
-    check_type(&r);
-    check_block(&r);
-    check_dims(&r);
-    check_lengths(&r);
-    if (r.good) check_settings_and_lists(&r);
-    if (c->method == PLAIN) c->rope->factor = 0;
-    else if (c->rope->factor == 0) c->rope->factor = (double)file->max_positions / fmax(c->rope->train_ctx, 1);
-    if (r.good) file->rope = *c->rope;
-    return r.good;
+    char *copy = completed(text, length, err);
+    if (copy) file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
+    bool good = file->whole && parse(file, copy, err);
+    free(copy);
+    return good;
 }
 
 bool rope_config_open(RopeFile *file, const char *path, Error *err) {
