@@ -1,5 +1,4 @@
 // What a rope_scaling block means, key by key, as in export/config.py; tests/rope_cases.py holds both to the same.
-#include "engines.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -411,8 +411,7 @@ static bool prepare(Tasks *t, Error *err) {
         if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
     if (t->task->n_hidden > 0) return true;  // all but copy, the last one
-    if (o->prompt_file)
-        t->ids = tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], false, &t->n_ids, err);
+    if (o->prompt_file) t->ids = tokenizer_encode(m->tokenizer, t->text, t->starts[t->n_pieces], false, &t->n_ids, err);
     else t->ids = plain_english(m->tokenizer, least, o->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
