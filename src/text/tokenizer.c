@@ -17,7 +17,7 @@ static int32_t read_i32(const void *at) {
     return value;
 }
 
-// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_read puts before them.
+// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_open puts before them.
 static bool in_range(const char *field, long found, long low, long high, Error *err) {
     if (found >= low && found <= high) return true;
     return fail(err, "impossible %s (found %ld, expected %ld to %ld)", field, found, low, high);
