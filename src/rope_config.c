@@ -1,4 +1,5 @@
 // What a rope_scaling block means, key by key, as in export/config.py; tests/rope_cases.py holds both to the same.
+#include "reading.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -7,7 +8,6 @@
 #include <string.h>
 
 #include "json.h"
-#include "reading.h"
 #include "settings.h"
 
 enum { MOST_BYTES = 1 << 20, MOST = 1 << 30 };

@@ -52,20 +52,16 @@ static const char *kind_of(const uint8_t start[16]) {
     return memcmp(start, "version https://", 16) == 0 ? "a Git LFS pointer, not the file itself" : NULL;
 }
 
-bool check_native(const char *path, Error *err) {
+bool check_native(const char *path, const MappedFile *file, Error *err) {
     DIR *folder = opendir(path);
     bool is_native = !folder || refuse_folder(path, folder, err);
     if (folder) closedir(folder);
-    FILE *file = is_native ? fopen(path, "rb") : NULL;
-    uint8_t start[16] = {0};
-    bool is_long = file && fread(start, 1, sizeof start, file) == sizeof start;
-    if (file) fclose(file);
-    const char *kind = is_long ? kind_of(start) : NULL, *slash = strrchr(path, '/'), *q;
+    const char *kind = file->size >= 16 ? kind_of(file->data) : NULL, *slash = strrchr(path, '/'), *q;
     if (!kind) return is_native;
     char place[PATH_MAX] = ".";
     if (slash) snprintf(place, sizeof place, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, err);
-    if (memcmp(start, "version", 7) != 0) return refuse(path, kind, place, err);
+    if (memcmp(file->data, "GGUF", 4) == 0) return refuse(path, kind, path, err);
+    if (memcmp(file->data, "version", 7) != 0) return refuse(path, kind, place, err);
     q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }

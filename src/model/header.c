@@ -157,6 +157,8 @@ static bool check_fields(const uint8_t *p, Header *h, Error *err) {
         return fail(err, "group_size is %d with weight type %s", h->group_size, type);
     if (c->weight_type > WEIGHT_Q4 && c->version == 3)
         return fail(err, "weight type %s in version 3 (expected version 4)", type);
+    if (c->version < 3 && c->dim % c->n_heads)
+        return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
     // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
     const int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
@@ -182,7 +184,6 @@ static bool rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYT
     // In version 0 the vocabulary is negative when the classifier is not shared.
     const int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
     if (shared > 1) return fail(err, "shared_classifier is %d (expected 0 or 1)", shared);
-    if (n_heads > 0 && dim % n_heads) return fail(err, "dim %d is not a multiple of %d heads", dim, n_heads);
     Header h = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
     h.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
     h.config.vocab_size = vocab_size;

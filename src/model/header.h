@@ -28,5 +28,6 @@ bool header_read(const uint8_t *file, size_t size, Header *header, uint64_t *byt
 // Writes a header of version 3, or of 4 when it says what only that can. What follows it is left to the caller.
 void header_write(Header header, uint8_t out[HEADER_BYTES]);
 
-// False when the path is a folder or another program's file: the reason says what it is and what to type. Else true.
-bool check_native(const char *path, Error *err);
+// False when the path is a folder or another program's file (empty when it could not be mapped): the reason says what
+// it is and what to type. Else true, and *err is as it was.
+bool check_native(const char *path, const MappedFile *file, Error *err);

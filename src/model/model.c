@@ -158,10 +158,13 @@ static bool read_model(Model *m, Error *err) {
 
 bool model_open(const char *path, Model *m, Error *err) {
     *m = (Model){0};
-    if (!check_native(path, err) || !map_file(path, &m->file, err)) return false;
-    if (read_model(m, err)) return true;
+    const bool mapped = map_file(path, &m->file, err);
+    if (check_native(path, &m->file, err) && mapped) {
+        if (read_model(m, err)) return true;
+        fail(err, "%s: %s", path, err->text);
+    }
     model_close(m);
-    return fail(err, "%s: %s", path, err->text);
+    return false;
 }
 
 void model_close(Model *m) {

@@ -82,6 +82,7 @@ typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
 // Maps and checks a model file of any version; the weights are used where they lie until model_close. The caller checks
-// its settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says.
+// its settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says; of what
+// another program keeps the reason says what to type.
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);

@@ -18,7 +18,7 @@ typedef struct {
     uint32_t before;     // bytes of the left neighbor; 0: there is none
     int32_t id;          // the token, -1: none
     uint32_t half;       // bytes of the left one of the two that it was joined of; 0: it was not
-    int32_t left_id;     // once it is joined to its left neighbor, the token that this was
+    int32_t left_id;     // of a symbol that is joined to its left neighbor: the token that this one was before,
     uint32_t left_half;  // and its half
 } Symbol;
 

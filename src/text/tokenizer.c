@@ -17,7 +17,7 @@ static int32_t read_i32(const void *at) {
     return value;
 }
 
-// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_read puts before them.
+// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_open puts before them.
 static bool in_range(const char *field, long found, long low, long high, Error *err) {
     if (found >= low && found <= high) return true;
     return fail(err, "impossible %s (found %ld, expected %ld to %ld)", field, found, low, high);
@@ -179,11 +179,11 @@ static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *er
 
 // The file does not say how many tokens it holds: they go on to its end, or to a trailer. So all are counted, but only
 // as many kept as the model has and the file's size allows.
-static bool read_tokenizer(Tokenizer *t, Error *err) {
+static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     const uint8_t *at = t->file.data, *end = at + t->file.size;
     if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
     at += 4;  // the length of the longest token, which nothing here needs
-    size_t expected = t->vocab_size > 0 ? t->vocab_size : 0, most = t->file.size / 8, n = 0;
+    size_t expected = vocab_size > 0 ? vocab_size : 0, most = t->file.size / 8, n = 0;
     size_t capacity = expected < most ? expected : most;
     t->pieces = alloc_array(capacity, sizeof *t->pieces, "tokenizer", err);
     if (!t->pieces) return false;
@@ -191,7 +191,8 @@ static bool read_tokenizer(Tokenizer *t, Error *err) {
         Piece surplus;
         if (!read_token(n, &at, end, n < capacity ? &t->pieces[n] : &surplus, err)) return false;
     }
-    if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, t->vocab_size);
+    if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, vocab_size);
+    t->vocab_size = vocab_size;
     return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
 }
 
@@ -233,6 +234,7 @@ static bool index_pieces(Tokenizer *t, Error *err) {
     bool every_byte = t->head.flags & BYTE_FALLBACK;
     t->spellings = alloc_array(t->vocab_size, sizeof *t->spellings, "tokenizer", err);
     if (!t->spellings) return false;
+    unicode_classes(t->classes);
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
     for (const Piece *piece = t->pieces; piece < t->pieces + t->vocab_size; piece++) {
@@ -258,13 +260,10 @@ static bool index_pieces(Tokenizer *t, Error *err) {
 
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
     Tokenizer *t = alloc_array(1, sizeof *t, "tokenizer", err);
-    bool good = t && map_file(path, &t->file, err);
-    if (good) {
-        t->vocab_size = vocab_size;
-        unicode_classes(t->classes);
-        good = (read_tokenizer(t, err) && index_pieces(t, err)) || fail(err, "%s: %s", path, err->text);
+    if (t && map_file(path, &t->file, err)) {
+        if (read_tokenizer(t, vocab_size, err) && index_pieces(t, err)) return t;
+        fail(err, "%s: %s", path, err->text);
     }
-    if (good) return t;
     tokenizer_free(t);
     return NULL;
 }
