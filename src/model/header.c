@@ -101,7 +101,8 @@ static bool read_number(const Field *f, const uint8_t *p, const Header *h, uint8
     if (f->high == LAST_TOKEN) high = h->config.vocab_size - 1;
     if (f->high == LAST_METHOD) high = rope_n_methods - 1;
     if (!(x >= f->low && x <= high))
-        return fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
+        return high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
+                           : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
     memcpy(place, &bits, f->bytes);
     return true;
 }
