@@ -89,8 +89,10 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
         out->half_starts[h] = start;
         out->half_sums[h] = -out->scales[h / 2] * (float)start;
     }
-    for (int p = 0; p < PARTS; p++)
-        out->sums[p] = -out->scales[p] * (float)(out->half_starts[2 * p] + out->half_starts[2 * p + 1]);
+    for (int p = 0; p < PARTS; p++) {
+        out->part_starts[p] = out->half_starts[2 * p] + out->half_starts[2 * p + 1];
+        out->sums[p] = -out->scales[p] * (float)out->part_starts[p];
+    }
     if (!in_lanes) return;
     for (int i = 0; i < SUPER_BLOCK; i++) in_lanes->magnitudes[i] = (uint8_t)abs(out->values[i]);
     for (int h = 0; h < 2 * PARTS; h++) in_lanes->half_scales[h] = out->scales[h / 2];

@@ -72,10 +72,8 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
 
 // Minus the sum of stretch s of so many columns.
 ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
-    const int halves = columns / 16;
-    int32_t sum = 0;
-    UNROLLED (h, halves) sum += x->half_starts[s * halves + h];
-    return sum;
+    if (columns == 64) return x->part_starts[2 * s] + x->part_starts[2 * s + 1];
+    return columns == 32 ? x->part_starts[s] : x->half_starts[s];
 }
 
 // Vectors x to x + m: what the panel's columns give is added to sums (n, PANEL_ROWS). Inlined with

@@ -18,7 +18,7 @@ enum {
 // -8 * (4 + 5) = -72 the product -2 = -12 + 10.
 typedef struct {
     _Alignas(64) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them, where dot takes them so, as pairs
-    int32_t half_starts[2 * PARTS];                                 // minus the sums of 16 values
+    int32_t half_starts[2 * PARTS], part_starts[PARTS];             // minus the sums of 16 and of 32 values
     float scales[PARTS];                      // whole registers are loaded: floats must lie behind these
     float sums[PARTS], half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
 } Rounded;
