@@ -86,6 +86,7 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
 // constants m, how and columns, those that share a scale, so that `sum` and `held` are registers.
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
     const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
+    const int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
     vf held[TILE_ROWS][TILE_VECS];
     UNROLLED (i, m)
         UNROLLED (j, TILE_VECS) held[i][j] = load(sums + i * PANEL_ROWS + j * LANES);
@@ -96,23 +97,17 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
             vi sum[TILE_ROWS][TILE_VECS];
             UNROLLED (i, m)
                 UNROLLED (j, TILE_VECS) sum[i][j] = how == NIBBLES ? (vi){0} : splat_int(starts[i]);
-            for (int q = 0; how == SIXES && q < stretch_bytes / 4; q += 2) {
+            for (int q = 0; q < stretch_bytes / 4; q += step) {
                 vb w[2][TILE_VECS];
-                UNROLLED (k, 2)
+                UNROLLED (k, step)
                     UNROLLED (j, TILE_VECS)
                         w[k][j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q + k][r0 + j * LANES]);
                 UNROLLED (i, m) {
-                    const int8_t *at = x[i].values + s * stretch_bytes + 4 * q;
-                    vb four = splat_lane(at), next = splat_lane(at + 4);
-                    UNROLLED (j, TILE_VECS) sum[i][j] = dot_twice(sum[i][j], w[0][j], four, w[1][j], next);
-                }
-            }
-            for (int q = 0; how != SIXES && q < stretch_bytes / 4; q++) {
-                vb w[TILE_VECS];
-                UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q][r0 + j * LANES]);
-                UNROLLED (i, m) {
-                    vb four = splat_lane(x[i].values + first + s * stretch_bytes + 4 * q);
-                    UNROLLED (j, TILE_VECS) sum[i][j] = dot(how, sum[i][j], w[j], four);
+                    const int8_t *at = x[i].values + first + s * stretch_bytes + 4 * q;
+                    const vb four = splat_lane(at), next = how == SIXES ? splat_lane(at + 4) : four;
+                    UNROLLED (j, TILE_VECS)
+                        sum[i][j] = how == SIXES ? dot_twice(sum[i][j], w[0][j], four, w[1][j], next)
+                                                 : dot(how, sum[i][j], w[0][j], four);
                 }
             }
             vf scales[TILE_VECS];

@@ -17,10 +17,12 @@
 
 #if defined __AVX512F__ && defined __AVX512BW__
 #define SIMD_AVX512
+#define SIMD_WIDE                         // AVX-512 or AVX2
 #define MM(operation) _mm512_##operation  // an intrinsic at this width
 enum { LANES = 16, TILE_VECS = 4 };  // float32 lanes; columns of a register tile in vectors: 6 x 4 sums in 32 registers
-#elif defined __AVX2__
+#elif defined __AVX2__ && defined __FMA__ && defined __F16C__
 #define SIMD_AVX2
+#define SIMD_WIDE
 #define MM(operation) _mm256_##operation
 enum { LANES = 8, TILE_VECS = 2 };  // 6 x 2 sums in 16 registers
 #elif defined __ARM_NEON && defined __aarch64__
@@ -65,7 +67,7 @@ static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
 // a * b + c, rounded once where the processor can: left to the compiler, it is now so, now otherwise.
 static inline vf multiply_add(vf a, vf b, vf c) {
-#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __FMA__)
+#if defined SIMD_WIDE
     return MM(fmadd_ps)(a, b, c);
 #elif defined SIMD_NEON
     return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
@@ -130,17 +132,15 @@ static inline vf load_i8(const void *p) {
 #endif
 }
 
-#if !defined SIMD_AVX512 && !(defined SIMD_AVX2 && defined __F16C__) && !defined SIMD_NEON
 // Of 16 bits each, sign-extended. The exponent is moved by multiplying with a power of two, which gets subnormals
 // right. Infinity and NaN have the largest one in both.
 static inline vf f16_bits_to_float(vi h) {
     vu bits = (vu)h << 13 & 0x8fffe000, top = bits & 0x0f800000;
     return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));
 }
-#endif
 
 static inline vf load_f16(const void *p) {
-#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+#if defined SIMD_WIDE
     return MM(cvtph_ps)((vxh) * (const vh_mem *)p);
 #elif defined SIMD_NEON
     return (vf)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
@@ -161,14 +161,9 @@ ALWAYS_INLINE vf load_number(Number type, const void *p) {
 
 // The other way, for whole numbers from -127 to 127.
 static inline void store_i8(void *p, vi x) {
-#if defined SIMD_AVX512
-    _mm_storeu_si128(p, _mm512_cvtepi32_epi8((vx)x));
-#elif defined __SSE2__
-#ifdef SIMD_AVX2
-    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((vx)x), _mm256_extracti128_si256((vx)x, 1));
-#else
-    __m128i words = _mm_packs_epi32((vx)x, (vx)x);
-#endif
+#if defined __SSE2__ && !defined SIMD_AVX512
+    const __m128i *quarters = (const __m128i *)&x;  // one or two
+    __m128i words = _mm_packs_epi32(quarters[0], quarters[LANES / 4 - 1]);
     words = _mm_packs_epi16(words, words);
     memcpy(p, &words, LANES);
 #else
@@ -180,7 +175,7 @@ static inline void store_i8(void *p, vi x) {
 static inline float half_at(const void *p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof bits);
-#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+#if defined SIMD_WIDE
     return _cvtsh_ss(bits);
 #elif defined SIMD_NEON
     return vget_lane_f32(vget_low_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)))), 0);
@@ -191,7 +186,7 @@ static inline float half_at(const void *p) {
 
 // Rounded to nearest even, infinity past 65504.
 static inline void store_f16(void *p, vf x) {
-#if defined SIMD_AVX512 || (defined SIMD_AVX2 && defined __F16C__)
+#if defined SIMD_WIDE
     *(vh_mem *)p = (vh_mem)MM(cvtps_ph)(x, _MM_FROUND_TO_NEAREST_INT);
 #elif defined SIMD_NEON
     vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32((float32x4_t)x)));
@@ -210,7 +205,7 @@ static inline void store_f16(void *p, vf x) {
 
 // LANES vectors as the rows of a square of 32-bit elements, transposed in place.
 static inline void transpose(vf rows[LANES]) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
+#ifdef SIMD_WIDE
     vf a[LANES], b[LANES];
     for (int i = 0; i < LANES; i += 2) {  // pairs of rows, then fours: within each quarter or half of a register
         a[i] = MM(unpacklo_ps)(rows[i], rows[i + 1]);

@@ -19,7 +19,7 @@ typedef enum {
     Q8_DOT = BYTES,
     Q6_DOT = BYTES,
     Q4_DOT = BYTES
-#elif defined SIMD_AVX512 || defined SIMD_AVX2
+#elif defined SIMD_WIDE
     Q8_DOT = PAIRS,
     Q6_DOT = SIXES,
     Q4_DOT = NIBBLES
@@ -53,7 +53,7 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
     return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
     return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
-#elif defined SIMD_AVX512 || defined SIMD_AVX2
+#elif defined SIMD_WIDE
     if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
     // In C, gcc adds up in another order or in other registers, and runs out of them.
     __asm__("vpaddw %1, %0, %0" : "+v"(sum) : "v"(MM(maddubs_epi16)((vx)weights, (vx)x)));
@@ -77,7 +77,7 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
 
 // The same for SIXES, two groups of four at once.
 ALWAYS_INLINE vi dot_twice(vi sum, vb w, vb x, vb next_w, vb next_x) {
-#if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
+#if defined SIMD_WIDE && !defined SIMD_VNNI
     vs both = (vs)MM(maddubs_epi16)((vx)w, (vx)x) + (vs)MM(maddubs_epi16)((vx)next_w, (vx)next_x);
     return sum + (vi)MM(madd_epi16)((vx)both, (vx)((vs){0} + 1));
 #else
@@ -88,7 +88,7 @@ ALWAYS_INLINE vi dot_twice(vi sum, vb w, vb x, vb next_w, vb next_x) {
 // What dot has added up, in 32 bits.
 ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
     if (how != NIBBLES) return sum;
-#if defined SIMD_AVX512 || defined SIMD_AVX2
+#if defined SIMD_WIDE
     return (vi)MM(madd_epi16)((vx)sum, (vx)((vs){0} + 1));
 #else
     return (sum << 16 >> 16) + (sum >> 16);
@@ -217,7 +217,7 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 
 // What a table has for each byte, which is below 16, with the bits of `flip` changed.
 ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
-#if defined SIMD_AVX512 || defined SIMD_AVX2
+#if defined SIMD_WIDE
     return (vb)MM(shuffle_epi8)((vx)(repeat(table) ^ flip), (vx)x);
 #elif defined SIMD_NEON
     return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x) ^ flip;
@@ -238,7 +238,7 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t
         return dot(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
     }
     vb a = load_bytes(x);
-#if (defined SIMD_AVX512 || defined SIMD_AVX2) && !defined SIMD_VNNI
+#if defined SIMD_WIDE && !defined SIMD_VNNI
 #ifdef SIMD_AVX512
     if (is_signed) {  // |w| times a with w's sign
         a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights), _mm512_setzero_si512(), (vx)a);

@@ -30,12 +30,12 @@ typedef struct {
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
     // Numbers as they are.
-    [WEIGHT_F32] = {1, 4},
-    [WEIGHT_F16] = {1, 2},
-    [WEIGHT_BF16] = {1, 2},
+    [WEIGHT_F32] = {.values = 1, .bytes = 4},
+    [WEIGHT_F16] = {.values = 1, .bytes = 2},
+    [WEIGHT_BF16] = {.values = 1, .bytes = 2},
     // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales elsewhere
-    [WEIGHT_Q8] = {1, 1, 64, 8},
-    [WEIGHT_Q4] = {64, 32, 32, 4, .zero_bits = 3},
+    [WEIGHT_Q8] = {1, 1, 64, .bits = 8},
+    [WEIGHT_Q4] = {64, 32, 32, .bits = 4, .zero_bits = 3},
     // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles [16]; the offset is m
     [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
     [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
