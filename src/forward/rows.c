@@ -78,7 +78,7 @@ ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, 
         if (type == WEIGHT_Q4) prefetch_ahead(at->scales);
         add_super_block(type, *at, REGISTERS, x, lanes, sum);
         at->values += bytes_of(type);
-        at->scales += 16;
+        if (!is_ggml(type)) at->scales += 16;
     }
     if (whole * SUPER_BLOCK < m->cols) {
         SuperBlockCopy copy;
