@@ -149,16 +149,17 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     const size_t available = available_memory("");
     const double needed = (double)s->arena.used / 1e6, cache = (double)s->cache_bytes / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
-    const bool fits = s->arena.used <= available ||
-                      fail(err,
-                           "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are "
-                           "available",
-                           config->context, needed, cache, (double)available / 1e6);
-    const bool good = fits && (arena_open(&s->arena, "a session", &why) ||
-                               fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context,
-                                    needed, why.text));
-    if (good) lay_out(s);
-    return keep_if(good, s);
+    if (s->arena.used > available) {
+        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
+             config->context, needed, cache, (double)available / 1e6);
+    } else if (!arena_open(&s->arena, "a session", &why)) {
+        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, why.text);
+    } else {
+        lay_out(s);
+        return s;
+    }
+    free(s);
+    return NULL;
 }
 
 size_t session_bytes(const Session *s, size_t *cache_bytes) {
