@@ -94,8 +94,16 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
         out->sums[p] = -out->scales[p] * (float)out->part_starts[p];
     }
     if (!in_lanes) return;
-    for (int i = 0; i < SUPER_BLOCK; i++) in_lanes->magnitudes[i] = (uint8_t)abs(out->values[i]);
-    for (int h = 0; h < 2 * PARTS; h++) in_lanes->half_scales[h] = out->scales[h / 2];
+    for (int h = 0; h < 2 * PARTS; h++) {
+        const int p = h / 2, together = LANES / 4, to = p / together * 2 * together + h % 2 * together + p % together;
+        memcpy(in_lanes->nibble_values + 16 * to, out->values + 16 * h, 16);
+        in_lanes->half_scales[h] = out->scales[p];
+    }
+    for (int i = 0; i < SUPER_BLOCK; i++) in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);
+    for (int i = 0; i < SUPER_BLOCK / 8; i++) {
+        const int32_t *first = starts + i / 4 * 8 + i % 4;
+        in_lanes->nibble_starts[i] = first[0] + first[4];
+    }
     for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = out->scales[2 * g];
     memset(in_lanes->behind, 0, sizeof in_lanes->behind);  // what a product loads there it multiplies with 0
 }

@@ -17,16 +17,18 @@ enum {
 // 8 of Q4_0, weights -3 and 2 are stored as 5 and 10; times values 4 and 5 that gives 20 + 50, and behind the start
 // -8 * (4 + 5) = -72 the product -2 = -12 + 10.
 typedef struct {
-    _Alignas(64) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them, where dot takes them so, as pairs
-    int32_t half_starts[2 * PARTS], part_starts[PARTS];             // minus the sums of 16 and of 32 values
+    _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them as pairs, where dot takes those
+    int32_t half_starts[2 * PARTS], part_starts[PARTS];                   // minus the sums of 16 and of 32 values
     float scales[PARTS];                      // whole registers are loaded: floats must lie behind these
     float sums[PARTS], half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
 } Rounded;
 
 // What few vectors need besides, whose products add up in the lanes of a register.
 typedef struct {
-    _Alignas(64) int32_t starts[SUPER_BLOCK / 4];                       // minus the sums of each lane's values
-    uint8_t magnitudes[SUPER_BLOCK];                                    // of the values, see dot_in_place
+    _Alignas(64) int32_t starts[SUPER_BLOCK / 4];  // minus the sums of each lane's values
+    int32_t nibble_starts[SUPER_BLOCK / 8];        // of pairs of lanes, for add_nibbles
+    int8_t nibble_values[SUPER_BLOCK];  // first the first halves of the parts whose nibbles lie in a register
+    uint8_t magnitudes[SUPER_BLOCK];    // of nibble_values, see dot_in_place
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];  // so that whole registers can be loaded
 } InLanes;
 

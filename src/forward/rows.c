@@ -33,6 +33,28 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
 }
 #endif
 
+// sum += a super-block of nibbles times a vector's. Of a register of nibbles, the low and the high halves have the same
+// scales, so that their products are added up before they are scaled.
+ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, const InLanes *lanes, const Scales *s,
+                               vf sum[4]) {
+    const int zero_bits = zero_bits_of(type);
+    const int stride = (int)(nibbles_at(type, at.values, 1) - nibbles_at(type, at.values, 0));
+    UNROLLED (i, REGISTERS / 2) {
+        prefetch_share(type, at, 2 * i);
+        prefetch_share(type, at, 2 * i + 1);
+        const vb both = load_sixteens(nibbles_at(type, at.values, i * LANES / 4), stride);
+        vi dots = {0};
+        if (zero_bits) dots = (vi)load(lanes->nibble_starts + i * LANES) << zero_bits;
+        UNROLLED (half, 2) {
+            const int columns = (2 * i + half) * REGISTER;
+            const vb weights = number_of(type, (half ? (vb)((vu)both >> 4) : both) & 15);
+            const uint8_t *magnitudes = is_looked_up(type) ? lanes->magnitudes + columns : NULL;
+            dots = dot_in_place(dots, weights, x + columns * (IN_PAIRS ? 2 : 1), magnitudes, is_int8(type));
+        }
+        sum[i % 4] += to_float(dots) * spread(&s->scales, 16, i);  // a lane has 8 columns: 4 lanes, a part
+    }
+}
+
 // sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one another.
 ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, const InLanes *lanes,
                                    vf sum[4]) {
@@ -52,6 +74,10 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
         return;
     }
 #endif
+    if (is_nibbles(type)) {
+        add_nibbles(type, at, LANES == 4 ? values : lanes->nibble_values, lanes, &s, sum);
+        return;
+    }
     enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };  // clang unrolls no more of a loop that can end early
     UNROLLED (h, REGISTERS / TOGETHER)
         UNROLLED (k, TOGETHER) {
@@ -61,8 +87,7 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
             prefetch_share(type, at, i);
             if (zero_bits) start = (vi)load(lanes->starts + i * LANES) << zero_bits;
             const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
-            const uint8_t *magnitudes = is_looked_up(type) ? lanes->magnitudes + i * REGISTER : NULL;
-            const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, magnitudes, is_int8(type));
+            const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, NULL, is_int8(type));
             sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
         }
 }

@@ -180,6 +180,21 @@ ALWAYS_INLINE vb repeat(const void *p) {
 #endif
 }
 
+// LANES / 4 times 16 bytes, which lie `stride` bytes apart.
+ALWAYS_INLINE vb load_sixteens(const uint8_t *p, int stride) {
+    if (stride == 16) return load_bytes(p);
+#if defined SIMD_AVX512
+    const __m256i low = _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
+    p += 2 * stride;
+    return (vb)_mm512_inserti64x4(_mm512_castsi256_si512(low),
+                                  _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p), 1);
+#elif defined SIMD_AVX2
+    return (vb)_mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
+#else
+    return load_bytes(p);
+#endif
+}
+
 // Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
 ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
 #if defined SIMD_AVX512

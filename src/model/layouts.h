@@ -25,7 +25,7 @@ typedef struct {
     short bits;             // that q takes; 8: it is int8
     short zero_bits;        // zero is 1 << zero_bits; 0: zero is 0
     bool has_offset;        // as many as scales
-    short nibbles, fifths;  // where a block of 32 has its numbers of 4 bits, and what a fifth bit is; 0: nowhere
+    short nibbles, fifths;  // where a block has its numbers of 4 bits, 16 bytes for 32, and a fifth bit; 0: nowhere
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
@@ -51,7 +51,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_Q6_K] = {256, 210, 16, 6, .zero_bits = 5},
     // d float16 [2], or in MXFP4 e [1]; nibbles [16], each a place in a table
     [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
-    [WEIGHT_IQ4_XS] = {256, 136, 32, .bits = 8},
+    [WEIGHT_IQ4_XS] = {256, 136, 32, 8, .nibbles = 8},
     [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
 };
 
@@ -65,6 +65,9 @@ ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
 ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
 }
+
+// Numbers that are nibbles and nothing else.
+ALWAYS_INLINE bool is_nibbles(WeightType type) { return layouts[type].nibbles && !layouts[type].fifths; }
 
 // Numbers from a table, in which there is no -128.
 ALWAYS_INLINE bool is_looked_up(WeightType type) { return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS; }
@@ -92,6 +95,17 @@ ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half, int to) {
     return take_bits(bytes, p - to, bytes, p + 1 - to, half, 1 << to);
 }
 
+// Where the nibbles of part p lie: the low halves of 16 bytes, then their high halves.
+ALWAYS_INLINE const uint8_t *nibbles_at(WeightType type, const uint8_t *values, int p) {
+    return values + layouts[type].nibbles + p * (type == WEIGHT_IQ4_XS ? 16 : layouts[type].bytes);
+}
+
+// The numbers q that nibbles stand for.
+ALWAYS_INLINE vb number_of(WeightType type, vb nibbles) {
+    if (is_looked_up(type)) return look_up(iq4_values, 128 - INT8_OFFSET, nibbles);
+    return type == WEIGHT_MXFP4 ? look_up(mxfp4_values, 0, nibbles) : nibbles;
+}
+
 // The numbers q of register i of a super-block.
 ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     const Layout *layout = &layouts[type];
@@ -116,16 +130,10 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
         const int shift = p % 4 / 2 * 4;
         return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
     }
-    // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128], 16 bytes to a part.
-    case WEIGHT_IQ4_XS: block = values + 8 + p * 16; break;
-    default: block += layout->nibbles;
+    default: break;
     }
-    next = block + (type == WEIGHT_IQ4_XS ? 16 : layout->bytes);
-    const vb q = take_nibbles(block, next, half);
-    const int to_fifths = layout->fifths - layout->nibbles;
-    if (is_looked_up(type)) return look_up(iq4_values, 128 - INT8_OFFSET, q);
-    if (type == WEIGHT_MXFP4) return look_up(mxfp4_values, 0, q);
-    return layout->fifths ? q | take_fifths(block + to_fifths, next + to_fifths, half) : q;
+    const vb q = number_of(type, take_nibbles(nibbles_at(type, values, p), nibbles_at(type, values, p + 1), half));
+    return layout->fifths ? q | take_fifths(block + layout->fifths, next + layout->fifths, half) : q;
 }
 
 // Of a super-block, one for every so many columns as share one, in their order.
@@ -175,8 +183,9 @@ ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
     return times(floats_of_bytes((low & mask) | first, (low >> 4 & mask) | second), half_at(block + 108), -32);
 }
 
-// IQ4_XS: the scale of part p has 6 bits: four in half p % 2 of byte p / 2 of low, above them the two at bit 2 * p of
-// high. w = d * (scale - 32) times the table's number. Bits are dealt out to bytes, half of them at a time.
+// IQ4_XS: d float16 [2], high [2], low [4], nibbles [128]. The scale of part p has 6 bits: four in half p % 2 of byte
+// p / 2 of low, above them the two at bit 2 * p of high. w = d * (scale - 32) times the table's number. Bits are dealt
+// out to bytes, half of them at a time.
 ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     uint64_t low = word_at(block + 4), high = word_at(block + 2) & 0xffff;
     low = (low | low << 16) & 0x0000ffff0000ffff;
