@@ -94,9 +94,10 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
         int32_t starts[TILE_ROWS];
         UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
-            vi sum[TILE_ROWS][TILE_VECS];
+            vi sum[TILE_ROWS][TILE_VECS];  // of int16 in wide registers, which have signs, from 0
             UNROLLED (i, m)
-                UNROLLED (j, TILE_VECS) sum[i][j] = how == NIBBLES ? (vi){0} : splat_int(starts[i]);
+                UNROLLED (j, TILE_VECS)
+                    sum[i][j] = how == NIBBLES || (how == PAIRS && !IN_PAIRS) ? (vi){0} : splat_int(starts[i]);
             for (int q = 0; q < stretch_bytes / 4; q += step) {
                 vb w[2][TILE_VECS];
                 UNROLLED (k, step)

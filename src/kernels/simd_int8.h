@@ -343,15 +343,20 @@ ALWAYS_INLINE Floats16 floats_of_halves(Number type, Halves x) {
     return out;
 }
 
+// 0, 1, 2 and so on.
+ALWAYS_INLINE vi lane_numbers(void) {
+    vi all = {0};
+    for (int i = 0; i < LANES; i++) all[i] = i;
+    return all;
+}
+
 // For the lanes of register i, each of which has 4 columns, the one of its columns: there is one for every `columns`.
 ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
     const int first = i * 4 * LANES / columns;
 #if defined SIMD_AVX512
-    const vi lanes = (vi)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_permutexvar_ps((vx)(lanes * 4 / columns + first), x->of[0]);
+    return _mm512_permutexvar_ps((vx)(lane_numbers() * 4 / columns + first), x->of[0]);
 #elif defined SIMD_AVX2
-    const vi lanes = (vi)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_permutevar8x32_ps(x->of[first / LANES], (vx)(lanes * 4 / columns + first % LANES));
+    return _mm256_permutevar8x32_ps(x->of[first / LANES], (vx)(lane_numbers() * 4 / columns + first % LANES));
 #else
     return splat(x->of[first / LANES][first % LANES]);
 #endif

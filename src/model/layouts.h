@@ -184,17 +184,16 @@ ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
 }
 
 // IQ4_XS: d float16 [2], high [2], low [4], nibbles [128]. The scale of part p has 6 bits: four in half p % 2 of byte
-// p / 2 of low, above them the two at bit 2 * p of high. w = d * (scale - 32) times the table's number. Bits are dealt
-// out to bytes, half of them at a time.
+// p / 2 of low, above them the two at bit 2 * p of high. w = d * (scale - 32) times the table's number.
 ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
-    uint64_t low = word_at(block + 4), high = word_at(block + 2) & 0xffff;
-    low = (low | low << 16) & 0x0000ffff0000ffff;
-    low = (low | low << 8) & 0x00ff00ff00ff00ff;
-    low = (low | low << 4) & 0x0f0f0f0f0f0f0f0f;
-    high = (high | high << 24) & 0x000000ff000000ff;
-    high = (high | high << 12) & 0x000f000f000f000f;
-    high = (high | high << 6) & 0x0303030303030303;
-    return times(floats_of_bytes(low | high << 4, 0), half_at(block), -32);
+    Floats16 out = {{{0}}};
+    for (int i = 0; i < (PARTS + LANES - 1) / LANES; i++) {
+        const vu part = ((vu)lane_numbers() + i * LANES) % PARTS;
+        const vu low = (((vu){0} + word_at(block + 4)) >> 4 * part) & 15;
+        const vu high = (((vu){0} + word_at(block)) >> (2 * part + 16)) & 3;
+        out.of[i] = to_float((vi)(low | high << 4));
+    }
+    return times(out, half_at(block), -32);
 }
 
 // MXFP4: w = 2^(e - 127) * q, here half of that for twice the q. A bfloat16 with the exponent e is that power; where e
