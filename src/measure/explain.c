@@ -193,7 +193,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
     const int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
-    Table t = table_open(SHAPE_LIST, m->rope.train_ctx, measured->options->tsv);
+    Table t = table_open(m->rope.train_ctx, measured->options->tsv);
     table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
@@ -209,8 +209,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
                 char where[2][16] = {"-", "-"};
                 if (e->by_layer) snprintf(where[0], sizeof where[0], "%d", layer);
                 if (e->by_head) snprintf(where[1], sizeof where[1], "%d", head);
-                table_row(&t, NULL, "%s\t%s\t%d\t%.6g", where[0], where[1], distance,
-                          value_of(m, layer, head, distance, x));
+                table_row(&t, "%s\t%s\t%d\t%.6g", where[0], where[1], distance, value_of(m, layer, head, distance, x));
             }
     table_end(&t);
     free(x);
@@ -223,14 +222,14 @@ bool explain(const Measurement *m, Error *err) {
     RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];
     if (m->model->config.encoding) return explain_encoding(m, err);
-    Table t = table_open(SHAPE_LIST, c->train_ctx, m->options->tsv);
+    Table t = table_open(c->train_ctx, m->options->tsv);
     rope_frequencies(c, m->length, &now);
     kept_shares(c, m->length, now.scale, kept);
     note_settings(&t, plan, m->length, &now);
     table_columns(&t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     for (int i = 0; i < now.n_pairs; i++) {
         double plain = rope_plain(c, i), scaled = now.inv_freq[i];
-        table_row(&t, NULL, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
+        table_row(&t, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
                   c->train_ctx * plain / (2 * PI), kept[i], scaled, 2 * PI / scaled);
     }
     table_end(&t);

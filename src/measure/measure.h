@@ -33,10 +33,6 @@ bool open_model(const char *path, Model *model, Error *err);
 // --train-ctx. The model needs the file from then on, which must not move.
 bool take_rope_config(const Options *options, Model *model, RopeFile *file, Error *err);
 
-// The ids (n) of a file, without BOS, which the caller frees: the tokenizer's, or, where that is NULL, those that it
-// lists. All are in the model's vocabulary.
-int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
-
 // How many positions a job is about: -n, or what suits it. For texts and tasks it is enough to see what happens past
 // the trained context.
 int length_of_job(const Measurement *m);
@@ -45,7 +41,8 @@ int length_of_job(const Measurement *m);
 // and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.
 void print_advice(const Measurement *m, const RopeSettings *methods);
 
-bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
+// The tasks of a list between commas (NULL: passkey), bits by their order; 0 with the reason where one is not known.
+unsigned tasks_asked(const char *list, Error *err);
 
 // Writes the copy with smaller weights that --quantize asks for, and prints what rounding did.
 bool quantize_model(const Model *model, const Options *options, Error *err);
@@ -101,12 +98,10 @@ bool explain_json(const Measurement *m, Error *err);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 
-// A new session of a plan, for a text of `context` tokens, with the cache and the threads of the command line. The
-// memory it takes is said on standard error, once it has been got.
-Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
-                      Error *err);
-// The bytes that it would take; 0 when it would be refused.
-uint64_t session_size(const Options *options, const Model *model, const RopePlan *plan, int context);
+// What the command line says of a session of a plan, for a text of `context` tokens: its cache, its threads and so on.
+SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context);
+// Such a session. The memory it takes is said on standard error, once it has been got. NULL with the reason.
+Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err);
 
 // The plan of some settings where they are said, else of `start`, for m->length positions, run as the options say.
 bool plan_for_job(const Measurement *m, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan,
@@ -136,6 +131,16 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
                       Error *err);
 
+// What --check finds; a condition is FAIL or OK. UNTRIED: nobody knows, for want of time.
+typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;
+
+// Prints a row of --check about a length. True when its verdict is OK.
+bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
+
+// Prints the names of the columns of --check, and the rows about settings. Returns the length to which the model holds
+// by these. `own` is the plan of the model's own.
+int judge_settings(const Measurement *m, const RopePlan *own, Table *table);
+
 // The lines that every table begins with.
 void print_heading(const Measurement *m, Table *table, const char *what);
 
@@ -151,8 +156,7 @@ typedef struct {
 // Prints heading and columns, then calls `work` for one method after another. Makes sure at first that there is memory
 // for each, so that the last one is not refused after the first has taken an hour.
 typedef bool Work(void *job, Method *method, Error *err);
-bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
-                     void *job, Error *err);
+bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err);
 
 // Shows that the share `done` of a method's work is done.
 void show_progress(const Method *method, double done);

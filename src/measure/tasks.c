@@ -78,7 +78,7 @@ typedef struct {
     int32_t *last;  // (n_last) the prompt that the session has read
     int n_last;
     // All cells.
-    bool asked[N_TASKS];
+    unsigned asked;         // see tasks_asked
     int n_asked, n_done;    // of the tasks; done by the method at hand
     double worst;           // accuracy of a method in a task
     Score score;            // of the method at hand in the task at hand
@@ -89,19 +89,15 @@ static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
 
 // ---- prompts --------------------------------------------------------------------------------------------------------
 
-// A number of a trial: the same for every method. splitmix64's mixing (Steele et al., 2014).
-static int key_of(uint64_t seed, int length, int depth, int trial) {
-    uint64_t x = seed * 0x9e3779b97f4a7c15u + (uint64_t)length * 1000003 + (uint64_t)depth * 10007 + (uint64_t)trial;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (int)(10000 + (x ^ x >> 31) % 90000);
-}
-
+// What a trial hides: the same for every method. splitmix64's mixing (Steele et al., 2014).
 static void choose(Tasks *t, int number) {
+    const uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
     const bool one_name = t->task->names == ONE_NAME;
     for (int k = 0; k < MAX_HIDDEN; k++) {
-        const int x = key_of(t->m->options->seed + (uint64_t)k * 7919, t->length, t->depth, number);
-        t->values[k] = x;
+        uint64_t bits = (t->m->options->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
+        bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+        bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+        const int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
         // A variable's letters are such as a text does not have in a row, and the second tells it from the others.
         const char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), 0};
         const char *owner = owners[(t->values[0] + (one_name ? 0 : k)) % N_OWNERS];
@@ -291,8 +287,7 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 // All trials of the cell at hand, and its row. A method without a table prints nothing.
 static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     const int trials = t->m->options->trials;
-    const char *task = t->m->options->tasks ? t->task->name : "", *name = method->plan->name;
-    char block[MAX_BLOCK], line[16], label[16];
+    const char *task = t->m->options->tasks ? t->task->name : "";
     int correct = 0;
     bool right = false;
     t->n_last = 0;
@@ -304,12 +299,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
     if (!method->table) return true;
-    const double accuracy = (double)correct / trials;
-    snprintf(block, sizeof block, "%s%s%s", task, task[0] ? ", " : "", name);
-    snprintf(line, sizeof line, "%d", t->length);
-    snprintf(label, sizeof label, "%.2f", depth_of(t));
-    table_row(method->table, &(TableCell){block, line, label, accuracy}, "%s%s%s\t%s\t%s\t%d\t%d\t%.3f", task,
-              task[0] ? "\t" : "", name, line, label, trials, correct, accuracy);
+    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "", method->plan->name, t->length,
+              depth_of(t), trials, correct, (double)correct / trials);
     fflush(stdout);
     const double share = ((t->depth + 1.0) / N_DEPTHS + 1) / 2 * t->length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
@@ -345,7 +336,7 @@ static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
         RopePlan plan;
         if (!reference_plan(m, plain, 1, &plan, err)) return false;
         Method other = {.m = m, .plan = &plan};
-        other.session = open_session(m->options, m->model, &plan, longest, false, err);
+        other.session = open_session(m, &plan, longest, false, err);
         if (!other.session) break;
         bool ok = run_lengths(t, &other, longest, err);
         session_free(other.session);
@@ -367,44 +358,44 @@ static bool run_method(void *job, Method *method, Error *err) {
     t->n_done = 0;
     for (int k = 0; k < N_TASKS; k++) {
         t->task = &tasks[k];
-        if (t->asked[k] && !run_task(t, method, &t->by_own[k], err)) return false;
-        t->n_done += t->asked[k];
+        if (!(t->asked & 1u << k)) continue;
+        if (!run_task(t, method, &t->by_own[k], err)) return false;
+        t->n_done++;
     }
     return true;
 }
 
-// Reads --tasks, names between commas.
-static bool read_list(const char *list, bool *asked, Error *err) {
+unsigned tasks_asked(const char *list, Error *err) {
+    unsigned asked = 0;
     char name[32];
+    if (!list) list = tasks[0].name;
     while (next_cell(&list, ",", name, sizeof name)) {
         const char *nearest = "";
-        bool found = false;
+        unsigned found = 0;
         for (int k = 0; k < N_TASKS; k++) {
             nearest = nearer_name(name, tasks[k].name, nearest);
-            if (strcasecmp(name, tasks[k].name) && strcasecmp(name, "all")) continue;
-            asked[k] = found = true;
+            if (!strcasecmp(name, tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
         }
+        asked |= found;
         if (!found)
             return fail_unknown(err, "--tasks: there is no task", name, nearest,
                                 "expected passkey, multikey, multivalue, variables, copy");
     }
-    return true;
+    return asked;
 }
-
-bool tasks_check(const char *list, Error *err) { return read_list(list, (bool[N_TASKS]){false}, err); }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
 static bool prepare(Tasks *t, Error *err) {
     const Measurement *m = t->m;
     const Options *o = m->options;
     const size_t least = m->length;
-    Session *s = open_session(o, m->model, m->plans, m->length, false, err);  // is there memory at all?
+    Session *s = open_session(m, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !read_list(o->tasks ? o->tasks : tasks[0].name, t->asked, err)) return false;
-    if (!make_haystack(t, o->prompt_file, m->length, err)) return false;
+    if (!s || !make_haystack(t, o->prompt_file, m->length, err)) return false;
+    t->asked = tasks_asked(o->tasks, err);  // which was found right at the start
     t->length = m->length;
     for (int k = 0; k < N_TASKS; k++) {
-        if (!t->asked[k]) continue;
+        if (!(t->asked & 1u << k)) continue;
         t->task = &tasks[k];
         t->n_asked++;
         if (!find_pieces(t, err)) return false;
@@ -421,7 +412,7 @@ bool measure_tasks(const Measurement *m, bool *passed, Error *err) {
     const char *columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
     const char *what = m->options->tasks ? "tasks" : "passkey";
     if (!m->options->tasks) columns += strlen("task\t");
-    bool ok = prepare(&t, err) && measure_methods(m, what, columns, SHAPE_ACCURACY, run_method, &t, err);
+    bool ok = prepare(&t, err) && measure_methods(m, what, columns, run_method, &t, err);
     free_tasks(&t);
     *passed = !ok || t.worst >= m->options->min_accuracy;
     if (!*passed)
