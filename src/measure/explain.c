@@ -66,17 +66,6 @@ static double unseen_share(const RopeConfig *c, int length) {
     return unseen / all;
 }
 
-// What the map makes of distances, those of 1, 2, 4 and so on of the last query; '-' where it does not see so far.
-static void write_distances(const RopeConfig *c, int length, char *out, size_t capacity) {
-    char one[40];
-    out[0] = '\0';
-    for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
-        int far = (int)(d < i ? d : i), j = (int)i - far;
-        snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
-        add_name(out, capacity, " ", one);
-    }
-}
-
 static void note(Table *t, const char *key, double value) { table_note(t, key, "%.12g", value); }
 
 // The fields that are a method's or a map's own, told by their flags.
@@ -92,7 +81,7 @@ static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigne
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    char name[64], distances[1024];
+    char name[64], one[40], distances[1024] = "";
     settings_method_name(c->method, c->dynamic, name, sizeof name);
     table_note(t, "method", "%s", name);
     table_note(t, "source", "%s", m->source);
@@ -113,7 +102,12 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
         table_note(t, "map", "%s", c->map->name);
         table_note(t, "map_source", "%s", c->map->source);
         note_fields(t, c, 0, c->map->flags);
-        write_distances(c, length, distances, sizeof distances);
+        // Of the last query 1, 2, 4 and so on; '-' where it does not see so far.
+        for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
+            const int far = (int)(d < i ? d : i), j = (int)i - far;
+            snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
+            add_name(distances, sizeof distances, " ", one);
+        }
         if (distances[0]) table_note(t, "distances", "%s", distances);
     }
     table_note(t, "unseen_share", "%.6g", unseen_share(c, length));

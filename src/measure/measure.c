@@ -146,9 +146,8 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
     if (m->options->activations != ACTIVATIONS_INT8)
         table_note(t, "activations", "%s", activations_names[m->options->activations]);
-    if (m->options->job != JOB_PPL) return;
-    table_note(t, "text", "%.200s", m->options->text_path);
-    table_note(t, "samples", "%d", m->options->samples);
+    if (m->options->text_path) table_note(t, "text", "%.200s", m->options->text_path);
+    if (m->options->job == JOB_PPL) table_note(t, "samples", "%d", m->options->samples);
 }
 
 void show_progress(const Method *method, double done) {

@@ -31,23 +31,16 @@ static const Elsewhere *elsewhere(const RopeConfig *c) {
     return NULL;
 }
 
-// A number with as many digits as it takes to read the same one back, and a point, so that every reader takes it for a
-// float.
-static void print_number(FILE *out, double x) {
-    char text[40];
-    for (int digits = 12; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
-    }
-    fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
-}
-
-// A member of a JSON object behind others: n numbers, as a list where they are more than one.
+// A member of a JSON object behind others: n numbers, as a list where they are more than one. A number has as many
+// digits as it takes to read the same one back, and a point, so that every reader takes it for a float.
 static void json_numbers(FILE *out, const char *key, const double *x, int n) {
+    char text[40];
     fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
     for (int i = 0; i < n; i++) {
-        if (i) fputs(", ", out);
-        print_number(out, x[i]);
+        int digits = 12;
+        do snprintf(text, sizeof text, "%.*g", digits++, x[i]);
+        while (digits <= 17 && strtod(text, NULL) != x[i]);
+        fprintf(out, "%s%s%s", i ? ", " : "", text, strpbrk(text, ".e") ? "" : ".0");
     }
     if (n > 1) fputc(']', out);
 }

@@ -236,7 +236,6 @@ static bool report(Search *s, Error *err) {
     double error;
     table_end(t);
     print_heading(s->m, t, "search");
-    table_note(t, "text", "%.200s", s->o->text_path);
     table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);

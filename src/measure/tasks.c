@@ -78,8 +78,8 @@ typedef struct {
     int32_t *last;  // (n_last) the prompt that the session has read
     int n_last;
     // All cells.
-    unsigned asked;         // see tasks_asked
-    int n_asked, n_done;    // of the tasks; done by the method at hand
+    const Task *asked[N_TASKS];
+    int n_asked, n_done;    // of these; done by the method at hand
     double worst;           // accuracy of a method in a task
     Score score;            // of the method at hand in the task at hand
     Score by_own[N_TASKS];  // see run_task; nothing asked: not known
@@ -325,8 +325,9 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
 
 // All rows of one method and t->task, and a remark when it fails where it is easy. That takes *best: what the model can
 // do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
-static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
+static bool run_task(Tasks *t, Method *method, Error *err) {
     const Measurement *m = t->m;
+    Score *best = &t->by_own[t->n_done];
     if (!run_lengths(t, method, m->length, err)) return false;
     const int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
     if (all) t->worst = fmin(t->worst, (double)(right + t->score.correct[0]) / all);
@@ -355,12 +356,9 @@ static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
 
 static bool run_method(void *job, Method *method, Error *err) {
     Tasks *t = job;
-    t->n_done = 0;
-    for (int k = 0; k < N_TASKS; k++) {
-        t->task = &tasks[k];
-        if (!(t->asked & 1u << k)) continue;
-        if (!run_task(t, method, &t->by_own[k], err)) return false;
-        t->n_done++;
+    for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
+        t->task = t->asked[t->n_done];
+        if (!run_task(t, method, err)) return false;
     }
     return true;
 }
@@ -392,12 +390,11 @@ static bool prepare(Tasks *t, Error *err) {
     Session *s = open_session(m, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
     if (!s || !make_haystack(t, o->prompt_file, m->length, err)) return false;
-    t->asked = tasks_asked(o->tasks, err);  // which was found right at the start
+    const unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
     t->length = m->length;
     for (int k = 0; k < N_TASKS; k++) {
-        if (!(t->asked & 1u << k)) continue;
-        t->task = &tasks[k];
-        t->n_asked++;
+        if (!(asked >> k & 1)) continue;
+        t->task = t->asked[t->n_asked++] = &tasks[k];
         if (!find_pieces(t, err)) return false;
         if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
