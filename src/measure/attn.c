@@ -22,7 +22,7 @@ static void print_keys(const Measurement *m, const Session *s, const float *scor
     double max = -INFINITY, total = 0;
     char text[256];
     size_t length;
-    Table table = table_open(m->plans->rope.train_ctx, m->options->tsv);
+    Table table = table_open(m->options->tsv);
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
     for (int i = 0; i < n; i++) total += exp(scores[i] - max);
     print_heading(m, &table, "attention");

@@ -135,7 +135,7 @@ bool bench(const Measurement *m, Error *err) {
     for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
     double reading = s ? reading_speed(&m->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
-    Table table = table_open(0, m->options->tsv);
+    Table table = table_open(m->options->tsv);
     bool ok = multiplying > 0;
     if (ok) {
         print_heading(m, &table, "bench");

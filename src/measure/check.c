@@ -414,7 +414,7 @@ static bool run_checks(Check *c, Error *err) {
     const Measurement *m = c->m;
     const int last = c->n_lengths - 1;
     Table *table = &c->table;
-    *table = table_open(m->plans->rope.train_ctx, m->options->tsv);
+    *table = table_open(m->options->tsv);
     print_heading(m, table, "check");
     table_note(table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
     table_note(table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");

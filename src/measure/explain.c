@@ -187,7 +187,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
     const int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
-    Table t = table_open(m->rope.train_ctx, measured->options->tsv);
+    Table t = table_open(measured->options->tsv);
     table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
@@ -216,7 +216,7 @@ bool explain(const Measurement *m, Error *err) {
     RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];
     if (m->model->config.encoding) return explain_encoding(m, err);
-    Table t = table_open(c->train_ctx, m->options->tsv);
+    Table t = table_open(m->options->tsv);
     rope_frequencies(c, m->length, &now);
     kept_shares(c, m->length, now.scale, kept);
     note_settings(&t, plan, m->length, &now);

@@ -138,11 +138,12 @@ Session *open_session(const Measurement *m, const RopePlan *plan, int context, b
 }
 
 void print_heading(const Measurement *m, Table *t, const char *what) {
+    t->train_ctx = m->plans->rope.train_ctx;
     table_note(t, what, "%.200s", m->options->model_path);
     table_note(t, "length", "%d", m->length);
     if (m->plans->spread) table_note(t, "spread", "%d", m->plans->spread);
     if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
-    table_note(t, "train_ctx", "%d", m->plans[0].rope.train_ctx);
+    table_note(t, "train_ctx", "%d", t->train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
     if (m->options->activations != ACTIVATIONS_INT8)
         table_note(t, "activations", "%s", activations_names[m->options->activations]);
@@ -156,7 +157,7 @@ void show_progress(const Method *method, double done) {
 
 bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err) {
     const int n = m->n_plans;
-    Table table = table_open(m->plans->rope.train_ctx, m->options->tsv);
+    Table table = table_open(m->options->tsv);
     bool ok = true;
     for (int i = -n; ok && i < n; i++) {  // the first time round for the memory alone
         Method method = {m, &table, &m->plans[i < 0 ? i + n : i], .part = i};

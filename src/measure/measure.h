@@ -77,9 +77,8 @@ typedef void SearchListener(const RopePlan *better, double nll, double done);
 bool search(const Measurement *m, SearchListener *listener, Error *err);
 
 // How the engines of --engines read --rope-config's file as it stands, or what the first plan would be published as,
-// for a text of m->length positions, hf5 first, by which the others are measured: engine version verdict method scale
-// train_ctx attention_factor max_len worst_pair worst_ratio note (see engines.h; - where there is nothing to say).
-// *same becomes false when one reads it otherwise.
+// for a text of m->length positions, hf5 first, by which the others are measured. *same becomes false when one reads it
+// otherwise.
 bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);

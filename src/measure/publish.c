@@ -273,7 +273,7 @@ bool show_engines(const Measurement *m, bool *same, Error *err) {
     if (list && strncmp(with_hf5 + 4, "hf5", 3) != 0) list = with_hf5;
     Reading *readings = read_by(m, list, m->length, &n, err);
     if (!readings) return false;
-    Table t = table_open(0, m->options->tsv);
+    Table t = table_open(m->options->tsv);
     table_note(&t, "length", "%d", m->length);
     table_note(&t, "facts_of", "%s", engines_date);
     table_note(&t, "reference", "%s", readings[n].refused ? "none" : readings[n].engine);

@@ -11,7 +11,7 @@ bool quantize_model(const Model *model, const Options *o, Error *err) {
         return fail(err, "--quantize: %s is the model that is read (give the copy another name)", o->quantize_path);
     catch_termination();
     if (!model_quantize(model, type, o->quantize_path, errors, err)) return false;
-    Table table = table_open(0, o->tsv);
+    Table table = table_open(o->tsv);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
     for (int i = 0; i < N_MATRIX_KINDS; i++) {

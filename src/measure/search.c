@@ -277,7 +277,7 @@ bool search(const Measurement *m, SearchListener *listener, Error *err) {
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;
     s.counted = s.n - first[s.o->minimize];
-    s.table = table_open(trained, true);
+    s.table = table_open(true);
     s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
     const uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;

@@ -26,13 +26,12 @@ static bool can_move(int file) {
     return isatty(file) && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
-Table table_open(int train_ctx, bool tsv) {
+Table table_open(bool tsv) {
     const char *no_color = getenv("NO_COLOR");
     struct winsize size;
     bool eyes = !tsv && isatty(STDOUT_FILENO);
     bool known = ioctl(eyes ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
-    return (Table){.train_ctx = train_ctx,
-                   .eyes = eyes,
+    return (Table){.eyes = eyes,
                    .color = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
                    .width = known ? size.ws_col : 80,
@@ -160,7 +159,7 @@ static void draw_line(Table *t) {
 static void draw_cell(Table *t, const char *row) {
     char cells[8][MAX_BLOCK], block[MAX_BLOCK] = "";
     int n = 0;
-    while (next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
+    while (n < 8 && next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
     const bool by_depth = t->shape == SHAPE_ACCURACY;
     const int label = n - (by_depth ? 4 : 5), line = label - (by_depth ? 1 : 2), value = label + 3;
     for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i]);

@@ -11,7 +11,7 @@ typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 // A table that is being written. It has nothing to free.
 typedef struct {
     TableShape shape;         // follows from the columns
-    int train_ctx;            // a matrix of perplexities marks the jump past it
+    int train_ctx;            // a matrix of perplexities marks the jump past it; see print_heading
     bool eyes, color, moves;  // drawn; in color; standard error is a terminal that can take a line back
     int width, at;            // columns of the terminal, and where the line at hand stands
     bool bar;                 // one is shown
@@ -24,7 +24,7 @@ typedef struct {
 
 // A table that is drawn if standard output is a terminal and `tsv` is false. Color is for terminals other than
 // TERM=dumb, unless NO_COLOR is set (no-color.org).
-Table table_open(int train_ctx, bool tsv);
+Table table_open(bool tsv);
 
 // A line `# key<TAB>value` above the table or below it, of a key of several words `# key value`; eyes see all of these
 // in a row: dim above, and below, where the verdict stands, the brightest of all.

@@ -205,8 +205,9 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
     return true;
 }
 
-// One number is right when the answer begins with it; several numbers or names, when all stand in the answer.
-static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
+// One number is right when the answer begins with it; several numbers or names, when all stand in the answer. Adds 1 to
+// *correct then.
+static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
     char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[16];
     choose(t, number);
@@ -215,17 +216,18 @@ static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
     if (!hear(t, answer, err)) return false;
-    *right = true;
+    bool right = true;
     for (int k = 0; k < t->task->n_asked; k++) {
         fill_in(wanted, t->task->answer, t, k);
-        if (!strstr(answer, wanted)) *right = false;
+        right = right && strstr(answer, wanted);
     }
+    *correct += right;
     return true;
 }
 
 // A page stands in the text at the cell's depth, and again at the end. It is right when it is half as perplexing there.
 // Each trial has another page, from behind the haystack.
-static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
+static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
     const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
     const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
@@ -241,7 +243,7 @@ static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
     if (!score_span(t->session, ids, scored, behind, n, once, err)) return false;
     if (!score_span(t->session, ids, n - page, n, n, again, err)) return false;
     for (int p = scored; p < behind; p++) gain += once[p - scored] - again[p - first];
-    *right = gain / page >= log(2);
+    *correct += gain / page >= log(2);
     return true;
 }
 
@@ -271,11 +273,10 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
                       Error *err) {
     Tasks t = {.m = m, .session = s, .task = &tasks[0], .length = length, .pieces = -1};
     int correct = 0;
-    bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err), right = false;
+    bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err);
     for (int i = trials - 1; ok && t.pieces >= 0 && i >= 0; i--) {  // from the end: all before the key is read by then
         t.depth = deep && trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
-        ok = hide_and_ask(&t, i, &right, err);
-        correct += right;
+        ok = hide_and_ask(&t, i, &correct, err);
     }
     *accuracy = t.pieces < 0 ? -1 : (double)correct / trials;
     free_tasks(&t);
@@ -289,12 +290,9 @@ static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     const int trials = t->m->options->trials;
     const char *task = t->m->options->tasks ? t->task->name : "";
     int correct = 0;
-    bool right = false;
     t->n_last = 0;
-    for (int number = 0; number < trials; number++) {
-        if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &right, err)) return false;
-        correct += right;
-    }
+    for (int number = 0; number < trials; number++)
+        if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err)) return false;
     const bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
