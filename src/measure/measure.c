@@ -20,9 +20,6 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
     }
 }
 
-// BOS, -1: texts begin without it.
-static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_bos(m->tokenizer) : -1; }
-
 int length_of_job(const Measurement *m) {
     const Options *o = m->options;
     const Model *model = m->model;
@@ -34,7 +31,7 @@ int length_of_job(const Measurement *m) {
     case JOB_ATTN: return (int)m->n_ids;
     case JOB_BENCH: return (int)fmin(rows / 2, BENCH_DEPTH);
     case JOB_PPL:
-    case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (first_token(m) >= 0));
+    case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (tokenizer_bos(m->tokenizer) >= 0));
     case JOB_TASKS: return (int)usual;
     default: return seq_len;
     }
@@ -56,11 +53,11 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
         fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n", tuned, others);
 }
 
-size_t window_ids(const Measurement *m) { return (size_t)m->length - (first_token(m) >= 0); }
+size_t window_ids(const Measurement *m) { return (size_t)m->length - (tokenizer_bos(m->tokenizer) >= 0); }
 
 void fill_window(const Measurement *m, int i, int n, int32_t *window) {
     size_t given = window_ids(m), start = n > 1 ? (size_t)((double)(m->n_ids - given) * i / (n - 1)) : 0;
-    window[0] = first_token(m);
+    window[0] = tokenizer_bos(m->tokenizer);
     memcpy(window + m->length - given, m->ids + start, given * sizeof *window);
 }
 

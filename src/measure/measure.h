@@ -37,8 +37,8 @@ bool take_rope_config(const Options *options, Model *model, RopeFile *file, Erro
 // the trained context.
 int length_of_job(const Measurement *m);
 
-// Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
-// and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.
+// Warns of settings without effect, of a reach too short, unless that is what is measured, and of methods that the
+// model was not tuned with. `methods` are those of m->plans.
 void print_advice(const Measurement *m, const RopeSettings *methods);
 
 // The tasks of a list between commas (NULL: passkey), bits by their order; 0 with the reason where one is not known.
@@ -83,23 +83,23 @@ bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);
 // Puts a plan for each engine of --reading in the place of the plans: that config as it reads it, with the command
-// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. False
-// with the reason, an engine that refuses the config among them.
+// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. Fails
+// where an engine refuses the config.
 bool plans_as_read(Measurement *m, Reading **readings, Error *err);
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);
 
 // The first plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's
-// options, what has to stand beside the block, and the engines that read it otherwise. False with the reason when other
-// programs have no such method. Of m it takes the model's config and rope_file besides.
+// options, what has to stand beside the block, and the engines that read it otherwise. Fails when other programs have
+// no such method. Of m it takes the model's config and rope_file besides.
 bool explain_json(const Measurement *m, Error *err);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 
 // What the command line says of a session of a plan, for a text of `context` tokens: its cache, its threads and so on.
 SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context);
-// Such a session. The memory it takes is said on standard error, once it has been got. NULL with the reason.
+// Such a session. The memory it takes is said on standard error, once it has been got.
 Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err);
 
 // The plan of some settings where they are said, else of `start`, for m->length positions, run as the options say.
@@ -114,7 +114,7 @@ size_t window_ids(const Measurement *m);
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
 // Ids (n) of plain English that means nothing, always the same for a seed, `least` and some thousand bytes more. The
-// caller frees them. NULL with the reason.
+// caller frees them.
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
@@ -130,8 +130,7 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
                       Error *err);
 
-// What --check finds; a condition is FAIL or OK. UNTRIED: nobody knows, for want of time.
-typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;
+typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;  // of --check; a condition is FAIL or OK
 
 // Prints a row of --check about a length. True when its verdict is OK.
 bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
