@@ -160,6 +160,7 @@ static void draw_cell(Table *t, const char *row) {
     char cells[8][MAX_BLOCK], block[MAX_BLOCK] = "";
     int n = 0;
     while (n < 8 && next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
+    // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO tokens nll PPL se.
     const bool by_depth = t->shape == SHAPE_ACCURACY;
     const int label = n - (by_depth ? 4 : 5), line = label - (by_depth ? 1 : 2), value = label + 3;
     for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i]);

@@ -11,7 +11,7 @@ typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 // A table that is being written. It has nothing to free.
 typedef struct {
     TableShape shape;         // follows from the columns
-    int train_ctx;            // a matrix of perplexities marks the jump past it; see print_heading
+    int train_ctx;            // a matrix of perplexities marks the jump past it; 0: not known
     bool eyes, color, moves;  // drawn; in color; standard error is a terminal that can take a line back
     int width, at;            // columns of the terminal, and where the line at hand stands
     bool bar;                 // one is shown
