@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
         if (o->help) options_help();
         return finish(&p, true, EXIT_FAILURE, &err);
     }
-    if (!ok || !options_check(o, &err) || !tasks_check(o->tasks, &err) || !read_methods(&p, &err))
+    if (!ok || !options_check(o, &err) || !tasks_asked(o->tasks, &err) || !read_methods(&p, &err))
         return finish(&p, false, EXIT_USAGE, &err);
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
@@ -106,9 +106,10 @@ static bool load_text(Program *p, Error *err) {
         p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
         if (!p->job.tokenizer) return false;
     }
-    if (text) p->job.ids = measured_text(text, &p->model, p->job.tokenizer, &p->job.n_ids, err);
-    if (prompted) p->job.ids = prompt_ids(p->job.tokenizer, o->prompt, o->prompt_file, &p->job.n_ids, err);
-    return (!text && !prompted) || p->job.ids;
+    if (!text && !prompted) return true;
+    p->job.ids = text_ids(p->job.tokenizer, text ? NULL : o->prompt, text ? text : o->prompt_file, prompted,
+                          p->model.config.vocab_size, &p->job.n_ids, err);
+    return p->job.ids;
 }
 
 // ---- plan -----------------------------------------------------------------------------------------------------------
@@ -153,9 +154,8 @@ static bool plan(Program *p, Error *err) {
 // The model's memory of one text. A chat whose length nobody said, and for which the model's whole context is too much
 // memory, gets a half of it, or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
-    const Options *o = &p->options;
-    while (!(p->session = open_session(o, &p->model, p->job.plans, p->job.length, true, err))) {
-        if (o->mode != MODE_CHAT || o->steps >= 0 || p->job.length <= PREFILL_CHUNK) return false;
+    while (!(p->session = open_session(&p->job, p->job.plans, p->job.length, true, err))) {
+        if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK) return false;
         p->job.length /= 2;
         if (!plan(p, err)) return false;
     }

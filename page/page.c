@@ -125,7 +125,7 @@ FOR_PAGE const double *page_facts(Page *page) {
                                    page->start.theta,
                                    page->start.train_ctx,
                                    m->vocab_size,
-                                   page->tokenizer ? tokenizer_bos(page->tokenizer) : -1,
+                                   tokenizer_bos(page->tokenizer),
                                    (double)page->model.file.size};
     return memcpy(page->numbers, facts, sizeof facts);
 }

@@ -22,7 +22,7 @@ static void print_keys(const Measurement *m, const Session *s, const float *scor
     double max = -INFINITY, total = 0;
     char text[256];
     size_t length;
-    Table table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
+    Table table = table_open(m->options->tsv);
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
     for (int i = 0; i < n; i++) total += exp(scores[i] - max);
     print_heading(m, &table, "attention");
@@ -34,7 +34,7 @@ static void print_keys(const Measurement *m, const Session *s, const float *scor
         if (scores[i] == -INFINITY) continue;  // outside the window
         const char *piece = tokenizer_decode(m->tokenizer, i > 0 ? m->ids[i - 1] : -1, m->ids[i], &length);
         spell(piece, length, text, sizeof text);
-        table_row(&table, NULL, "%d\t%d\t%.6f\t%.9g\t%s", session_place(s, i), last - session_place(s, i), scores[i],
+        table_row(&table, "%d\t%d\t%.6f\t%.9g\t%s", session_place(s, i), last - session_place(s, i), scores[i],
                   exp(scores[i] - max) / total, text);
     }
     table_end(&table);
@@ -47,7 +47,7 @@ bool show_attention(const Measurement *m, Error *err) {
         return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer, head, layers - 1,
                     heads - 1);
     float *scores = alloc_array(m->n_ids, sizeof *scores, "scores", err);
-    Session *s = scores ? open_session(m->options, m->model, m->plans, n, true, err) : NULL;
+    Session *s = scores ? open_session(m, m->plans, n, true, err) : NULL;
     if (s) session_watch(s, layer, head, scores);
     bool ok = s && session_read(s, m->ids, n, n, 1, err);
     if (ok) print_keys(m, s, scores);

@@ -116,7 +116,7 @@ static bool bench_phase(const Measurement *m, Table *table, Session *s, const in
             if (!session_read(s, tokens + i, step, i + step, 1, err) || !session_logits(s, 0, 1, err)) return false;
     }
     double seconds = median(&runs), speed = bytes / seconds * 1e-9;
-    table_row(table, NULL, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
+    table_row(table, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
               count / seconds, speed);
     fflush(stdout);
     if (!decode) return true;
@@ -131,11 +131,11 @@ bool bench(const Measurement *m, Error *err) {
     int depth = m->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
     uint32_t vocab_size = m->model->config.vocab_size;
     int32_t *tokens = alloc_array(context, sizeof *tokens, "tokens", err);
-    Session *s = tokens ? open_session(m->options, m->model, m->plans, context, true, err) : NULL;
+    Session *s = tokens ? open_session(m, m->plans, context, true, err) : NULL;
     for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
     double reading = s ? reading_speed(&m->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
-    Table table = table_open(SHAPE_LIST, 0, m->options->tsv);
+    Table table = table_open(m->options->tsv);
     bool ok = multiplying > 0;
     if (ok) {
         print_heading(m, &table, "bench");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "measure.h"
 
 enum {
     LEAST = 16,        // positions that a check needs
@@ -93,7 +93,7 @@ static bool go_on(void *whose) {
 }
 
 static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
-    Session *s = open_session(c->m->options, c->m->model, plan, context, false, err);
+    Session *s = open_session(c->m, plan, context, false, err);
     if (s) session_ask(s, c->chunk, go_on, c);
     return s;
 }
@@ -167,7 +167,8 @@ static double all_seconds(const Check *c, int i) {
 }
 
 static double megabytes(const Check *c, int i) {
-    return (double)session_size(c->m->options, c->m->model, &c->m->plans[0], c->lengths[i]) / 1e6;
+    const SessionConfig config = session_config(c->m, c->m->plans, c->lengths[i]);
+    return (double)session_needs(c->m->model, &config) / 1e6;
 }
 
 // ---- what is read ---------------------------------------------------------------------------------------------------
@@ -218,8 +219,7 @@ static bool read_short(Check *c, Row *row, Error *err) {
     c->windows = open_timed(c, &c->references[own < c->baseline ? FILES_OWN : PLAIN], c->lengths[0], err);
     c->baseline = fmin(c->baseline, own);
     at_most(row, exp(c->baseline / (c->halves / 2 * c->half)), c->m->model->config.vocab_size * KNOWS_NOTHING);
-    c->judged = row->verdict == OK;
-    if (!c->judged) row->verdict = UNKNOWN;
+    if (row->verdict == FAIL) row->verdict = UNKNOWN;
     return c->windows;
 }
 
@@ -297,11 +297,10 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
     double seconds = seconds_of(c, kind, i, row.trials);
     if (kind == WHOLE_TEXT && c->n_read > 0) seconds -= seconds_of(c, WHOLE_TEXT, c->n_read - 1, 0);
     snprintf(c->doing, sizeof c->doing, "%s %d", kinds[kind].check, row.length);
-    const bool in_time = fits(c, seconds + kept), is_read = in_time && kinds[kind].read(c, &row, err);
-    if (in_time && !is_read && !c->late) return false;
-    *verdict = is_read ? row.verdict : UNTRIED;
+    if (fits(c, seconds + kept) && !kinds[kind].read(c, &row, err) && !c->late) return false;
+    *verdict = row.verdict;
     if (*verdict == UNTRIED) {
-        table_row(&c->table, NULL, "%s\t%d\t-\t--budget %.10g\tuntried", kinds[kind].check, row.length,
+        table_row(&c->table, "%s\t%d\t-\t--budget %.10g\tuntried", kinds[kind].check, row.length,
                   budget_for(spent(c) + seconds + kept));
         return true;
     }
@@ -319,6 +318,7 @@ static bool check_jumps(Check *c, Error *err) {
     const int last = c->n_lengths - 1, is_rope = c->m->model->config.encoding == ENCODING_ROPE;
     Verdict text, keys;
     if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
+    c->judged = text == OK;
     if (!c->judged) return true;
     const double bases = seconds_of(c, OTHER_BASES, 0, 0);
     if (is_rope && !attempt(c, OTHER_BASES, 0, 7 * bases, &text, err)) return false;
@@ -345,7 +345,7 @@ static bool check_whole(Check *c, Error *err) {
         if (verdict != UNTRIED) c->n_read = i + 1;
     }
     for (int i = fitting; i < c->n_lengths; i++)
-        table_row(&c->table, NULL, "perplexity\t%d\t-\t%.0f MB\tuntried", c->lengths[i], megabytes(c, i));
+        table_row(&c->table, "perplexity\t%d\t-\t%.0f MB\tuntried", c->lengths[i], megabytes(c, i));
     verdict = FAIL;
     for (int i = c->n_read - 1; i >= 0 && verdict != OK && verdict != UNKNOWN; i--) {
         if (!attempt(c, WHOLE_KEYS, i, 0, &verdict, err)) return false;
@@ -389,27 +389,48 @@ static void print_verdict(Check *c) {
         const char *why = c->windows ? "the model fails in a short text, too" : "there was no time for a short text";
         table_note(table, "holds to", "unknown: %s", why);
     }
-    table_end(table);
+}
+
+// All that is known before the first row: lengths, the text, how fast it is read, and so how long short windows are.
+static bool prepare(Check *c, Error *err) {
+    const int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    if (n < LEAST) return fail(err, "--check needs at least %d positions (found -n %d)", LEAST, n);
+    // Short windows stand within the trained context, and lengths double from there.
+    const int within = train_ctx >= LEAST && train_ctx < n ? train_ctx : n;
+    c->half = within / 2 < MOST_HALF ? within / 2 : MOST_HALF;
+    c->halves = n < MOST_HALVES * c->half ? 2 : MOST_HALVES;
+    for (int length = 2 * c->half; length < n; length = (length > n / 3) ? n : 2 * length)
+        c->lengths[c->n_lengths++] = length;
+    c->held[0] = c->n_lengths > 0;  // others are held by jumps from it
+    c->lengths[c->n_lengths++] = n;
+    c->failed = c->n_lengths;
+    if (!find_text(c, err) || !measure_speed(c, err)) return false;
+    while (c->half > LEAST_HALF && !fits(c, jump_seconds(c, 1, LEAST_TRIALS))) c->half /= 2;  // where time is short
+    return true;
 }
 
 // All checks, one after the other.
 static bool run_checks(Check *c, Error *err) {
+    const Measurement *m = c->m;
     const int last = c->n_lengths - 1;
-    if (!measure_speed(c, err)) return false;
-    while (c->half > LEAST_HALF && !fits(c, jump_seconds(c, 1, LEAST_TRIALS))) c->half /= 2;  // where time is short
-    c->table = open_verdicts(c->m);
-    if (!isfinite(c->budget)) {
-        table_columns(&c->table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
+    Table *table = &c->table;
+    *table = table_open(m->options->tsv);
+    print_heading(m, table, "check");
+    table_note(table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
+    table_note(table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");
+    if (m->tokenizer && !isfinite(c->budget)) {
+        table_columns(table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
         for (int i = 0; i <= last; i++)
-            table_row(&c->table, NULL, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
-                      all_seconds(c, i), megabytes(c, i));
-        table_end(&c->table);
-        return true;
+            table_row(table, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS), all_seconds(c, i),
+                      megabytes(c, i));
+    } else {
+        if (m->tokenizer)
+            table_note(table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
+        c->holds = judge_settings(m, &c->references[FILES_OWN], table);
+        if (m->tokenizer && (!check_jumps(c, err) || (c->judged && !check_whole(c, err)))) return false;
+        if (m->tokenizer) print_verdict(c);
     }
-    table_note(&c->table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
-    c->holds = judge_settings(c->m, &c->references[FILES_OWN], &c->table);
-    if (!check_jumps(c, err) || (c->judged && !check_whole(c, err))) return false;
-    print_verdict(c);
+    table_end(table);
     return true;
 }
 
@@ -417,31 +438,13 @@ bool check_model(const Measurement *m, bool *passed, Error *err) {
     const Options *o = m->options;
     const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     Check c = {.m = m, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY, .in_short = -1};
-    const int n = m->length;
     bool ok = true;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(m, i != FILES_OWN, times[i], &c.references[i], err);
-    if (ok && !m->tokenizer) {
-        c.table = open_verdicts(m);
-        judge_settings(m, &c.references[FILES_OWN], &c.table);
-        table_end(&c.table);
-        return true;
-    }
-    ok = ok && (n >= LEAST || fail(err, "--check needs at least %d positions (found -n %d)", LEAST, n));
-    // Short windows stand within the trained context, and lengths double from there.
-    const int train_ctx = c.references[FILES_OWN].rope.train_ctx;
-    const int within = train_ctx >= LEAST && train_ctx < n ? train_ctx : n;
-    c.half = within / 2 < MOST_HALF ? within / 2 : MOST_HALF;
-    c.halves = n < MOST_HALVES * c.half ? 2 : MOST_HALVES;
-    for (int length = 2 * c.half; ok && length < n; length = (length > n / 3) ? n : 2 * length)
-        c.lengths[c.n_lengths++] = length;
-    c.held[0] = c.n_lengths > 0;  // others are held by jumps from it
-    c.lengths[c.n_lengths++] = n;
-    c.failed = c.n_lengths;
-    ok = ok && find_text(&c, err) && run_checks(&c, err);
+    ok = ok && (!m->tokenizer || prepare(&c, err)) && run_checks(&c, err);
     session_free(c.windows);
     session_free(c.session);
     free(c.ids);
-    *passed = ok && (o->budget == 0 || (c.holds == n && (!o->whole || c.whole == n)));
+    if (m->tokenizer) *passed = ok && (o->budget == 0 || (c.holds == m->length && (!o->whole || c.whole == m->length)));
     return ok;
 }

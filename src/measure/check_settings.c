@@ -3,15 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "check.h"
-
-Table open_verdicts(const Measurement *m) {
-    Table table = table_open(SHAPE_LIST, m->plans->rope.train_ctx, m->options->tsv);
-    print_heading(m, &table, "check");
-    table_note(&table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");
-    return table;
-}
+#include "measure.h"
 
 static const char *const verdicts[] = {"fail", "ok", "unknown"};
 
@@ -19,7 +11,7 @@ bool judge(Table *table, const char *check, int length, double value, double lim
     char found[32] = "any", allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
     if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
-    table_row(table, NULL, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
+    table_row(table, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
     if (!table->eyes) fflush(stdout);
     return verdict == OK;
 }
@@ -75,7 +67,7 @@ int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
     if (!judge(table, "reach", n, reach, n, reach >= n - 0.5)) holds = fmin(holds, reach);
     const bool same = settings_same_method(made, asked);
     if (made->method != ROPE_NONE)
-        table_row(table, NULL, "method\t%d\t%s\t%s\t%s", n, m->plans->name, own->name, verdicts[same]);
+        table_row(table, "method\t%d\t%s\t%s\t%s", n, m->plans->name, own->name, verdicts[same]);
     if (asked->theta != made->theta) judge(table, "theta", n, asked->theta, made->theta, FAIL);
     if (asked->train_ctx != made->train_ctx) judge(table, "train_ctx", n, asked->train_ctx, made->train_ctx, FAIL);
     return same && asked->theta == made->theta && asked->train_ctx == made->train_ctx ? (int)holds : 0;

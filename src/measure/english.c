@@ -53,26 +53,21 @@ static char *write_choice(char *end, const char *rule, uint64_t *state) {
     return end;
 }
 
-static char *write_text(size_t bytes, uint64_t seed, Error *err) {
-    char *text = alloc_array(bytes + LONGEST_SENTENCE, 1, "a text", err), *end = text;
-    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-    while (text && end < text + bytes) {
-        char *sentence = end;
-        end = write_choice(end, rules['Z'], &state);
-        char *first = sentence + !isalpha((unsigned char)*sentence);
-        *first = (char)toupper((unsigned char)*first);
-        *end++ = ' ';
-    }
-    return text;
-}
-
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err) {
     int32_t *ids = NULL;
     *n = 0;
     for (size_t bytes = TOKEN_BYTES * least + MORE_BYTES; *n < least; bytes *= 2) {
-        char *text = write_text(bytes, seed, err);
+        char *text = alloc_array(bytes + LONGEST_SENTENCE, 1, "a text", err), *end = text;
+        uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+        while (text && end < text + bytes) {
+            char *first = end;
+            end = write_choice(end, rules['Z'], &state);
+            first += !isalpha((unsigned char)*first);
+            *first = (char)toupper((unsigned char)*first);
+            *end++ = ' ';
+        }
         free(ids);
-        ids = text ? tokenizer_encode(tokenizer, text, strlen(text), false, n, err) : NULL;
+        ids = text ? tokenizer_encode(tokenizer, text, end - text, false, n, err) : NULL;
         free(text);
         if (!ids) return NULL;
     }

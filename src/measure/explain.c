@@ -66,17 +66,6 @@ static double unseen_share(const RopeConfig *c, int length) {
     return unseen / all;
 }
 
-// What the map makes of distances, those of 1, 2, 4 and so on of the last query; '-' where it does not see so far.
-static void write_distances(const RopeConfig *c, int length, char *out, size_t capacity) {
-    char one[40];
-    out[0] = '\0';
-    for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
-        int far = (int)(d < i ? d : i), j = (int)i - far;
-        snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
-        add_name(out, capacity, " ", one);
-    }
-}
-
 static void note(Table *t, const char *key, double value) { table_note(t, key, "%.12g", value); }
 
 // The fields that are a method's or a map's own, told by their flags.
@@ -92,7 +81,7 @@ static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigne
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    char name[64], distances[1024];
+    char name[64], one[40], distances[1024] = "";
     settings_method_name(c->method, c->dynamic, name, sizeof name);
     table_note(t, "method", "%s", name);
     table_note(t, "source", "%s", m->source);
@@ -113,7 +102,12 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
         table_note(t, "map", "%s", c->map->name);
         table_note(t, "map_source", "%s", c->map->source);
         note_fields(t, c, 0, c->map->flags);
-        write_distances(c, length, distances, sizeof distances);
+        // Of the last query 1, 2, 4 and so on; '-' where it does not see so far.
+        for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
+            const int far = (int)(d < i ? d : i), j = (int)i - far;
+            snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
+            add_name(distances, sizeof distances, " ", one);
+        }
         if (distances[0]) table_note(t, "distances", "%s", distances);
     }
     table_note(t, "unseen_share", "%.6g", unseen_share(c, length));
@@ -193,7 +187,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
     const int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
-    Table t = table_open(SHAPE_LIST, m->rope.train_ctx, measured->options->tsv);
+    Table t = table_open(measured->options->tsv);
     table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
@@ -209,8 +203,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
                 char where[2][16] = {"-", "-"};
                 if (e->by_layer) snprintf(where[0], sizeof where[0], "%d", layer);
                 if (e->by_head) snprintf(where[1], sizeof where[1], "%d", head);
-                table_row(&t, NULL, "%s\t%s\t%d\t%.6g", where[0], where[1], distance,
-                          value_of(m, layer, head, distance, x));
+                table_row(&t, "%s\t%s\t%d\t%.6g", where[0], where[1], distance, value_of(m, layer, head, distance, x));
             }
     table_end(&t);
     free(x);
@@ -223,14 +216,14 @@ bool explain(const Measurement *m, Error *err) {
     RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];
     if (m->model->config.encoding) return explain_encoding(m, err);
-    Table t = table_open(SHAPE_LIST, c->train_ctx, m->options->tsv);
+    Table t = table_open(m->options->tsv);
     rope_frequencies(c, m->length, &now);
     kept_shares(c, m->length, now.scale, kept);
     note_settings(&t, plan, m->length, &now);
     table_columns(&t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     for (int i = 0; i < now.n_pairs; i++) {
         double plain = rope_plain(c, i), scaled = now.inv_freq[i];
-        table_row(&t, NULL, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
+        table_row(&t, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
                   c->train_ctx * plain / (2 * PI), kept[i], scaled, 2 * PI / scaled);
     }
     table_end(&t);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../text/text_io.h"
-
 bool measure(const Measurement *m, bool *passed, Error *err) {
     switch (m->options->job) {
     case JOB_PPL: return measure_perplexity(m, err);
@@ -22,9 +20,6 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
     }
 }
 
-// BOS, -1: texts begin without it.
-static int first_token(const Measurement *m) { return m->tokenizer ? tokenizer_bos(m->tokenizer) : -1; }
-
 int length_of_job(const Measurement *m) {
     const Options *o = m->options;
     const Model *model = m->model;
@@ -36,7 +31,7 @@ int length_of_job(const Measurement *m) {
     case JOB_ATTN: return (int)m->n_ids;
     case JOB_BENCH: return (int)fmin(rows / 2, BENCH_DEPTH);
     case JOB_PPL:
-    case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (first_token(m) >= 0));
+    case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (tokenizer_bos(m->tokenizer) >= 0));
     case JOB_TASKS: return (int)usual;
     default: return seq_len;
     }
@@ -58,26 +53,11 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
         fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n", tuned, others);
 }
 
-int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
-    const int vocab_size = model->config.vocab_size;
-    size_t size;
-    char *text = read_file(path, SIZE_MAX, &size, err);
-    if (!text) return NULL;
-    int32_t *ids =
-        tokenizer ? tokenizer_encode(tokenizer, text, size, false, n, err) : parse_ids(path, text, size, n, err);
-    bool good = ids;
-    free(text);
-    for (size_t i = 0; good && i < *n; i++)
-        good = ids[i] < vocab_size ||
-               fail(err, "%s: token %d is not in the model's vocabulary of %d", path, (int)ids[i], vocab_size);
-    return keep_if(good, ids);
-}
-
-size_t window_ids(const Measurement *m) { return (size_t)m->length - (first_token(m) >= 0); }
+size_t window_ids(const Measurement *m) { return (size_t)m->length - (tokenizer_bos(m->tokenizer) >= 0); }
 
 void fill_window(const Measurement *m, int i, int n, int32_t *window) {
     size_t given = window_ids(m), start = n > 1 ? (size_t)((double)(m->n_ids - given) * i / (n - 1)) : 0;
-    window[0] = first_token(m);
+    window[0] = tokenizer_bos(m->tokenizer);
     memcpy(window + m->length - given, m->ids + start, given * sizeof *window);
 }
 
@@ -127,7 +107,8 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     return true;
 }
 
-static SessionConfig session_config(const Options *o, const RopePlan *plan, int context) {
+SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context) {
+    const Options *o = m->options;
     return (SessionConfig){.rope = plan->rope,
                            .kv = o->kv,
                            .activations = o->activations,
@@ -138,21 +119,15 @@ static SessionConfig session_config(const Options *o, const RopePlan *plan, int 
                            .spread = {.length = plan->spread, .piece = plan->piece}};
 }
 
-uint64_t session_size(const Options *o, const Model *model, const RopePlan *plan, int context) {
-    const SessionConfig config = session_config(o, plan, context);
-    return session_needs(model, &config);
-}
-
-Session *open_session(const Options *o, const Model *model, const RopePlan *plan, int context, bool say_memory,
-                      Error *err) {
-    const SessionConfig config = session_config(o, plan, context);
-    Session *s = session_new(model, &config, err);
+Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err) {
+    const SessionConfig config = session_config(m, plan, context);
+    Session *s = session_new(m->model, &config, err);
     size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (!s || !say_memory) return s;
     char over[40] = "positions";
     if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
     fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over, (double)bytes / 1e6,
-            kv_type_names[o->kv], (double)cache / 1e6);
+            kv_type_names[config.kv], (double)cache / 1e6);
     if (plan->spread && context <= plan->piece)
         fprintf(stderr, "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n", context,
                 plan->piece);
@@ -160,27 +135,26 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
 }
 
 void print_heading(const Measurement *m, Table *t, const char *what) {
+    t->train_ctx = m->plans->rope.train_ctx;
     table_note(t, what, "%.200s", m->options->model_path);
     table_note(t, "length", "%d", m->length);
     if (m->plans->spread) table_note(t, "spread", "%d", m->plans->spread);
     if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
-    table_note(t, "train_ctx", "%d", m->plans[0].rope.train_ctx);
+    table_note(t, "train_ctx", "%d", t->train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
     if (m->options->activations != ACTIVATIONS_INT8)
         table_note(t, "activations", "%s", activations_names[m->options->activations]);
-    if (m->options->job != JOB_PPL) return;
-    table_note(t, "text", "%.200s", m->options->text_path);
-    table_note(t, "samples", "%d", m->options->samples);
+    if (m->options->text_path) table_note(t, "text", "%.200s", m->options->text_path);
+    if (m->options->job == JOB_PPL) table_note(t, "samples", "%d", m->options->samples);
 }
 
 void show_progress(const Method *method, double done) {
     table_progress(method->table, method->plan->name, (method->part + done) / method->m->n_plans);
 }
 
-bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
-                     void *job, Error *err) {
+bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err) {
     const int n = m->n_plans;
-    Table table = table_open(shape, m->plans->rope.train_ctx, m->options->tsv);
+    Table table = table_open(m->options->tsv);
     bool ok = true;
     for (int i = -n; ok && i < n; i++) {  // the first time round for the memory alone
         Method method = {m, &table, &m->plans[i < 0 ? i + n : i], .part = i};
@@ -188,7 +162,7 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
             print_heading(m, &table, what);
             table_columns(&table, columns);
         }
-        method.session = open_session(m->options, m->model, method.plan, m->length, i == 0, err);
+        method.session = open_session(m, method.plan, m->length, i == 0, err);
         double began = now_seconds();
         ok = method.session && (i < 0 || work(job, &method, err));
         session_free(method.session);

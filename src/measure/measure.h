@@ -33,19 +33,16 @@ bool open_model(const char *path, Model *model, Error *err);
 // --train-ctx. The model needs the file from then on, which must not move.
 bool take_rope_config(const Options *options, Model *model, RopeFile *file, Error *err);
 
-// The ids (n) of a file, without BOS, which the caller frees: the tokenizer's, or, where that is NULL, those that it
-// lists. All are in the model's vocabulary.
-int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err);
-
 // How many positions a job is about: -n, or what suits it. For texts and tasks it is enough to see what happens past
 // the trained context.
 int length_of_job(const Measurement *m);
 
-// Warns of settings without effect (but not for each of `all`), of a reach too short, unless that is what is measured,
-// and of methods that the model was not tuned with, for which --check has a row. `methods` are those of m->plans.
+// Warns of settings without effect, of a reach too short, unless that is what is measured, and of methods that the
+// model was not tuned with. `methods` are those of m->plans.
 void print_advice(const Measurement *m, const RopeSettings *methods);
 
-bool tasks_check(const char *list, Error *err);  // is a --tasks right? NULL is
+// The tasks of a list between commas (NULL: passkey), bits by their order; 0 with the reason where one is not known.
+unsigned tasks_asked(const char *list, Error *err);
 
 // Writes the copy with smaller weights that --quantize asks for, and prints what rounding did.
 bool quantize_model(const Model *model, const Options *options, Error *err);
@@ -80,33 +77,30 @@ typedef void SearchListener(const RopePlan *better, double nll, double done);
 bool search(const Measurement *m, SearchListener *listener, Error *err);
 
 // How the engines of --engines read --rope-config's file as it stands, or what the first plan would be published as,
-// for a text of m->length positions, hf5 first, by which the others are measured: engine version verdict method scale
-// train_ctx attention_factor max_len worst_pair worst_ratio note (see engines.h; - where there is nothing to say).
-// *same becomes false when one reads it otherwise.
+// for a text of m->length positions, hf5 first, by which the others are measured. *same becomes false when one reads it
+// otherwise.
 bool show_engines(const Measurement *m, bool *same, Error *err);
 // How many of all *n engines read it alike; 0 of 0 where other programs have no such method.
 int engines_alike(const Measurement *m, int *n);
 // Puts a plan for each engine of --reading in the place of the plans: that config as it reads it, with the command
-// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. False
-// with the reason, an engine that refuses the config among them.
+// line's window, sinks and logn, by the name ENGINE:METHOD. Its lists lie in *readings; the caller frees both. Fails
+// where an engine refuses the config.
 bool plans_as_read(Measurement *m, Reading **readings, Error *err);
 
 // What the first method does to every pair of a head at m->length positions, or, without RoPE, what the encoding adds.
 bool explain(const Measurement *m, Error *err);
 
 // The first plan as a rope_scaling block (JSON) in the form that most engines read alike, and on # lines llama.cpp's
-// options, what has to stand beside the block, and the engines that read it otherwise. False with the reason when other
-// programs have no such method. Of m it takes the model's config and rope_file besides.
+// options, what has to stand beside the block, and the engines that read it otherwise. Fails when other programs have
+// no such method. Of m it takes the model's config and rope_file besides.
 bool explain_json(const Measurement *m, Error *err);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 
-// A new session of a plan, for a text of `context` tokens, with the cache and the threads of the command line. The
-// memory it takes is said on standard error, once it has been got.
-Session *open_session(const Options *options, const Model *model, const RopePlan *plan, int context, bool say_memory,
-                      Error *err);
-// The bytes that it would take; 0 when it would be refused.
-uint64_t session_size(const Options *options, const Model *model, const RopePlan *plan, int context);
+// What the command line says of a session of a plan, for a text of `context` tokens: its cache, its threads and so on.
+SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context);
+// Such a session. The memory it takes is said on standard error, once it has been got.
+Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err);
 
 // The plan of some settings where they are said, else of `start`, for m->length positions, run as the options say.
 bool plan_for_job(const Measurement *m, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan,
@@ -120,7 +114,7 @@ size_t window_ids(const Measurement *m);
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
 // Ids (n) of plain English that means nothing, always the same for a seed, `least` and some thousand bytes more. The
-// caller frees them. NULL with the reason.
+// caller frees them.
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1): reads all but the last of n ids behind what the session has read, in
@@ -135,6 +129,15 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
 // forgets what it has read.
 bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
                       Error *err);
+
+typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;  // of --check; a condition is FAIL or OK
+
+// Prints a row of --check about a length. True when its verdict is OK.
+bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
+
+// Prints the names of the columns of --check, and the rows about settings. Returns the length to which the model holds
+// by these. `own` is the plan of the model's own.
+int judge_settings(const Measurement *m, const RopePlan *own, Table *table);
 
 // The lines that every table begins with.
 void print_heading(const Measurement *m, Table *table, const char *what);
@@ -151,8 +154,7 @@ typedef struct {
 // Prints heading and columns, then calls `work` for one method after another. Makes sure at first that there is memory
 // for each, so that the last one is not refused after the first has taken an hour.
 typedef bool Work(void *job, Method *method, Error *err);
-bool measure_methods(const Measurement *m, const char *what, const char *columns, TableShape shape, Work *work,
-                     void *job, Error *err);
+bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err);
 
 // Shows that the share `done` of a method's work is done.
 void show_progress(const Method *method, double done);

@@ -8,11 +8,6 @@
 
 enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbors depend on each other
 
-typedef struct {
-    double *nll;      // (samples, length) of the windows' ids, each after those before it, from the second one on
-    int32_t *window;  // (length) BOS, if there is one, and a stretch of the text
-} Perplexity;
-
 // -ln of the probability that `logits` give to `target`. Overwrites the logits.
 static double negative_log_likelihood(float *logits, int vocab_size, int target) {
     float max = max_of(logits, vocab_size), at = logits[target];
@@ -44,19 +39,18 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
 
-// The row of tokens [from, to), which says where they stand. The standard error of the mean is that of a ratio of sums
-// over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over k (k - 1) / N^2. It is NaN of one
-// block, which tells nothing.
-static void print_bucket(const Perplexity *job, const Method *method, int from, int to, bool all) {
+// The row of tokens [from, to), which says where they stand, of scores (samples, length). The standard error of the
+// mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over
+// k (k - 1) / N^2. It is NaN of one block, which tells nothing.
+static void print_bucket(const double *scores, const Method *method, int from, int to) {
     const int n = method->m->length, samples = method->m->options->samples;
     const int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
     const double tokens = (to - from) * (double)samples;
     double mean = 0, squares = 0, k = 0;
-    char label[16] = "all";
-    const double *nll = job->nll;
+    const double *nll = scores;
     for (int w = 0; w < samples; w++, nll += n)
         for (int p = from; p < to; p++) mean += nll[p] / tokens;
-    nll = job->nll;
+    nll = scores;
     for (int w = 0; w < samples; w++, nll += n) {
         for (int p = from; p < to; k++) {
             double block = 0;
@@ -66,42 +60,41 @@ static void print_bucket(const Perplexity *job, const Method *method, int from, 
         }
     }
     const double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
-    if (!all) snprintf(label, sizeof label, "%d", end);
-    table_row(method->table, &(TableCell){"", method->plan->name, label, exp(mean)},
-              "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end, tokens, mean, exp(mean), se);
+    table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end, tokens, mean,
+              exp(mean), se);
 }
 
 // Scores all windows, each as one prompt or step by step. Then prints their tokens, or the means by position.
-static bool run_method(void *context, Method *method, Error *err) {
-    const Perplexity *job = context;
+static bool run_method(void *job, Method *method, Error *err) {
     const Measurement *m = method->m;
     const Options *o = m->options;
     Session *s = method->session;
     const int n = m->length, step = o->stepwise ? KV_BLOCK : n;
-    double *nll = job->nll;
+    // (samples, length) the scores of the windows' ids, from the second one on; then a window.
+    double *scores = job, *nll = scores;
+    int32_t *window = (int32_t *)(void *)(scores + (size_t)o->samples * n);
     for (int sample = 0; sample < o->samples; sample++, nll += n) {
-        fill_window(m, sample, o->samples, job->window);
+        fill_window(m, sample, o->samples, window);
         session_rewind(s, 0);
         for (int from = 1, to; from < n; from = to) {
             to = n - from > step ? from + step : n;
-            if (!score_span(s, job->window, from, to, o->stepwise ? 0 : n, nll + from, err)) return false;
+            if (!score_span(s, window, from, to, o->stepwise ? 0 : n, nll + from, err)) return false;
             show_progress(method, (sample + (double)to / n) / o->samples);
         }
         for (int p = 1; o->per_token && p < n; p++)
-            table_row(method->table, NULL, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(s, p),
-                      (int)job->window[p], nll[p]);
+            table_row(method->table, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(s, p), (int)window[p],
+                      nll[p]);
     }
     for (int from = 1, to; !o->per_token && from < n; from = to) {
         to = (int)fmin(fmax(64, 2.0 * from), n);
-        print_bucket(job, method, from, to, false);
+        print_bucket(scores, method, from, to);
     }
-    if (!o->per_token) print_bucket(job, method, 1, n, true);
+    if (!o->per_token) print_bucket(scores, method, 1, n);
     return true;
 }
 
 bool measure_perplexity(const Measurement *m, Error *err) {
     const size_t n = m->length, samples = m->options->samples, given = window_ids(m);
-    const bool each = m->options->per_token;
     if (n < 2) return fail(err, "perplexity needs a window of at least 2 positions (found %zu)", n);
     if (m->n_ids < given)
         return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", m->n_ids, n);
@@ -111,12 +104,10 @@ bool measure_perplexity(const Measurement *m, Error *err) {
     if (samples > 1 && given * samples > m->n_ids)
         fprintf(stderr, "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is too small\n",
                 samples, given, m->n_ids);
-    double *nll = alloc_array(n, samples * sizeof *nll + sizeof(int32_t), "a window and its scores", err);
-    if (!nll) return false;
-    Perplexity job = {nll, (int32_t *)(void *)(nll + samples * n)};
-    bool ok = measure_methods(m, "perplexity",
-                              each ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse",
-                              each ? SHAPE_LIST : SHAPE_PERPLEXITY, run_method, &job, err);
-    free(nll);
+    double *scores = alloc_array(n, samples * sizeof *scores + sizeof(int32_t), "a window and its scores", err);
+    const char *columns =
+        m->options->per_token ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse";
+    bool ok = scores && measure_methods(m, "perplexity", columns, run_method, scores, err);
+    free(scores);
     return ok;
 }

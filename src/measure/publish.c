@@ -31,23 +31,16 @@ static const Elsewhere *elsewhere(const RopeConfig *c) {
     return NULL;
 }
 
-// A number with as many digits as it takes to read the same one back, and a point, so that every reader takes it for a
-// float.
-static void print_number(FILE *out, double x) {
-    char text[40];
-    for (int digits = 12; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
-    }
-    fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
-}
-
-// A member of a JSON object behind others: n numbers, as a list where they are more than one.
+// A member of a JSON object behind others: n numbers, as a list where they are more than one. A number has as many
+// digits as it takes to read the same one back, and a point, so that every reader takes it for a float.
 static void json_numbers(FILE *out, const char *key, const double *x, int n) {
+    char text[40];
     fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
     for (int i = 0; i < n; i++) {
-        if (i) fputs(", ", out);
-        print_number(out, x[i]);
+        int digits = 12;
+        do snprintf(text, sizeof text, "%.*g", digits++, x[i]);
+        while (digits <= 17 && strtod(text, NULL) != x[i]);
+        fprintf(out, "%s%s%s", i ? ", " : "", text, strpbrk(text, ".e") ? "" : ".0");
     }
     if (n > 1) fputc(']', out);
 }
@@ -261,14 +254,14 @@ static void print_reading(Table *t, const Reading *r, int length) {
     char method[MAX_METHOD_NAME], most[20] = "-", worst[60] = "-\t1";
     const char *note = r->note[0] ? r->note : "-";
     if (r->refused) {
-        table_row(t, NULL, "%s\t%s\trefused\t-\t-\t-\t-\t-\t-\t-\t%s", r->engine, r->version, note);
+        table_row(t, "%s\t%s\trefused\t-\t-\t-\t-\t-\t-\t-\t%s", r->engine, r->version, note);
         return;
     }
     settings_method_name(c->method, c->dynamic, method, sizeof method);
     rope_frequencies(c, length, &f);
     if (r->max_len) snprintf(most, sizeof most, "%d", r->max_len);
     if (r->worst_pair >= 0) snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
-    table_row(t, NULL, "%s\t%s\t%s\t%s\t%.9g\t%d\t%.9g\t%s\t%s\t%s", r->engine, r->version, r->verdict, method, f.scale,
+    table_row(t, "%s\t%s\t%s\t%s\t%.9g\t%d\t%.9g\t%s\t%s\t%s", r->engine, r->version, r->verdict, method, f.scale,
               c->train_ctx, f.attention_factor, most, worst, note);
 }
 
@@ -280,7 +273,7 @@ bool show_engines(const Measurement *m, bool *same, Error *err) {
     if (list && strncmp(with_hf5 + 4, "hf5", 3) != 0) list = with_hf5;
     Reading *readings = read_by(m, list, m->length, &n, err);
     if (!readings) return false;
-    Table t = table_open(SHAPE_LIST, 0, m->options->tsv);
+    Table t = table_open(m->options->tsv);
     table_note(&t, "length", "%d", m->length);
     table_note(&t, "facts_of", "%s", engines_date);
     table_note(&t, "reference", "%s", readings[n].refused ? "none" : readings[n].engine);

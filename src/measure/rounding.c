@@ -11,13 +11,13 @@ bool quantize_model(const Model *model, const Options *o, Error *err) {
         return fail(err, "--quantize: %s is the model that is read (give the copy another name)", o->quantize_path);
     catch_termination();
     if (!model_quantize(model, type, o->quantize_path, errors, err)) return false;
-    Table table = table_open(SHAPE_LIST, 0, o->tsv);
+    Table table = table_open(o->tsv);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
     for (int i = 0; i < N_MATRIX_KINDS; i++) {
         const QuantizeError *e = &errors[i];
         double worst = e->worst * (e->count / e->weights), mean = e->sum / e->weights;
-        if (e->sum > 0) table_row(&table, NULL, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
+        if (e->sum > 0) table_row(&table, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
     }
     table_end(&table);
     return true;

@@ -56,10 +56,6 @@ static double share_done(const Search *s) {
 // Not before a candidate is there, unless by Ctrl-C.
 static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 : interrupted; }
 
-static void tell(const Search *s, const RopePlan *better) {
-    if (s->listener) s->listener(better, s->mean, share_done(s));
-}
-
 // A method of rope.c at the scale of the search.
 static RopeConfig named(const Search *s, const char *name) {
     RopeConfig config = s->start;
@@ -81,7 +77,7 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
 
 // Reads window number w of those that search, or that judge: they take turns, spread evenly over the text.
 static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, double *nll, Error *err) {
-    Session *session = open_session(s->o, s->m->model, plan, s->n, false, err);
+    Session *session = open_session(s->m, plan, s->n, false, err);
     fill_window(s->m, 2 * w + judges, 2 * s->windows, s->ids);
     nll += (size_t)w * s->counted;
     bool ok = session && score_span(session, s->ids, s->n - s->counted, s->n, s->n, nll, err);
@@ -132,7 +128,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
         table_progress(&s->table, shown, share_done(s));
-        tell(s, NULL);
+        if (s->listener) s->listener(NULL, s->mean, share_done(s));
         dropped = !is_first && i < s->windows - 1 && difference(s, start, i + 1, &error) > error;
     }
     s->tried++;
@@ -142,7 +138,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     s->nll = beaten;
     s->best = *c;
     s->mean = mean_of(s, s->best_nll);
-    tell(s, &plan);
+    if (s->listener) s->listener(&plan, s->mean, share_done(s));
     return true;
 }
 
@@ -240,7 +236,6 @@ static bool report(Search *s, Error *err) {
     double error;
     table_end(t);
     print_heading(s->m, t, "search");
-    table_note(t, "text", "%.200s", s->o->text_path);
     table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
@@ -282,7 +277,7 @@ bool search(const Measurement *m, SearchListener *listener, Error *err) {
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;
     s.counted = s.n - first[s.o->minimize];
-    s.table = table_open(SHAPE_LIST, trained, true);
+    s.table = table_open(true);
     s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
     const uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;

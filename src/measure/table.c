@@ -26,14 +26,12 @@ static bool can_move(int file) {
     return isatty(file) && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
-Table table_open(TableShape shape, int train_ctx, bool tsv) {
+Table table_open(bool tsv) {
     const char *no_color = getenv("NO_COLOR");
     struct winsize size;
     bool eyes = !tsv && isatty(STDOUT_FILENO);
     bool known = ioctl(eyes ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
-    return (Table){.shape = shape,
-                   .train_ctx = train_ctx,
-                   .eyes = eyes,
+    return (Table){.eyes = eyes,
                    .color = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
                    .width = known ? size.ws_col : 80,
@@ -156,25 +154,32 @@ static void draw_line(Table *t) {
     t->row[0] = '\0';
 }
 
-// Takes in a cell of the line, which is drawn when a cell of another line comes.
-static void draw_cell(Table *t, const TableCell *cell) {
-    bool other_block = strcmp(cell->block, t->block) != 0;
-    char value[40];
-    if (other_block || strcmp(cell->line, t->line) != 0) draw_line(t);
+// Takes in a row as the value below a label in a line of a block. The line is drawn when a cell of another one comes.
+// The last row of a method's perplexities ends where the one before it ends, and is about them all.
+static void draw_cell(Table *t, const char *row) {
+    char cells[8][MAX_BLOCK], block[MAX_BLOCK] = "";
+    int n = 0;
+    while (n < 8 && next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
+    // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO tokens nll PPL se.
+    const bool by_depth = t->shape == SHAPE_ACCURACY;
+    const int label = n - (by_depth ? 4 : 5), line = label - (by_depth ? 1 : 2), value = label + 3;
+    for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i]);
+    const bool other_block = strcmp(block, t->block) != 0;
+    if (other_block || strcmp(cells[line], t->line) != 0) draw_line(t);
     if (other_block) {
         t->headed = false;
-        put_cell(t, cell->block, -1, BOLD);
+        put_cell(t, block, -1, BOLD);
         end_line(t);
     }
     if (!t->row[0]) {
-        snprintf(t->names, sizeof t->names, "%s", t->shape == SHAPE_ACCURACY ? "length, depth" : "ppl below");
-        snprintf(t->row, sizeof t->row, "%s", cell->line);
+        snprintf(t->names, sizeof t->names, "%s", by_depth ? "length, depth" : "ppl below");
+        snprintf(t->row, sizeof t->row, "%s", cells[line]);
     }
-    snprintf(t->block, sizeof t->block, "%s", cell->block);
-    snprintf(t->line, sizeof t->line, "%s", cell->line);
-    snprintf(value, sizeof value, "%.17g", cell->value);
-    add_name(t->names, sizeof t->names, "\t", cell->label);
-    add_name(t->row, sizeof t->row, "\t", value);
+    const char *last = strrchr(t->names, '\t');
+    snprintf(t->block, sizeof t->block, "%s", block);
+    snprintf(t->line, sizeof t->line, "%s", cells[line]);
+    add_name(t->names, sizeof t->names, "\t", last && strcmp(last + 1, cells[label]) == 0 ? "all" : cells[label]);
+    add_name(t->row, sizeof t->row, "\t", cells[value]);
 }
 
 // ---- what tools see -------------------------------------------------------------------------------------------------
@@ -191,12 +196,14 @@ void table_note(Table *t, const char *key, const char *format, ...) {
 }
 
 void table_columns(Table *t, const char *columns) {
+    const bool rates = strstr(columns, "\taccuracy");
+    t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
     snprintf(t->names, sizeof t->names, "%s", columns);
     end_line(t);
     if (!t->eyes) printf("%s\n", columns);
 }
 
-void table_row(Table *t, const TableCell *cell, const char *format, ...) {
+void table_row(Table *t, const char *format, ...) {
     char row[MAX_ROW];
     va_list args;
     va_start(args, format);
@@ -204,7 +211,7 @@ void table_row(Table *t, const TableCell *cell, const char *format, ...) {
     va_end(args);
     clear_bar(t);
     if (!t->eyes) printf("%s\n", row);
-    else if (cell) draw_cell(t, cell);
+    else if (t->shape) draw_cell(t, row);
     else draw_row(t, row);
 }
 

@@ -5,13 +5,13 @@
 
 enum { MAX_BLOCK = 176, MAX_LINE = 2048 };
 
-// How eyes see a table: its rows as a list, or its cells as a matrix.
+// How eyes see a table: its rows as a list, or a cell of each as a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 
 // A table that is being written. It has nothing to free.
 typedef struct {
-    TableShape shape;
-    int train_ctx;            // a matrix of perplexities marks the jump past it
+    TableShape shape;         // follows from the columns
+    int train_ctx;            // a matrix of perplexities marks the jump past it; 0: not known
     bool eyes, color, moves;  // drawn; in color; standard error is a terminal that can take a line back
     int width, at;            // columns of the terminal, and where the line at hand stands
     bool bar;                 // one is shown
@@ -22,26 +22,20 @@ typedef struct {
     char block[MAX_BLOCK], line[MAX_BLOCK], row[MAX_LINE];
 } Table;
 
-// What a row is in a matrix: the value below `label` in a line of a block. Cells of a line come one after another.
-typedef struct {
-    const char *block, *line, *label;
-    double value;
-} TableCell;
-
 // A table that is drawn if standard output is a terminal and `tsv` is false. Color is for terminals other than
 // TERM=dumb, unless NO_COLOR is set (no-color.org).
-Table table_open(TableShape shape, int train_ctx, bool tsv);
+Table table_open(bool tsv);
 
 // A line `# key<TAB>value` above the table or below it, of a key of several words `# key value`; eyes see all of these
 // in a row: dim above, and below, where the verdict stands, the brightest of all.
 void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// The names of the columns, between tabs.
+// The names of the columns, between tabs. Eyes see perplexities and accuracies as a matrix, anything else as a list.
 void table_columns(Table *table, const char *columns);
 
-// A row, its cells between tabs with all the digits that tools want. Eyes are shown three or four of a list (`cell` is
-// NULL), and of a matrix the cell.
-void table_row(Table *table, const TableCell *cell, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// A row, its cells between tabs with all the digits that tools want, of which eyes are shown three or four. Rows of one
+// line of a matrix come one after another.
+void table_row(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Ends the table, or the rows so far, which something on standard error will be about: the last line of a matrix is
 // drawn, and the bar goes.

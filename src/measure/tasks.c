@@ -78,8 +78,8 @@ typedef struct {
     int32_t *last;  // (n_last) the prompt that the session has read
     int n_last;
     // All cells.
-    bool asked[N_TASKS];
-    int n_asked, n_done;    // of the tasks; done by the method at hand
+    const Task *asked[N_TASKS];
+    int n_asked, n_done;    // of these; done by the method at hand
     double worst;           // accuracy of a method in a task
     Score score;            // of the method at hand in the task at hand
     Score by_own[N_TASKS];  // see run_task; nothing asked: not known
@@ -89,19 +89,15 @@ static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
 
 // ---- prompts --------------------------------------------------------------------------------------------------------
 
-// A number of a trial: the same for every method. splitmix64's mixing (Steele et al., 2014).
-static int key_of(uint64_t seed, int length, int depth, int trial) {
-    uint64_t x = seed * 0x9e3779b97f4a7c15u + (uint64_t)length * 1000003 + (uint64_t)depth * 10007 + (uint64_t)trial;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (int)(10000 + (x ^ x >> 31) % 90000);
-}
-
+// What a trial hides: the same for every method. splitmix64's mixing (Steele et al., 2014).
 static void choose(Tasks *t, int number) {
+    const uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
     const bool one_name = t->task->names == ONE_NAME;
     for (int k = 0; k < MAX_HIDDEN; k++) {
-        const int x = key_of(t->m->options->seed + (uint64_t)k * 7919, t->length, t->depth, number);
-        t->values[k] = x;
+        uint64_t bits = (t->m->options->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
+        bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+        bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+        const int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
         // A variable's letters are such as a text does not have in a row, and the second tells it from the others.
         const char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), 0};
         const char *owner = owners[(t->values[0] + (one_name ? 0 : k)) % N_OWNERS];
@@ -209,8 +205,9 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
     return true;
 }
 
-// One number is right when the answer begins with it; several numbers or names, when all stand in the answer.
-static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
+// One number is right when the answer begins with it; several numbers or names, when all stand in the answer. Adds 1 to
+// *correct then.
+static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
     char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[16];
     choose(t, number);
@@ -219,17 +216,18 @@ static bool hide_and_ask(Tasks *t, int number, bool *right, Error *err) {
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
     if (!hear(t, answer, err)) return false;
-    *right = true;
+    bool right = true;
     for (int k = 0; k < t->task->n_asked; k++) {
         fill_in(wanted, t->task->answer, t, k);
-        if (!strstr(answer, wanted)) *right = false;
+        right = right && strstr(answer, wanted);
     }
+    *correct += right;
     return true;
 }
 
 // A page stands in the text at the cell's depth, and again at the end. It is right when it is half as perplexing there.
 // Each trial has another page, from behind the haystack.
-static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
+static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
     const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
     const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
@@ -245,7 +243,7 @@ static bool copy_page(Tasks *t, int number, bool *right, Error *err) {
     if (!score_span(t->session, ids, scored, behind, n, once, err)) return false;
     if (!score_span(t->session, ids, n - page, n, n, again, err)) return false;
     for (int p = scored; p < behind; p++) gain += once[p - scored] - again[p - first];
-    *right = gain / page >= log(2);
+    *correct += gain / page >= log(2);
     return true;
 }
 
@@ -275,11 +273,10 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
                       Error *err) {
     Tasks t = {.m = m, .session = s, .task = &tasks[0], .length = length, .pieces = -1};
     int correct = 0;
-    bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err), right = false;
+    bool ok = make_haystack(&t, NULL, length, err) && find_pieces(&t, err);
     for (int i = trials - 1; ok && t.pieces >= 0 && i >= 0; i--) {  // from the end: all before the key is read by then
         t.depth = deep && trials > 1 ? (int)((N_DEPTHS - 1.0) * i / (trials - 1) + 0.5) : 0;
-        ok = hide_and_ask(&t, i, &right, err);
-        correct += right;
+        ok = hide_and_ask(&t, i, &correct, err);
     }
     *accuracy = t.pieces < 0 ? -1 : (double)correct / trials;
     free_tasks(&t);
@@ -291,25 +288,17 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 // All trials of the cell at hand, and its row. A method without a table prints nothing.
 static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     const int trials = t->m->options->trials;
-    const char *task = t->m->options->tasks ? t->task->name : "", *name = method->plan->name;
-    char block[MAX_BLOCK], line[16], label[16];
+    const char *task = t->m->options->tasks ? t->task->name : "";
     int correct = 0;
-    bool right = false;
     t->n_last = 0;
-    for (int number = 0; number < trials; number++) {
-        if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &right, err)) return false;
-        correct += right;
-    }
+    for (int number = 0; number < trials; number++)
+        if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err)) return false;
     const bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
     if (!method->table) return true;
-    const double accuracy = (double)correct / trials;
-    snprintf(block, sizeof block, "%s%s%s", task, task[0] ? ", " : "", name);
-    snprintf(line, sizeof line, "%d", t->length);
-    snprintf(label, sizeof label, "%.2f", depth_of(t));
-    table_row(method->table, &(TableCell){block, line, label, accuracy}, "%s%s%s\t%s\t%s\t%d\t%d\t%.3f", task,
-              task[0] ? "\t" : "", name, line, label, trials, correct, accuracy);
+    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "", method->plan->name, t->length,
+              depth_of(t), trials, correct, (double)correct / trials);
     fflush(stdout);
     const double share = ((t->depth + 1.0) / N_DEPTHS + 1) / 2 * t->length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
@@ -334,8 +323,9 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
 
 // All rows of one method and t->task, and a remark when it fails where it is easy. That takes *best: what the model can
 // do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
-static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
+static bool run_task(Tasks *t, Method *method, Error *err) {
     const Measurement *m = t->m;
+    Score *best = &t->by_own[t->n_done];
     if (!run_lengths(t, method, m->length, err)) return false;
     const int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
     if (all) t->worst = fmin(t->worst, (double)(right + t->score.correct[0]) / all);
@@ -345,7 +335,7 @@ static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
         RopePlan plan;
         if (!reference_plan(m, plain, 1, &plan, err)) return false;
         Method other = {.m = m, .plan = &plan};
-        other.session = open_session(m->options, m->model, &plan, longest, false, err);
+        other.session = open_session(m, &plan, longest, false, err);
         if (!other.session) break;
         bool ok = run_lengths(t, &other, longest, err);
         session_free(other.session);
@@ -364,49 +354,45 @@ static bool run_task(Tasks *t, Method *method, Score *best, Error *err) {
 
 static bool run_method(void *job, Method *method, Error *err) {
     Tasks *t = job;
-    t->n_done = 0;
-    for (int k = 0; k < N_TASKS; k++) {
-        t->task = &tasks[k];
-        if (t->asked[k] && !run_task(t, method, &t->by_own[k], err)) return false;
-        t->n_done += t->asked[k];
+    for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
+        t->task = t->asked[t->n_done];
+        if (!run_task(t, method, err)) return false;
     }
     return true;
 }
 
-// Reads --tasks, names between commas.
-static bool read_list(const char *list, bool *asked, Error *err) {
+unsigned tasks_asked(const char *list, Error *err) {
+    unsigned asked = 0;
     char name[32];
+    if (!list) list = tasks[0].name;
     while (next_cell(&list, ",", name, sizeof name)) {
         const char *nearest = "";
-        bool found = false;
+        unsigned found = 0;
         for (int k = 0; k < N_TASKS; k++) {
             nearest = nearer_name(name, tasks[k].name, nearest);
-            if (strcasecmp(name, tasks[k].name) && strcasecmp(name, "all")) continue;
-            asked[k] = found = true;
+            if (!strcasecmp(name, tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
         }
+        asked |= found;
         if (!found)
             return fail_unknown(err, "--tasks: there is no task", name, nearest,
                                 "expected passkey, multikey, multivalue, variables, copy");
     }
-    return true;
+    return asked;
 }
-
-bool tasks_check(const char *list, Error *err) { return read_list(list, (bool[N_TASKS]){false}, err); }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
 static bool prepare(Tasks *t, Error *err) {
     const Measurement *m = t->m;
     const Options *o = m->options;
     const size_t least = m->length;
-    Session *s = open_session(o, m->model, m->plans, m->length, false, err);  // is there memory at all?
+    Session *s = open_session(m, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !read_list(o->tasks ? o->tasks : tasks[0].name, t->asked, err)) return false;
-    if (!make_haystack(t, o->prompt_file, m->length, err)) return false;
+    if (!s || !make_haystack(t, o->prompt_file, m->length, err)) return false;
+    const unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
     t->length = m->length;
     for (int k = 0; k < N_TASKS; k++) {
-        if (!t->asked[k]) continue;
-        t->task = &tasks[k];
-        t->n_asked++;
+        if (!(asked >> k & 1)) continue;
+        t->task = t->asked[t->n_asked++] = &tasks[k];
         if (!find_pieces(t, err)) return false;
         if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
     }
@@ -421,7 +407,7 @@ bool measure_tasks(const Measurement *m, bool *passed, Error *err) {
     const char *columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
     const char *what = m->options->tasks ? "tasks" : "passkey";
     if (!m->options->tasks) columns += strlen("task\t");
-    bool ok = prepare(&t, err) && measure_methods(m, what, columns, SHAPE_ACCURACY, run_method, &t, err);
+    bool ok = prepare(&t, err) && measure_methods(m, what, columns, run_method, &t, err);
     free_tasks(&t);
     *passed = !ok || t.worst >= m->options->min_accuracy;
     if (!*passed)

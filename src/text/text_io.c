@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n, Error *err) {
+int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n, Error *err) {
     static const char between[] = " \t\n\v\f\r,";
     int32_t *ids = alloc_array(length / 2 + 1, sizeof *ids, "token ids", err);
     bool good = ids;
@@ -16,20 +16,26 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n,
     *n = 0;
     for (const char *at = text + strspn(text, between); good && at < text + length; at = end + strspn(end, between)) {
         const long id = strtol(at, &end, 10);
-        good = isdigit((unsigned char)*at) && id < 1 << 30 && (end == text + length || (*end && strchr(between, *end)));
-        if (!good) fail(err, "%s: byte %zu: '%.20s' is not a token id", path, (size_t)(at - text), at);
+        good =
+            isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
+        if (!good)
+            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", path, (size_t)(at - text), at, vocab_size);
         ids[(*n)++] = (int32_t)id;
     }
     return keep_if(good, ids);
 }
 
-int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err) {
+int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt, int vocab_size,
+                  size_t *n, Error *err) {
     size_t length = text ? strlen(text) : 0;
     char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
     if (path && !file) return NULL;
-    int32_t *ids = tokenizer_encode(tokenizer, file ? file : text ? text : "", length, true, n, err);
+    if (file) text = file;
+    int32_t *ids = tokenizer ? tokenizer_encode(tokenizer, text ? text : "", length, is_prompt, n, err)
+                             : parse_ids(path, text, length, vocab_size, n, err);
     free(file);
-    bool good = ids && (*n > 0 || fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with"));
+    bool good = ids && (!is_prompt || *n > 0 ||
+                        fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with"));
     return keep_if(good, ids);
 }
 

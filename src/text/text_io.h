@@ -4,13 +4,14 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-// Reads token ids, numbers below 2^30 between spaces, commas or newlines, from `length` bytes of text and a NUL behind,
-// in memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
-int32_t *parse_ids(const char *path, const char *text, size_t length, size_t *n, Error *err);
+// Reads token ids, numbers below vocab_size between spaces, commas or newlines, from `length` bytes of text and a NUL
+// behind, in memory that the caller frees; *n says how many. NULL with the reason, which names `path`.
+int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n, Error *err);
 
-// The ids of a prompt, BOS before it: `text`, or what the file at `path` holds (either may be NULL). They are the
-// caller's to free. NULL with the reason, one of which is that there is neither text nor BOS.
-int32_t *prompt_ids(const Tokenizer *tokenizer, const char *text, const char *path, size_t *n, Error *err);
+// The ids (n) of `text`, or of what the file at `path` holds (one is NULL, or both): of a prompt behind BOS, without a
+// tokenizer those that it lists. They are the caller's to free. NULL with the reason, one of which is an empty prompt.
+int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt, int vocab_size,
+                  size_t *n, Error *err);
 
 // The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. People see the label.
 char *read_line(const char *label);

@@ -296,7 +296,7 @@ void tokenizer_free(Tokenizer *t) {
     free(t);
 }
 
-int tokenizer_bos(const Tokenizer *t) { return t->head.bos_id; }
+int tokenizer_bos(const Tokenizer *t) { return t ? t->head.bos_id : -1; }
 
 bool tokenizer_is_end(const Tokenizer *t, int id) {
     for (uint32_t i = 0; i < t->head.n_eos; i++)

@@ -16,7 +16,7 @@ void tokenizer_free(Tokenizer *tokenizer);
 // The same for a model's tokenizer: `path`, else (NULL) NAME.tokenizer.bin beside NAME.bin, else tokenizer.bin there.
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err);
 
-int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none
+int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none; so without a tokenizer
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 
 // Whether a text ends here: at an end token of the tokenizer's or the model's (eos_ids), or as llama2.c's at BOS.
