@@ -24,9 +24,7 @@ static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, floa
     }
 }
 
-BlockSize block_size(WeightType type) {
-    return is_ggml(type) ? (BlockSize){layouts[type].values, layouts[type].bytes} : (BlockSize){0, 0};
-}
+int block_columns(WeightType type) { return is_ggml(type) ? layouts[type].values : 1; }
 
 int64_t matrix_row_bytes(const Matrix *m) {
     const Layout *layout = &layouts[m->type];

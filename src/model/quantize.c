@@ -19,7 +19,7 @@ enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 typedef struct {
     FILE *file;
     const char *path;  // what the file is to be called
-    WeightType type;
+    Model copy;        // the model with the new header
     QuantizeError *errors;
     Error *err;
     bool good;
@@ -109,11 +109,10 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
     }
 }
 
-static int group_size_of(WeightType type) { return type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0; }
-
 // All values, some rows at a time, then all scales. The order of sums does not depend on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
-    Matrix to = {.type = w->type, .rows = m->rows, .cols = m->cols, .group_size = group_size_of(w->type)};
+    const ModelConfig *c = &w->copy.config;
+    Matrix to = {.type = c->weight_type, .rows = m->rows, .cols = m->cols, .group_size = c->group_size};
     uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
     QuantizeError errors[ROWS_AT_A_TIME];
@@ -130,7 +129,7 @@ static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
         put(w, values, to.rows * value_bytes, ALIGNMENT);
     }
     if (w->good && isinf(sum->worst))
-        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
+        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[to.type]);
     if (scale_bytes) put(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }
@@ -142,19 +141,21 @@ static void put_tensor(void *writer, const Tensor *t, void *member) {
     else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
-static void put_model(Writer *w, const Model *m) {
+static void put_model(Writer *w, WeightType type) {
     uint8_t bytes[HEADER_BYTES];
-    Model ordered = *m;
-    Header h = {.config = m->config, .rope = m->rope, .group_size = group_size_of(w->type)};
-    h.config.weight_type = w->type;
-    h.n_longrope = m->rope.short_factors ? m->rope.rotary_dim / 2 : 0;
-    h.has_layers = m->layer_flags;
-    header_write(h, bytes);
+    const RopeConfig *rope = &w->copy.rope;
+    ModelConfig *c = &w->copy.config;
+    c->version = 3;
+    c->weight_type = type;
+    c->group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
+    c->has_types = false;
+    c->n_longrope = rope->short_factors ? rope->rotary_dim / 2 : 0;
+    header_write(w->copy, bytes);
     put(w, bytes, sizeof bytes, 1);
-    if (h.n_longrope) put(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double), 1);  // the long ones follow
-    if (h.has_layers) put(w, m->layer_flags, m->config.n_layers, 1);
-    ordered.config.version = 3;
-    model_visit(&ordered, put_tensor, w);
+    if (c->n_longrope) put(w, rope->short_factors, c->n_longrope * sizeof(double), 1);
+    if (c->n_longrope) put(w, rope->long_factors, c->n_longrope * sizeof(double), 1);
+    for (int l = 0; c->has_layers && l < c->n_layers; l++) put(w, &w->copy.layers[l].flags, 1, 1);
+    model_visit(&w->copy, put_tensor, w);
     put(w, "", 0, ALIGNMENT);
 }
 
@@ -162,10 +163,10 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, Quant
                     Error *err) {
     char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
-    Writer w = {fopen(temporary, "wbx"), out_path, type, errors, err, true, 0};
+    Writer w = {fopen(temporary, "wbx"), out_path, *m, errors, err, true, 0};
     if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
     memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
-    put_model(&w, m);
+    put_model(&w, type);
     if (fclose(w.file) != 0 && w.good) w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
     if (w.good && rename(temporary, out_path) != 0)
         w.good = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));
