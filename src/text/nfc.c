@@ -53,10 +53,9 @@ static int by_order(const void *a, const void *b) {
 // its own or a higher class stands between. Returns how many items are left.
 static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     size_t kept = 0, base = n;
-    for (size_t i = 0, end; i < n; i = end) {
+    for (size_t i = 0, end; i < n; i = end + 1) {
         for (end = i; end < n && class_of(items[end]) > 0;) end++;
         if (end > i + 1) qsort(items + i, end - i, sizeof *items, by_order);
-        end += end == i;
     }
     for (size_t i = 0; i < n; i++) {
         const uint32_t code = code_of(items[i]), class = class_of(items[i]);
@@ -69,7 +68,7 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     return kept;
 }
 
-char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
+char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err) {
     size_t n = 0, n_out = 0, capacity = 0, n_bytes;
     Item *items = NULL;
     bool good = true;
@@ -82,6 +81,7 @@ char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
     char *out = good ? alloc_array(n, 4, "text to encode", err) : NULL;
     for (size_t i = 0; out && i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
     free(items);
+    free(text);
     *length = n_out;
     return out;
 }

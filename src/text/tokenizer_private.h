@@ -77,5 +77,5 @@ enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, SPLIT_GPT4O
 // The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
 size_t split_word(const Tokenizer *t, const char *text, size_t n);
 
-// *length bytes of UTF-8 in Normalization Form C, which the caller frees, and their new length; NULL with the reason.
-char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err);
+// The text, which is freed, in Normalization Form C: *length bytes that the caller frees. NULL with the reason.
+char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err);
