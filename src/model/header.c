@@ -171,18 +171,17 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
 
 // Writes a header of llama2.c's as one of version 3. It has seven int32, then what is new in version 1 and in 2. All
 // else is as in Llama 2.
-static bool rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES], Error *err) {
+static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
-    const int dim = n[0], n_heads = n[3], shared = version > 0 ? p[28] : n[5] > 0;
+    const int dim = n[0], n_heads = n[3];
     // In version 0 the vocabulary is negative when the classifier is not shared.
     const int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
-    if (shared > 1) return fail(err, "shared_classifier is %d (expected 0 or 1)", shared);
     Model m = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
     m.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
     m.config.vocab_size = vocab_size;
     m.config.seq_len = n[6];
-    m.config.shared_classifier = shared;
+    m.config.shared_classifier = version > 0 ? p[28] : n[5] > 0;
     m.config.weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
     if (version == 2) memcpy(&m.config.group_size, p + 29, sizeof m.config.group_size);
     m.config.norm_eps = 1e-5;
@@ -191,7 +190,6 @@ static bool rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYT
     m.config.eos_ids[0] = 2;
     m.rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
     header_write(m, out);
-    return true;
 }
 
 bool header_read(Model *m, uint64_t *bytes, Error *err) {
@@ -206,9 +204,9 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     *bytes = has_magic ? HEADER_BYTES : V0_BYTES;
     if (size < *bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
     const bool legacy = !has_magic || version == 1 || version == 2;
-    bool good = !legacy || rewrite_legacy(has_magic ? file + 8 : file, version, rewritten, err);
+    if (legacy) rewrite_legacy(has_magic ? file + 8 : file, version, rewritten);
     const uint8_t *p = legacy ? rewritten : file;
-    good = good && read_fields(p, m, err);
+    bool good = read_fields(p, m, err);
     m->config.version = version;
     good = good && check_fields(p, &m->config, &m->rope, err);
     const char *before = has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";

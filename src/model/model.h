@@ -24,9 +24,9 @@ typedef struct {
     int n_kv_heads;    // divides n_heads
     int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
-    int seq_len;         // the context that the model is meant for
-    int sliding_window;  // positions that a query sees, itself included; 0: all. Of the layers that slide
-    bool shared_classifier;
+    int seq_len;            // the context that the model is meant for
+    int sliding_window;     // positions that a query sees, itself included; 0: all. Of the layers that slide
+    int shared_classifier;  // 0 or 1
     double norm_eps;
     int bos_id;             // -1: none
     bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
