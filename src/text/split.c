@@ -73,7 +73,7 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
         if (code == '\'') return SIGN | ENDING;
         if (code == '/') return SLASH;
     }
-    uint32_t kind = 1u << unicode_class(text->tokenizer->classes, code);
+    uint32_t kind = 1u << text->tokenizer->classes[code];
     if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
     if (code < 0x80) return kind != LETTER ? kind : kind | (code & 0x20 ? SMALL : CAPITAL);
     uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, kind == LETTER ? IN_U + IN_W : 0);

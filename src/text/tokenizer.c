@@ -305,7 +305,7 @@ size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_
     size_t at = 0, n;
     bool takes = id >= 0 && t->pieces[id].takes_spaces;
     for (; takes && at < length; at += n)
-        if (unicode_class(t->classes, utf8_decode(text + at, length - at, &n)) != CLASS_SPACE) break;
+        if (t->classes[utf8_decode(text + at, length - at, &n)] != CLASS_SPACE) break;
     return at;
 }
 

@@ -53,7 +53,7 @@ struct Tokenizer {
     Triple *merges, *rules;       // head.n_merges and head.n_rules of them, sorted by first and second numbers
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
-    uint8_t classes[N_CLASSED];   // of characters
+    uint8_t classes[N_CODE_POINTS];
 };
 
 // The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
