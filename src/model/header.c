@@ -88,30 +88,27 @@ static const Field fields[] = {
 
 static int count_of(const Field *f, const Model *m) { return f->type == I32X8 ? m->config.n_eos : 1; }
 
-// Numbers are little-endian in the file and here: the first bytes of a wide one are the narrow one of the same value.
-static bool read_number(const Field *f, const uint8_t *p, const Model *m, uint8_t *place, Error *err) {
-    int32_t whole;
-    memcpy(&whole, p, sizeof whole);
-    int64_t bits = whole;
-    double x = whole, high = f->high;
-    if (f->type == F64) {
-        memcpy(&bits, p, sizeof bits);
-        memcpy(&x, p, sizeof x);
-    }
-    if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
-    if (f->high == LAST_METHOD) high = rope_n_methods - 1;
-    if (!(x >= f->low && x <= high))
-        return high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
-                           : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
-    memcpy(place, &bits, f->bytes);
-    return true;
-}
-
-// What limits another field comes before it.
-static bool read_fields(const uint8_t *p, Model *m, Error *err) {
+// What limits another field comes before it. Numbers are little-endian in the file and here: the first bytes of a wide
+// one are the narrow one of the same value.
+static bool read_fields(const uint8_t *header, Model *m, Error *err) {
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        for (int i = 0; i < count_of(f, m); i++)
-            if (!read_number(f, p + f->offset + 4 * i, m, (uint8_t *)m + f->place + 4 * i, err)) return false;
+        for (int i = 0; i < count_of(f, m); i++) {
+            const uint8_t *p = header + f->offset + 4 * i;
+            int32_t whole;
+            memcpy(&whole, p, sizeof whole);
+            int64_t bits = whole;
+            double x = whole, high = f->high;
+            if (f->type == F64) {
+                memcpy(&bits, p, sizeof bits);
+                memcpy(&x, p, sizeof x);
+            }
+            if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
+            if (f->high == LAST_METHOD) high = rope_n_methods - 1;
+            if (!(x >= f->low && x <= high))
+                return high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
+                                   : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
+            memcpy((uint8_t *)m + f->place + 4 * i, &bits, f->bytes);
+        }
     return true;
 }
 

@@ -32,9 +32,8 @@ int64_t matrix_row_bytes(const Matrix *m) {
 }
 
 int64_t matrix_scale_bytes(const Matrix *m) {
-    int64_t size = m->group_size;
-    if (m->type == WEIGHT_Q4) return 4 * m->rows * groups_of(m->cols);
-    if (m->type != WEIGHT_Q8) return 0;
+    int64_t size = m->type == WEIGHT_Q4 ? Q4_PACK : m->group_size;
+    if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
     return 4 * (m->groups_cross_rows ? m->rows * m->cols / size : m->rows * ((m->cols + size - 1) / size));
 }
 

@@ -74,22 +74,21 @@ static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) 
     }
 }
 
-static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scales) {
-    for (int64_t col = 0; col < cols; col += Q8_GROUP)
-        *scales++ = numbers_from_f32(values + col, NUMBER_I8, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
-}
-
 static QuantizeError both(QuantizeError a, QuantizeError b) {
     return (QuantizeError){fmax(a.worst, b.worst), a.sum + b.sum, a.weights + b.weights, a.count + b.count};
 }
 
 // Writes x, which has room for whole packs, as row i of `to`.
 static void put_row(const Matrix *to, int64_t i, float *x) {
-    void *values = (uint8_t *)to->data + i * matrix_row_bytes(to), *scales = (void *)group_scales(to, i, 0);
-    if (to->type == WEIGHT_F32) memcpy(values, x, to->cols * sizeof *x);
-    else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, to->cols);
-    else if (to->type == WEIGHT_Q4) row_to_q4(x, to->cols, values, scales);
-    else row_to_q8(x, to->cols, values, scales);
+    int8_t *values = (int8_t *)to->data + i * matrix_row_bytes(to);
+    float *scales = (float *)group_scales(to, i, 0);
+    const int64_t cols = to->cols;
+    if (to->type == WEIGHT_F32) memcpy(values, x, cols * sizeof *x);
+    else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, cols);
+    else if (to->type == WEIGHT_Q4) row_to_q4(x, cols, (uint8_t *)values, (uint16_t *)scales);
+    else
+        for (int64_t at = 0; at < cols; at += Q8_GROUP)
+            *scales++ = numbers_from_f32(values + at, NUMBER_I8, x + at, cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
 }
 
 // Brings rows into `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
@@ -141,32 +140,28 @@ static void put_tensor(void *writer, const Tensor *t, void *member) {
     else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
-static void put_model(Writer *w, WeightType type) {
-    uint8_t bytes[HEADER_BYTES];
-    const RopeConfig *rope = &w->copy.rope;
-    ModelConfig *c = &w->copy.config;
+bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
+                    Error *err) {
+    char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
+    uint8_t header[HEADER_BYTES];
+    snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
+    Writer w = {fopen(temporary, "wbx"), out_path, *m, errors, err, true, 0};
+    const RopeConfig *rope = &w.copy.rope;
+    ModelConfig *c = &w.copy.config;
+    if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
+    memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
     c->version = 3;
     c->weight_type = type;
     c->group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
     c->has_types = false;
     c->n_longrope = rope->short_factors ? rope->rotary_dim / 2 : 0;
-    header_write(w->copy, bytes);
-    put(w, bytes, sizeof bytes, 1);
-    if (c->n_longrope) put(w, rope->short_factors, c->n_longrope * sizeof(double), 1);
-    if (c->n_longrope) put(w, rope->long_factors, c->n_longrope * sizeof(double), 1);
-    for (int l = 0; c->has_layers && l < c->n_layers; l++) put(w, &w->copy.layers[l].flags, 1, 1);
-    model_visit(&w->copy, put_tensor, w);
-    put(w, "", 0, ALIGNMENT);
-}
-
-bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
-                    Error *err) {
-    char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
-    snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
-    Writer w = {fopen(temporary, "wbx"), out_path, *m, errors, err, true, 0};
-    if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
-    memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
-    put_model(&w, type);
+    header_write(w.copy, header);
+    put(&w, header, sizeof header, 1);
+    if (c->n_longrope) put(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
+    if (c->n_longrope) put(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
+    for (int l = 0; c->has_layers && l < c->n_layers; l++) put(&w, &m->layers[l].flags, 1, 1);
+    model_visit(&w.copy, put_tensor, &w);
+    put(&w, "", 0, ALIGNMENT);
     if (fclose(w.file) != 0 && w.good) w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
     if (w.good && rename(temporary, out_path) != 0)
         w.good = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));

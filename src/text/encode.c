@@ -216,12 +216,15 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-// A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by parts.
-static bool encode_text(Encoder *e, const char *text, size_t length, Error *err) {
-    const Tokenizer *t = e->tokenizer;
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
+                          Error *err) {
     const bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
+    Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
+    e.n_ids = e.first;
+    // A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by
+    // parts.
     char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
-    bool ok = by_parts || whole;
+    bool ok = (by_parts || whole) && make_room(&e, 1, err);
     if (whole) text = whole + 1;
     for (size_t at = 0; ok && at < length;) {
         const Piece *added;
@@ -232,27 +235,19 @@ static bool encode_text(Encoder *e, const char *text, size_t length, Error *err)
         if (part && prefix && n > 0 && part[1] != ' ') part[--i] = ' ';
         for (; ok && i <= n; i += n_word) {
             n_word = word_length(t, part + i, n + 1 - i);
-            ok = encode_word(e, part + i, n_word, err);
+            ok = encode_word(&e, part + i, n_word, err);
         }
-        ok = ok && make_room(e, 1, err);
+        ok = ok && make_room(&e, 1, err);
         if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
-        e->ids[e->n_ids++] = added->id;
+        e.ids[e.n_ids++] = added->id;
         at += added->length;
         if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
-    free(whole);
-    return ok;
-}
-
-int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
-                          Error *err) {
-    Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
-    e.n_ids = e.first;
-    bool ok = make_room(&e, 1, err) && encode_text(&e, text, length, err) &&
-              (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
+    ok = ok && (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
     if (ok && e.first) e.ids[0] = t->head.bos_id;
+    free(whole);
     free(e.symbols);
     *n_ids = e.n_ids;
     return keep_if(ok, e.ids);

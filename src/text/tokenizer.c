@@ -66,11 +66,6 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
 
 // ---- The trailer ----
 
-static size_t head_size(const TrailerHead *head) {
-    if (head->kind != BYTELEVEL) return offsetof(TrailerHead, split);
-    return head->flags & NFC || head->split >= SPLIT_GPT4O ? sizeof *head : offsetof(TrailerHead, n_rules);
-}
-
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     const bool bytelevel = head->kind == BYTELEVEL;
     const uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
@@ -158,7 +153,9 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    const size_t size = head_size(head), n_tokens = t->vocab_size;
+    const bool has_rules = head->flags & NFC || head->split >= SPLIT_GPT4O;
+    const size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules), n_tokens = t->vocab_size;
+    const size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);
     memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
     const size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
