@@ -18,19 +18,15 @@ static uint32_t class_of(Item x) { return x >> 53; }
 
 // Adds what a character is made of, at most 4 others. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
-    uint32_t syllable = code - SYLLABLES, parts[4] = {code};
-    int n_parts = 1;
+    uint32_t syllable = code - SYLLABLES, parts[4] = {code}, part;
     if (syllable < N_LEADS * N_VOWELS * N_TRAILS) {
         parts[0] = LEADS + syllable / (N_VOWELS * N_TRAILS);
         parts[1] = VOWELS + syllable / N_TRAILS % N_VOWELS;
-        parts[2] = TRAILS + syllable % N_TRAILS;
-        n_parts = parts[2] == TRAILS ? 2 : 3;
-    } else {
-        for (uint32_t part, i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - (int)i, 0)) != 0;
-             n_parts = (int)++i)
-            parts[i] = part;
-    }
-    for (int i = 0; i < n_parts; i++, n++) items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
+        if (syllable % N_TRAILS) parts[2] = TRAILS + syllable % N_TRAILS;
+    } else
+        for (int i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - i, 0)) != 0; i++) parts[i] = part;
+    for (int i = 0; i < 4 && (i == 0 || parts[i]); i++, n++)
+        items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
     return n;
 }
 
