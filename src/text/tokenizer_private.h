@@ -7,7 +7,7 @@
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
 enum { SENTENCEPIECE, BYTELEVEL };                                  // kinds of tokenizers
 enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, HIDE_UNUSED = 16 };  // flags
-enum { BY_PARTS = 32, NFC = 64 };                                                                            // flags
+enum { BY_PARTS = 32, NFC = 64 };
 enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
 
 // What the trailer of tokenizer.bin says first; without one, what Llama 2's would say.
