@@ -221,8 +221,7 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, b
     const bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
     Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
     e.n_ids = e.first;
-    // A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by
-    // parts.
+    // A text is put in order and then cut at user-defined tokens, or cut as it stands and put in order by parts.
     char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
     bool ok = (by_parts || whole) && make_room(&e, 1, err);
     if (whole) text = whole + 1;

@@ -64,8 +64,8 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
 
 // A rule is found by a character and another, and gives the one that they are together in NFC; or by a character and
 // one of these. Where there is no such rule, the answer is `otherwise`.
-typedef enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what it is made of
-enum { IN_U = 1, IN_W = 2 };                                                // of RULE_CASE: the classes of split.c
+enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };  // parts -1 to -4: what it is made of
+enum { IN_U = 1, IN_W = 2 };                               // of RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
     const Triple *found = find_triple(t->rules, t->head.n_rules, (int32_t)code, key);
     return found ? (uint32_t)found->result : otherwise;
