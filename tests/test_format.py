@@ -29,7 +29,7 @@ def documented():
 
 
 def in_c():
-    """The same of header.c's table. A row is {"name", offset, type, low, high, CONFIG(member)}, or ROPE(member) last."""
+    """The same of header.c's table. A row is {"name", offset, type, low, high, CONFIG(member)} or ROPE."""
     table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'model', 'header.c'), re.S).group(1)
     rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE)\([\w\[\]]+\))\s*\}', table)
     n_rows = table.count('{')
