@@ -247,10 +247,10 @@ static bool chat(Program *p, Error *err) {
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *line = turn == 0 && o->prompt ? strdup(o->prompt) : read_line("User: ");
         if (!line) break;
-        int n;
+        size_t n;
         int32_t *ids = chat_turn(p->job.tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
-        full = ids && n > p->job.length - session_position(p->session);
-        ok = ids && (full || read_prompt(p, ids, n, err));
+        full = ids && n > (size_t)(p->job.length - session_position(p->session));
+        ok = ids && (full || read_prompt(p, ids, (int)n, err));
         free(ids);
         free(line);
         if (!ok || full || interrupted) break;

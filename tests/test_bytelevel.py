@@ -40,9 +40,9 @@ DRIVER = r'''
 #include "%s/src/text/tokenizer_private.h"
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "classes") == 0) {
-        static uint8_t classes[N_CLASSED];
+        static uint8_t classes[N_CODE_POINTS];
         unicode_classes(classes);
-        for (uint32_t code = 0; code < 0x110000; code++) putchar('0' + unicode_class(classes, code));
+        for (int code = 0; code < N_CODE_POINTS; code++) putchar('0' + classes[code]);
         return 0;
     }
     if (argc == 3 && strcmp(argv[1], "words") == 0) {

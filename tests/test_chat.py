@@ -15,11 +15,11 @@ DRIVER = r'''
 // FILE VOCAB FIRST SYSTEM USER BEFORE -> the ids of the turn
 int main(int argc, char **argv) {
     Error err;
-    int n;
+    size_t n;
     Tokenizer *t = argc == 7 ? tokenizer_open(argv[1], atoi(argv[2]), &err) : NULL;
     int32_t *ids = t ? chat_turn(t, atoi(argv[3]), argv[4], argv[5], atoi(argv[6]), &n, &err) : NULL;
     if (!ids) return printf("error: %s\n", err.text), 1;
-    for (int i = 0; i < n; i++) printf("%d ", ids[i]);
+    for (size_t i = 0; i < n; i++) printf("%d ", ids[i]);
     free(ids);
     tokenizer_free(t);
 }

@@ -29,9 +29,9 @@ def documented():
 
 
 def in_c():
-    """The same of header.c's table. A row is {"name", offset, type, low, high, PLACE(member)}."""
+    """The same of header.c's table. A row is {"name", offset, type, low, high, CONFIG(member)} or ROPE."""
     table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'model', 'header.c'), re.S).group(1)
-    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?PLACE\(([\w.\[\]]+)\)\s*\}', table)
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE)\([\w\[\]]+\))\s*\}', table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
     check(len({member for *_, member in rows}) == len(rows), 'every row has a member of its own', rows)

@@ -398,19 +398,20 @@ static Matrix random_q4(int rows, int cols, double *weights, uint8_t **memory) {
 
 // Random blocks, drawn again until their values are neither large nor all small, at an odd address.
 static Matrix random_blocks(WeightType type, int rows, int cols, double *weights, uint8_t **memory) {
-    const BlockSize size = block_size(type);
-    const size_t n = (size_t)rows * (size_t)cols / (size_t)size.values, bytes = (size_t)size.bytes;
+    const int columns = block_columns(type);
+    const size_t n = (size_t)rows * (size_t)cols / (size_t)columns;
+    const size_t bytes = (size_t)matrix_row_bytes(&(Matrix){.type = type, .cols = columns});
     uint8_t *data = (*memory = get(n * bytes)) + 1;
     for (size_t b = 0; b < n; b++) {
         float values[256], most;
         do {
             for (size_t i = 0; i < bytes; i++) data[b * bytes + i] = (uint8_t)random_bits();
-            const Matrix block = {.type = type, .rows = 1, .cols = size.values, .data = data + b * bytes};
-            matrix_row(&block, 0, 0, size.values, values);
+            const Matrix block = {.type = type, .rows = 1, .cols = columns, .data = data + b * bytes};
+            matrix_row(&block, 0, 0, columns, values);
             most = 0;
-            for (int i = 0; i < size.values; i++) most = fabsf(values[i]) <= most ? most : fabsf(values[i]);
+            for (int i = 0; i < columns; i++) most = fabsf(values[i]) <= most ? most : fabsf(values[i]);
         } while (!(most > 0.01f && most < 10));
-        for (int i = 0; i < size.values; i++) weights[b * (size_t)size.values + (size_t)i] = values[i];
+        for (int i = 0; i < columns; i++) weights[b * (size_t)columns + (size_t)i] = values[i];
     }
     return (Matrix){.type = type, .rows = rows, .cols = cols, .data = data};
 }
@@ -679,22 +680,22 @@ static void check_whole(int type, int cols) {
     enum { ROWS = 67, N = 9 };
     static const int places[][2] = {{0, 0}, {0, 2}, {0, 0},     {0, 2}, {0, 0}, {80, 82}, {108, 108},
                                     {0, 2}, {0, 2}, {208, 208}, {0, 0}, {0, 0}, {-1, -1}};  // of d, and of m
-    const BlockSize size = block_size((WeightType)type);
     double *weights = get(ROWS * (size_t)cols * 8);
     uint8_t *memory;
     Matrix m = random_matrix(type, type == WEIGHT_Q8 ? 64 : 32, ROWS, cols, weights, &memory);
     uint8_t *data = (uint8_t *)(uintptr_t)m.data, *scales = (uint8_t *)(uintptr_t)m.scales;
     const size_t groups = ROWS * (((size_t)cols + 63) / 64),
-                 blocks = size.values ? ROWS * (size_t)(cols / size.values) : 0;
+                 blocks = type >= WEIGHT_Q4_0 ? ROWS * (size_t)(cols / block_columns((WeightType)type)) : 0;
     const uint16_t one = 0x3c00, minus_two = 0xc000;
     const float two = 2;
     for (size_t i = 0; type == WEIGHT_Q8 && i < groups; i++) memcpy(scales + 4 * i, &two, 4);
     for (size_t i = 0; type == WEIGHT_Q4 && i < 2 * groups; i++) memcpy(scales + 2 * i, i % 2 ? &one : &minus_two, 2);
+    const size_t block_bytes = blocks ? ROWS * (size_t)matrix_row_bytes(&m) / blocks : 0;
     for (size_t b = 0; b < blocks; b++)
         for (int i = 0; i < 2; i++) {
             const int at = places[type - WEIGHT_Q4_0][i];
-            if (at < 0) data[b * (size_t)size.bytes] = 128;
-            else memcpy(data + b * (size_t)size.bytes + at, b % 3 ? &one : &minus_two, 2);
+            if (at < 0) data[b * block_bytes] = 128;
+            else memcpy(data + b * block_bytes + at, b % 3 ? &one : &minus_two, 2);
         }
     float *x = get(N * (size_t)cols * 4), *out = get(N * STRIDE * 4), *row = get((size_t)cols * 4);
     whole_activations(x, N, cols);
@@ -720,9 +721,9 @@ static void test_products(int quick) {
         for (int n = 1; n <= 4; n++) check_mixed(n * n);
     activations = ACTIVATIONS_INT8;
     for (int type = WEIGHT_Q8; type < N_WEIGHT_TYPES; type++) {
-        const int values = block_size((WeightType)type).values;
+        const int values = block_columns((WeightType)type);
         check_whole(type, 256);
-        check_whole(type, values == 256 ? 512 : values ? 416 : 330);
+        check_whole(type, values == 256 ? 512 : values > 1 ? 416 : 330);
     }
     static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172},
                      widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
@@ -733,7 +734,7 @@ static void test_products(int quick) {
                  {"q8 by 64", WEIGHT_Q8, 64}, {"q8 by 32", WEIGHT_Q8, 32},        {"q4", WEIGHT_Q4, 32},
                  {"q8 by 4", WEIGHT_Q8, 4},   {"q8 by 64 across rows", FLAT, 64}, {"q8 by 7 across rows", FLAT, 7}};
     for (int type = WEIGHT_Q4_0; type < N_WEIGHT_TYPES; type++) {
-        int values = block_size((WeightType)type).values, blocks = 256 / values;
+        int values = block_columns((WeightType)type), blocks = 256 / values;
         check_products(weight_type_names[type], type, 0, 70, values * (1 + blocks));
         check_fused(weight_type_names[type], type, 0, 17, values * blocks, 1 + type % 9);
         activations = ACTIVATIONS_F32;

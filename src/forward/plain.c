@@ -131,7 +131,7 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
     const float *qr = p->distance_queries ? head_of(p, p->distance_queries, layer, i - j, m->n_heads, h) : NULL;
     switch (m->encoding) {
     case ENCODING_ROPE:  // q turned by D(i, j) . k, arXiv 2104.09864, and logn
-        return (float)rope_logn(c, at(p, i)) * (w->without_rope ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
+        return (float)rope_logn(c, at(p, i)) * (w->flags & LAYER_NOPE ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
     case ENCODING_ALIBI:  // q . k / sqrt(d) - 2^(-8h / H) distance for head h from 1 to H, arXiv 2108.12409
         return dot(q, k, d) / root - (float)(exp2(-8.0 * (h + 1) / m->n_heads) * (at(p, i) - at(p, j)));
     case ENCODING_SHAW:  // q . (k + aK of the distance), arXiv 1803.02155
@@ -153,7 +153,7 @@ static void attend(Plain *p, int layer, int h, int i) {
     const int n = m->n_kv_heads, kv = h / (m->n_heads / n);
     float *mixed = p->mixed + h * m->head_dim;
     for (int j = 0; j <= i; j++) {
-        const bool sees = (w->sees_all && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
+        const bool sees = (w->flags & LAYER_SEES_ALL && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
         p->scores[j] = sees ? score(p, layer, h, i, j) : -INFINITY;
     }
     if (watch->scores && layer == watch->layer && h == watch->head)

@@ -42,8 +42,8 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Turns *turns = layer->without_rope ? NULL : &t->angles.queries;
-    const Turns *turns_of_keys = layer->without_rope ? NULL : &t->angles.keys;
+    const Turns *turns = layer->flags & LAYER_NOPE ? NULL : &t->angles.queries;
+    const Turns *turns_of_keys = layer->flags & LAYER_NOPE ? NULL : &t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK;
     int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1, n = m->n_kv_heads * n_blocks;
@@ -68,9 +68,9 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     const RopeConfig *rope = &t->config->rope;
     Attention a = {.cache = &t->cache, .scratch = t->attention, .config = t->config, .layer = index};
     a.n_heads = m->n_heads;
-    a.window = layer->sees_all && !rope->all_slide ? 0 : rope->window;
+    a.window = (layer->flags & LAYER_SEES_ALL) && !rope->all_slide ? 0 : rope->window;
     a.sinks = spread_token(&t->config->spread, rope->sinks);
-    a.angles = m->encoding == ENCODING_ROPE && !layer->without_rope ? &t->angles : NULL;
+    a.angles = m->encoding == ENCODING_ROPE && !(layer->flags & LAYER_NOPE) ? &t->angles : NULL;
     a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
     a.first = t->first + skipped;

@@ -44,11 +44,10 @@ static bool refuse_folder(const char *path, DIR *folder, Error *err) {
 
 // What a file is by its first bytes; NULL: not foreign. llama2.c's version 0 begins with two numbers from 1 to 2^20.
 static const char *kind_of(const uint8_t start[16]) {
-    static const uint8_t zeros[4];
     if (memcmp(start, "GGUF", 4) == 0) return "a GGUF file";
     if (memcmp(start, "PK\3\4", 4) == 0) return "a checkpoint's weights as PyTorch's zip";
     if (start[0] == 0x80 && start[1] < 6 && start[3]) return "a checkpoint's weights as PyTorch's pickle";
-    if (memcmp(start + 4, zeros, 4) == 0 && start[8] == '{') return "a checkpoint's weights as safetensors";
+    if (memcmp(start + 4, "\0\0\0", 4) == 0 && start[8] == '{') return "a checkpoint's weights as safetensors";
     return memcmp(start, "version https://", 16) == 0 ? "a Git LFS pointer, not the file itself" : NULL;
 }
 

@@ -32,120 +32,102 @@ typedef struct {
     size_t offset;  // in the file
     FieldType type;
     double low, high;     // what it may be, both included
-    size_t place, bytes;  // where it goes in a Header; of a list, its first element
+    size_t place, bytes;  // where it goes in a Model; of a list, its first element
 } Field;
 
 // Macros, because no function can be given a member.
-#define PLACE(member) offsetof(Header, member), sizeof((Header *)0)->member
+#define CONFIG(member) offsetof(Model, config.member), sizeof((Model *)0)->config.member
+#define ROPE(member) offsetof(Model, rope.member), sizeof((Model *)0)->rope.member
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
 // Versions 3 and 4, to which zeros from byte V4_BYTES on are version 3. tests/test_format.py compares docs/format.md.
 static const Field fields[] = {
-    {"magic", 0, U32, MAGIC, MAGIC, PLACE(magic)},
-    {"version", 4, U32, 1, 4, PLACE(config.version)},
-    {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, PLACE(config.weight_type)},
-    {"group_size", 12, U32, 0, MAX_WIDTH, PLACE(group_size)},
-    {"dim", 16, U32, 1, MAX_WIDTH, PLACE(config.dim)},
-    {"hidden_dim", 20, U32, 1, MAX_WIDTH, PLACE(config.hidden_dim)},
-    {"n_layers", 24, U32, 1, MAX_LAYERS, PLACE(config.n_layers)},
-    {"n_heads", 28, U32, 1, MAX_HEADS, PLACE(config.n_heads)},
-    {"n_kv_heads", 32, U32, 1, MAX_HEADS, PLACE(config.n_kv_heads)},
-    {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, PLACE(config.head_dim)},
-    {"vocab_size", 40, U32, 1, MAX_VOCAB, PLACE(config.vocab_size)},
-    {"seq_len", 44, U32, 1, MAX_SEQ, PLACE(config.seq_len)},
-    {"shared_classifier", 48, U32, 0, 1, PLACE(config.shared_classifier)},
-    {"sliding_window", 52, U32, 0, MAX_SEQ, PLACE(config.sliding_window)},
-    {"norm_eps", 56, F64, 0, 1, PLACE(config.norm_eps)},
-    {"bos_id", 64, I32, -1, LAST_TOKEN, PLACE(config.bos_id)},
-    {"n_eos", 68, U32, 0, MAX_EOS, PLACE(config.n_eos)},
-    {"eos_ids", 72, I32X8, 0, LAST_TOKEN, PLACE(config.eos_ids[0])},
-    {"rope_method", 104, U32, 0, LAST_METHOD, PLACE(rope.method)},
-    {"rope_dynamic", 108, U32, 0, 1, PLACE(rope.dynamic)},
-    {"theta", 112, F64, 0, ANY, PLACE(rope.theta)},
-    {"factor", 120, F64, 0, ANY, PLACE(rope.factor)},
-    {"train_ctx", 128, U32, 1, MAX_SEQ, PLACE(rope.train_ctx)},
-    {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, PLACE(rope.ramp)},
-    {"truncate", 136, U32, 0, 1, PLACE(rope.truncate)},
-    {"beta_fast", 144, F64, 0, ANY, PLACE(rope.beta_fast)},
-    {"beta_slow", 152, F64, 0, ANY, PLACE(rope.beta_slow)},
-    {"attention_factor", 160, F64, 0, ANY, PLACE(rope.attention_factor)},
-    {"mscale", 168, F64, 0, ANY, PLACE(rope.mscale)},
-    {"mscale_all_dim", 176, F64, 0, ANY, PLACE(rope.mscale_all_dim)},
-    {"low_freq_factor", 184, F64, 0, ANY, PLACE(rope.low_freq_factor)},
-    {"high_freq_factor", 192, F64, 0, ANY, PLACE(rope.high_freq_factor)},
-    {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, PLACE(n_longrope)},
-    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, PLACE(rope.rotary_dim)},
-    {"qkv_bias", 208, U32, 0, 1, PLACE(config.qkv_bias)},
-    {"o_bias", 212, U32, 0, 1, PLACE(config.o_bias)},
-    {"qk_norm", 216, U32, 0, 1, PLACE(config.qk_norm)},
-    {"logn", 220, U32, 0, 1, PLACE(rope.logn)},
-    {"encoding", 224, U32, 0, N_ENCODINGS - 1, PLACE(config.encoding)},
-    {"unscaled_positions", 228, U32, 0, MAX_SEQ, PLACE(rope.unscaled_positions)},
-    {"layer_table", 232, U32, 0, 1, PLACE(has_layers)},
-    {"type_table", 236, U32, 0, 1, PLACE(has_types)},
-    {"encoding_rows", 240, U32, 0, MAX_VOCAB, PLACE(config.encoding_rows)},
+    {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
+    {"version", 4, U32, 1, 4, CONFIG(version)},
+    {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, CONFIG(weight_type)},
+    {"group_size", 12, U32, 0, MAX_WIDTH, CONFIG(group_size)},
+    {"dim", 16, U32, 1, MAX_WIDTH, CONFIG(dim)},
+    {"hidden_dim", 20, U32, 1, MAX_WIDTH, CONFIG(hidden_dim)},
+    {"n_layers", 24, U32, 1, MAX_LAYERS, CONFIG(n_layers)},
+    {"n_heads", 28, U32, 1, MAX_HEADS, CONFIG(n_heads)},
+    {"n_kv_heads", 32, U32, 1, MAX_HEADS, CONFIG(n_kv_heads)},
+    {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, CONFIG(head_dim)},
+    {"vocab_size", 40, U32, 1, MAX_VOCAB, CONFIG(vocab_size)},
+    {"seq_len", 44, U32, 1, MAX_SEQ, CONFIG(seq_len)},
+    {"shared_classifier", 48, U32, 0, 1, CONFIG(shared_classifier)},
+    {"sliding_window", 52, U32, 0, MAX_SEQ, CONFIG(sliding_window)},
+    {"norm_eps", 56, F64, 0, 1, CONFIG(norm_eps)},
+    {"bos_id", 64, I32, -1, LAST_TOKEN, CONFIG(bos_id)},
+    {"n_eos", 68, U32, 0, MAX_EOS, CONFIG(n_eos)},
+    {"eos_ids", 72, I32X8, 0, LAST_TOKEN, CONFIG(eos_ids[0])},
+    {"rope_method", 104, U32, 0, LAST_METHOD, ROPE(method)},
+    {"rope_dynamic", 108, U32, 0, 1, ROPE(dynamic)},
+    {"theta", 112, F64, 0, ANY, ROPE(theta)},
+    {"factor", 120, F64, 0, ANY, ROPE(factor)},
+    {"train_ctx", 128, U32, 1, MAX_SEQ, ROPE(train_ctx)},
+    {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
+    {"truncate", 136, U32, 0, 1, ROPE(truncate)},
+    {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
+    {"beta_slow", 152, F64, 0, ANY, ROPE(beta_slow)},
+    {"attention_factor", 160, F64, 0, ANY, ROPE(attention_factor)},
+    {"mscale", 168, F64, 0, ANY, ROPE(mscale)},
+    {"mscale_all_dim", 176, F64, 0, ANY, ROPE(mscale_all_dim)},
+    {"low_freq_factor", 184, F64, 0, ANY, ROPE(low_freq_factor)},
+    {"high_freq_factor", 192, F64, 0, ANY, ROPE(high_freq_factor)},
+    {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, CONFIG(n_longrope)},
+    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, ROPE(rotary_dim)},
+    {"qkv_bias", 208, U32, 0, 1, CONFIG(qkv_bias)},
+    {"o_bias", 212, U32, 0, 1, CONFIG(o_bias)},
+    {"qk_norm", 216, U32, 0, 1, CONFIG(qk_norm)},
+    {"logn", 220, U32, 0, 1, ROPE(logn)},
+    {"encoding", 224, U32, 0, N_ENCODINGS - 1, CONFIG(encoding)},
+    {"unscaled_positions", 228, U32, 0, MAX_SEQ, ROPE(unscaled_positions)},
+    {"layer_table", 232, U32, 0, 1, CONFIG(has_layers)},
+    {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
+    {"encoding_rows", 240, U32, 0, MAX_VOCAB, CONFIG(encoding_rows)},
 };
 
-static int count_of(const Field *f, const Header *h) { return f->type == I32X8 ? h->config.n_eos : 1; }
+static int count_of(const Field *f, const Model *m) { return f->type == I32X8 ? m->config.n_eos : 1; }
 
-// Numbers are little-endian in the file and here: the first bytes of a wide one are the narrow one of the same value.
-static bool read_number(const Field *f, const uint8_t *p, const Header *h, uint8_t *place, Error *err) {
-    int32_t whole;
-    memcpy(&whole, p, sizeof whole);
-    int64_t bits = whole;
-    double x = whole, high = f->high;
-    if (f->type == F64) {
-        memcpy(&bits, p, sizeof bits);
-        memcpy(&x, p, sizeof x);
-    }
-    if (f->high == LAST_TOKEN) high = h->config.vocab_size - 1;
-    if (f->high == LAST_METHOD) high = rope_n_methods - 1;
-    if (!(x >= f->low && x <= high))
-        return high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
-                           : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
-    memcpy(place, &bits, f->bytes);
-    return true;
-}
-
-// What limits another field comes before it.
-static bool read_fields(const uint8_t *p, Header *h, Error *err) {
+// What limits another field comes before it. Numbers are little-endian in the file and here: the first bytes of a wide
+// one are the narrow one of the same value.
+static bool read_fields(const uint8_t *header, Model *m, Error *err) {
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        for (int i = 0; i < count_of(f, h); i++)
-            if (!read_number(f, p + f->offset + 4 * i, h, (uint8_t *)h + f->place + 4 * i, err)) return false;
+        for (int i = 0; i < count_of(f, m); i++) {
+            const uint8_t *p = header + f->offset + 4 * i;
+            int32_t whole;
+            memcpy(&whole, p, sizeof whole);
+            int64_t bits = whole;
+            double x = whole, high = f->high;
+            if (f->type == F64) {
+                memcpy(&bits, p, sizeof bits);
+                memcpy(&x, p, sizeof x);
+            }
+            if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
+            if (f->high == LAST_METHOD) high = rope_n_methods - 1;
+            if (!(x >= f->low && x <= high))
+                return high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
+                                   : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
+            memcpy((uint8_t *)m + f->place + 4 * i, &bits, f->bytes);
+        }
     return true;
 }
 
-void header_write(Header h, uint8_t out[HEADER_BYTES]) {
+void header_write(Model m, uint8_t out[HEADER_BYTES]) {
     static const uint8_t zeros[HEADER_BYTES];
-    h.magic = MAGIC;
-    h.config.version = 3;
-    if (h.rope.rotary_dim == h.config.head_dim) h.rope.rotary_dim = 0;
+    m.config.magic = MAGIC;
+    m.config.version = 3;
+    if (m.rope.rotary_dim == m.config.head_dim) m.rope.rotary_dim = 0;
     memset(out, 0, HEADER_BYTES);
     for (const Field *f = fields; f < fields + N_FIELDS; f++) {
         size_t bytes = f->bytes < f->type ? f->bytes : f->type;
-        memcpy(out + f->offset, (const uint8_t *)&h + f->place, bytes * count_of(f, &h));
+        memcpy(out + f->offset, (const uint8_t *)&m + f->place, bytes * count_of(f, &m));
     }
     if (memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) out[4] = 4;  // the version
 }
 
-// A model without RoPE says nothing of RoPE but a base, which sinusoids have, too, and L.
-static bool check_encoding(const Header *h, Error *err) {
-    const ModelConfig *c = &h->config;
-    const char *name = encoding_names[c->encoding];
-    bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
-    if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, name);
-    if (c->encoding == ENCODING_ROPE) return true;
-    if (h->rope.method != ROPE_NONE || h->rope.dynamic || h->rope.logn || h->rope.rotary_dim)
-        return fail(
-            err, "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn)", name);
-    if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
-        return fail(err, "seq_len is %d with %d learned positions", c->seq_len, c->encoding_rows);
-    return true;
-}
-
 // Checks fields by one another. A rotary_dim that the file leaves out becomes the whole head.
-static bool check_fields(const uint8_t *p, Header *h, Error *err) {
-    const ModelConfig *c = &h->config;
+static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, Error *err) {
     // Bytes that no field of the version covers are 0, so that a later one may give them a meaning.
     bool covered[HEADER_BYTES] = {false};
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
@@ -154,70 +136,77 @@ static bool check_fields(const uint8_t *p, Header *h, Error *err) {
         if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
     const char *type = weight_type_names[c->weight_type];
     const bool is_q4 = c->weight_type == WEIGHT_Q4, grouped = is_q4 || c->weight_type == WEIGHT_Q8;
-    if (!h->has_types && (grouped != (h->group_size > 0) || (is_q4 && h->group_size != Q4_GROUP)))
-        return fail(err, "group_size is %d with weight type %s", h->group_size, type);
+    if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
+        return fail(err, "group_size is %d with weight type %s", c->group_size, type);
     if (c->weight_type > WEIGHT_Q4 && c->version == 3)
         return fail(err, "weight type %s in version 3 (expected version 4)", type);
     if (c->version < 3 && c->dim % c->n_heads)
         return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
     // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
-    const int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? h->group_size : 1;
+    const int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? c->group_size : 1;
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
-        return fail(err, "group_size %d does not divide the tensors", h->group_size);
+        return fail(err, "group_size %d does not divide the tensors", c->group_size);
     if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2) return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
-    if (!check_encoding(h, err)) return false;
-    if (h->rope.rotary_dim == 0) h->rope.rotary_dim = (int)c->head_dim;
-    if (h->rope.rotary_dim % 2 || h->rope.rotary_dim > c->head_dim)
-        return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", h->rope.rotary_dim,
+    const char *encoding = encoding_names[c->encoding];
+    const bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
+    if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
+    // A model without RoPE says nothing of RoPE but a base, which sinusoids have, too, and L.
+    if (c->encoding != ENCODING_ROPE && (r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim))
+        return fail(err,
+                    "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn)",
+                    encoding);
+    if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
+        return fail(err, "seq_len is %d with %d learned positions", c->seq_len, c->encoding_rows);
+    if (r->rotary_dim == 0) r->rotary_dim = (int)c->head_dim;
+    if (r->rotary_dim % 2 || r->rotary_dim > c->head_dim)
+        return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", r->rotary_dim,
                     (int)c->head_dim);
-    const int n_pairs = h->rope.rotary_dim / 2;
-    return h->n_longrope == 0 || h->n_longrope == n_pairs ||
-           fail(err, "longrope lists of %d factors (expected %d)", h->n_longrope, n_pairs);
+    const int n_pairs = r->rotary_dim / 2;
+    return c->n_longrope == 0 || c->n_longrope == n_pairs ||
+           fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
 // Writes a header of llama2.c's as one of version 3. It has seven int32, then what is new in version 1 and in 2. All
 // else is as in Llama 2.
-static bool rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES], Error *err) {
+static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
-    const int dim = n[0], n_heads = n[3], shared = version > 0 ? p[28] : n[5] > 0;
+    const int dim = n[0], n_heads = n[3];
     // In version 0 the vocabulary is negative when the classifier is not shared.
     const int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
-    if (shared > 1) return fail(err, "shared_classifier is %d (expected 0 or 1)", shared);
-    Header h = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
-    h.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
-    h.config.vocab_size = vocab_size;
-    h.config.seq_len = n[6];
-    h.config.shared_classifier = shared;
-    h.config.weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
-    if (version == 2) memcpy(&h.group_size, p + 29, sizeof h.group_size);
-    h.config.norm_eps = 1e-5;
-    h.config.n_eos = vocab_size > 2;
-    h.config.bos_id = vocab_size > 2 ? 1 : -1;
-    h.config.eos_ids[0] = 2;
-    h.rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
-    header_write(h, out);
-    return true;
+    Model m = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
+    m.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
+    m.config.vocab_size = vocab_size;
+    m.config.seq_len = n[6];
+    m.config.shared_classifier = version > 0 ? p[28] : n[5] > 0;
+    m.config.weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
+    if (version == 2) memcpy(&m.config.group_size, p + 29, sizeof m.config.group_size);
+    m.config.norm_eps = 1e-5;
+    m.config.n_eos = vocab_size > 2;
+    m.config.bos_id = vocab_size > 2 ? 1 : -1;
+    m.config.eos_ids[0] = 2;
+    m.rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
+    header_write(m, out);
 }
 
-bool header_read(const uint8_t *file, size_t size, Header *h, uint64_t *bytes, Error *err) {
+bool header_read(Model *m, uint64_t *bytes, Error *err) {
+    const uint8_t *file = m->file.data;
+    const size_t size = m->file.size;
     int32_t start[2];
     uint8_t rewritten[HEADER_BYTES];
     if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
     memcpy(start, file, sizeof start);
     const bool has_magic = start[0] == MAGIC;  // version 0 has none
     const int version = has_magic ? start[1] : 0;
-    *h = (Header){0};
     *bytes = has_magic ? HEADER_BYTES : V0_BYTES;
     if (size < *bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
     const bool legacy = !has_magic || version == 1 || version == 2;
-    bool good = !legacy || rewrite_legacy(has_magic ? file + 8 : file, version, rewritten, err);
+    if (legacy) rewrite_legacy(has_magic ? file + 8 : file, version, rewritten);
     const uint8_t *p = legacy ? rewritten : file;
-    good = good && read_fields(p, h, err);
-    h->config.version = version;
-    good = good && check_fields(p, h, err);
+    bool good = read_fields(p, m, err);
+    m->config.version = version;
+    good = good && check_fields(p, &m->config, &m->rope, err);
     const char *before = has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
-    if (!good) return fail(err, "%simpossible header: %s", before, err->text);
-    return true;
+    return good || fail(err, "%simpossible header: %s", before, err->text);
 }

@@ -24,9 +24,7 @@ static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, floa
     }
 }
 
-BlockSize block_size(WeightType type) {
-    return is_ggml(type) ? (BlockSize){layouts[type].values, layouts[type].bytes} : (BlockSize){0, 0};
-}
+int block_columns(WeightType type) { return is_ggml(type) ? layouts[type].values : 1; }
 
 int64_t matrix_row_bytes(const Matrix *m) {
     const Layout *layout = &layouts[m->type];
@@ -34,9 +32,8 @@ int64_t matrix_row_bytes(const Matrix *m) {
 }
 
 int64_t matrix_scale_bytes(const Matrix *m) {
-    int64_t size = m->group_size;
-    if (m->type == WEIGHT_Q4) return 4 * m->rows * groups_of(m->cols);
-    if (m->type != WEIGHT_Q8) return 0;
+    int64_t size = m->type == WEIGHT_Q4 ? Q4_PACK : m->group_size;
+    if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
     return 4 * (m->groups_cross_rows ? m->rows * m->cols / size : m->rows * ((m->cols + size - 1) / size));
 }
 

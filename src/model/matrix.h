@@ -46,11 +46,8 @@ typedef struct {
     bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
 } Matrix;
 
-// Values that a block of this type holds, and its bytes; 0 values: the type has no blocks.
-typedef struct {
-    int values, bytes;
-} BlockSize;
-BlockSize block_size(WeightType type);
+// Columns that a row has a multiple of: those of one of ggml's blocks, else 1.
+int block_columns(WeightType type);
 
 // Bytes of a row's values, q4's and q8's scales not counted.
 int64_t matrix_row_bytes(const Matrix *matrix);

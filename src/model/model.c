@@ -74,75 +74,68 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 // Stands at a byte of the file, and takes what begins there. `offset` goes on past the end of the file, so that the
 // size that was expected can be told; pointers past the end are never formed.
 typedef struct {
-    const MappedFile *file;
-    const Header *header;
+    Model *model;
     const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
     uint64_t alignment;    // of what is taken
     uint64_t offset;       // once above INT64_MAX it stays there
     WeightType cut;        // a type of blocks that would not fill a row
 } Cursor;
 
-// What comes next. No header's count * item_bytes is above 2^47.
-static const void *take(Cursor *c, uint64_t count, uint64_t item_bytes) {
-    uint64_t here = (c->offset + c->alignment - 1) / c->alignment * c->alignment, size = c->file->size;
-    if (here <= INT64_MAX) c->offset = here + count * item_bytes;
-    return c->file->data + (here <= size ? here : size);
+// What comes next, NULL where that is nothing. No header's count * item_bytes is above 2^47.
+static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
+    uint64_t here = (at->offset + at->alignment - 1) / at->alignment * at->alignment, size = at->model->file.size;
+    if (here <= INT64_MAX) at->offset = here + count * item_bytes;
+    return count ? at->model->file.data + (here <= size ? here : size) : NULL;
 }
 
 // Of a matrix the values, then the scales of types that have them.
 static void take_tensor(void *cursor, const Tensor *t, void *member) {
-    Cursor *c = cursor;
-    const Header *h = c->header;
+    Cursor *at = cursor;
+    const ModelConfig *c = &at->model->config;
     if (t->kind == FLOATS) {
-        *(const float **)member = take(c, t->rows * t->cols, sizeof(float));
+        *(const float **)member = take(at, t->rows * t->cols, sizeof(float));
         return;
     }
-    const WeightType type = c->types ? *c->types++ : h->config.weight_type;
-    const BlockSize block = block_size(type);
+    const WeightType type = at->types ? *at->types++ : c->weight_type;
     Matrix *m = member;
-    *m = (Matrix){.type = type, .rows = t->rows, .cols = t->cols, .group_size = h->group_size};
-    m->groups_cross_rows = h->config.version == 2 && t->cols % h->group_size != 0;
-    if (block.values && t->cols % block.values) c->cut = type;
-    m->data = take(c, t->rows, matrix_row_bytes(m));
-    m->scales = take(c, matrix_scale_bytes(m), 1);
+    *m = (Matrix){.type = type, .rows = t->rows, .cols = t->cols, .group_size = c->group_size};
+    m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
+    if (t->cols % block_columns(type)) at->cut = type;
+    m->data = take(at, t->rows, matrix_row_bytes(m));
+    m->scales = take(at, matrix_scale_bytes(m), 1);
 }
 
 // Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte for each matrix.
-static bool take_tables(Cursor *c, Model *m, Error *err) {
-    const Header *h = c->header;
-    int n_layers = h->has_layers ? m->config.n_layers : 0, n_matrices = 0;
+static bool take_tables(Cursor *at, Error *err) {
+    Model *m = at->model;
+    const ModelConfig *c = &m->config;
+    int n_layers = c->has_layers ? c->n_layers : 0, n_matrices = 0;
     Tensor tensors[N_TENSORS];
-    for (int i = h->has_types ? tensors_in_order(&m->config, tensors) : 0; i-- > 0;)
-        if (tensors[i].kind != FLOATS) n_matrices += tensors[i].of_layer ? m->config.n_layers : 1;
-    if (h->n_longrope) m->rope.short_factors = take(c, h->n_longrope, sizeof(double));
-    if (h->n_longrope) m->rope.long_factors = take(c, h->n_longrope, sizeof(double));
-    const uint8_t *flags = take(c, n_layers, 1), *types = take(c, n_matrices, 1);
-    if (c->offset > m->file.size)
-        return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)c->offset);
+    for (int i = c->has_types ? tensors_in_order(c, tensors) : 0; i-- > 0;)
+        if (tensors[i].kind != FLOATS) n_matrices += tensors[i].of_layer ? c->n_layers : 1;
+    m->rope.short_factors = take(at, c->n_longrope, sizeof(double));
+    m->rope.long_factors = take(at, c->n_longrope, sizeof(double));
+    const uint8_t *flags = take(at, n_layers, 1), *types = at->types = take(at, n_matrices, 1);
+    if (at->offset > m->file.size)
+        return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)at->offset);
     for (int l = 0; l < n_layers; l++) {
-        if (flags[l] > (LAYER_SEES_ALL | LAYER_WITHOUT_ROPE))
+        if (flags[l] > (LAYER_SEES_ALL | LAYER_NOPE))
             return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to 3)", flags[l], l);
-        m->layers[l].sees_all = flags[l] & LAYER_SEES_ALL;
-        m->layers[l].without_rope = flags[l] & LAYER_WITHOUT_ROPE;
+        m->layers[l].flags = flags[l];
     }
     for (int i = 0; i < n_matrices; i++)
-        if (types[i] >= N_WEIGHT_TYPES || (types[i] == WEIGHT_Q8 && h->group_size == 0))
+        if (types[i] >= N_WEIGHT_TYPES || (types[i] == WEIGHT_Q8 && c->group_size == 0))
             return fail(err, "impossible header: type_table has %d for matrix %d (expected 0 to %d, q8 with groups)",
                         types[i], i, N_WEIGHT_TYPES - 1);
-    m->layer_flags = h->has_layers ? flags : NULL;
-    c->types = h->has_types ? types : NULL;
     return true;
 }
 
 // Takes all of the file. False with the reason when it is not exactly what the header says.
 static bool read_model(Model *m, Error *err) {
-    Header header;
-    Cursor c = {.file = &m->file, .header = &header, .alignment = 1};
-    if (!header_read(m->file.data, m->file.size, &header, &c.offset, err)) return false;
-    m->config = header.config;
-    m->rope = header.rope;
+    Cursor c = {.model = m, .alignment = 1};
+    if (!header_read(m, &c.offset, err)) return false;
     m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
-    if (!m->layers || !take_tables(&c, m, err)) return false;
+    if (!m->layers || !take_tables(&c, err)) return false;
     if (m->config.version >= 3) c.alignment = 64;
     model_visit(m, take_tensor, &c);
     take(&c, 0, 0);  // what fills up the last one
@@ -150,7 +143,7 @@ static bool read_model(Model *m, Error *err) {
     if (c.offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
     if (c.cut)
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights", weight_type_names[c.cut],
-                    block_size(c.cut).values);
+                    block_columns(c.cut));
     return c.offset == m->file.size ||
            fail(err, "%s (%zu bytes found, %llu expected from the header)",
                 c.offset > m->file.size ? "truncated" : "too long", m->file.size, (unsigned long long)c.offset);

@@ -11,9 +11,12 @@ enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the
 enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
 extern const char *const encoding_names[N_ENCODINGS];
 
+// All that the header of a file says but the settings of RoPE.
 typedef struct {
+    int magic;    // only in the file
     int version;  // of the file: 0, 1, 2 (llama2.c), 3 or 4
     WeightType weight_type;
+    int group_size;      // weights that share a scale, 0: none do
     int64_t dim;         // width of the residual stream
     int64_t hidden_dim;  // width of the feed-forward layer
     int n_layers;
@@ -21,9 +24,9 @@ typedef struct {
     int n_kv_heads;    // divides n_heads
     int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
-    int seq_len;         // the context that the model is meant for
-    int sliding_window;  // positions that a query sees, itself included; 0: all. Of the layers that slide
-    bool shared_classifier;
+    int seq_len;            // the context that the model is meant for
+    int sliding_window;     // positions that a query sees, itself included; 0: all. Of the layers that slide
+    int shared_classifier;  // 0 or 1
     double norm_eps;
     int bos_id;             // -1: none
     bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
@@ -32,11 +35,16 @@ typedef struct {
     int encoding_rows;      // of its tables: learned positions, or shaw's distances
     int n_eos;
     int eos_ids[MAX_EOS];
+    // What follows in the file before the tensors:
+    int n_longrope;   // factors of each of longrope's two lists, 0: there are none
+    bool has_layers;  // flags (n_layers), a byte each
+    bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
 } ModelConfig;
 
+enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2 };  // it sees past a sliding window; neither its queries nor its keys turn
+
 typedef struct {
-    bool sees_all;                   // of a sliding window
-    bool without_rope;               // neither queries nor keys turn
+    uint8_t flags;                   // a sum of LAYER_...
     const float *attention_norm;     // (dim)
     Matrix wq;                       // (n_heads * head_dim, dim)
     Matrix wk, wv;                   // (n_kv_heads * head_dim, dim)
@@ -59,10 +67,9 @@ typedef struct {
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
-    const uint8_t *layer_flags;  // (n_layers) a byte each as the file has it, which the layers say, too; NULL: none
-    const float *final_norm;     // (dim)
-    Matrix classifier;           // (vocab_size, dim); the embedding itself when they are shared
-    const float *angles;         // (seq_len, head_dim) cosines and sines in a file of version 0, not used
+    const float *final_norm;  // (dim)
+    Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
+    const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
 } Model;
 
 // What a tensor is for. Those that are not matrices are FLOATS.

@@ -19,7 +19,7 @@ enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 typedef struct {
     FILE *file;
     const char *path;  // what the file is to be called
-    WeightType type;
+    Model copy;        // the model with the new header
     QuantizeError *errors;
     Error *err;
     bool good;
@@ -74,22 +74,21 @@ static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) 
     }
 }
 
-static void row_to_q8(const float *x, int64_t cols, int8_t *values, float *scales) {
-    for (int64_t col = 0; col < cols; col += Q8_GROUP)
-        *scales++ = numbers_from_f32(values + col, NUMBER_I8, x + col, cols - col < Q8_GROUP ? cols - col : Q8_GROUP);
-}
-
 static QuantizeError both(QuantizeError a, QuantizeError b) {
     return (QuantizeError){fmax(a.worst, b.worst), a.sum + b.sum, a.weights + b.weights, a.count + b.count};
 }
 
 // Writes x, which has room for whole packs, as row i of `to`.
 static void put_row(const Matrix *to, int64_t i, float *x) {
-    void *values = (uint8_t *)to->data + i * matrix_row_bytes(to), *scales = (void *)group_scales(to, i, 0);
-    if (to->type == WEIGHT_F32) memcpy(values, x, to->cols * sizeof *x);
-    else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, to->cols);
-    else if (to->type == WEIGHT_Q4) row_to_q4(x, to->cols, values, scales);
-    else row_to_q8(x, to->cols, values, scales);
+    int8_t *values = (int8_t *)to->data + i * matrix_row_bytes(to);
+    float *scales = (float *)group_scales(to, i, 0);
+    const int64_t cols = to->cols;
+    if (to->type == WEIGHT_F32) memcpy(values, x, cols * sizeof *x);
+    else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, cols);
+    else if (to->type == WEIGHT_Q4) row_to_q4(x, cols, (uint8_t *)values, (uint16_t *)scales);
+    else
+        for (int64_t at = 0; at < cols; at += Q8_GROUP)
+            *scales++ = numbers_from_f32(values + at, NUMBER_I8, x + at, cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
 }
 
 // Brings rows into `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
@@ -109,11 +108,10 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
     }
 }
 
-static int group_size_of(WeightType type) { return type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0; }
-
 // All values, some rows at a time, then all scales. The order of sums does not depend on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
-    Matrix to = {.type = w->type, .rows = m->rows, .cols = m->cols, .group_size = group_size_of(w->type)};
+    const ModelConfig *c = &w->copy.config;
+    Matrix to = {.type = c->weight_type, .rows = m->rows, .cols = m->cols, .group_size = c->group_size};
     uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
     uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
     QuantizeError errors[ROWS_AT_A_TIME];
@@ -130,7 +128,7 @@ static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
         put(w, values, to.rows * value_bytes, ALIGNMENT);
     }
     if (w->good && isinf(sum->worst))
-        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[w->type]);
+        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[to.type]);
     if (scale_bytes) put(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }
@@ -142,30 +140,28 @@ static void put_tensor(void *writer, const Tensor *t, void *member) {
     else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
-static void put_model(Writer *w, const Model *m) {
-    uint8_t bytes[HEADER_BYTES];
-    Model ordered = *m;
-    Header h = {.config = m->config, .rope = m->rope, .group_size = group_size_of(w->type)};
-    h.config.weight_type = w->type;
-    h.n_longrope = m->rope.short_factors ? m->rope.rotary_dim / 2 : 0;
-    h.has_layers = m->layer_flags;
-    header_write(h, bytes);
-    put(w, bytes, sizeof bytes, 1);
-    if (h.n_longrope) put(w, m->rope.short_factors, 2 * h.n_longrope * sizeof(double), 1);  // the long ones follow
-    if (h.has_layers) put(w, m->layer_flags, m->config.n_layers, 1);
-    ordered.config.version = 3;
-    model_visit(&ordered, put_tensor, w);
-    put(w, "", 0, ALIGNMENT);
-}
-
 bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
                     Error *err) {
     char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
+    uint8_t header[HEADER_BYTES];
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
-    Writer w = {fopen(temporary, "wbx"), out_path, type, errors, err, true, 0};
+    Writer w = {fopen(temporary, "wbx"), out_path, *m, errors, err, true, 0};
+    const RopeConfig *rope = &w.copy.rope;
+    ModelConfig *c = &w.copy.config;
     if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
     memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
-    put_model(&w, m);
+    c->version = 3;
+    c->weight_type = type;
+    c->group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
+    c->has_types = false;
+    c->n_longrope = rope->short_factors ? rope->rotary_dim / 2 : 0;
+    header_write(w.copy, header);
+    put(&w, header, sizeof header, 1);
+    if (c->n_longrope) put(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
+    if (c->n_longrope) put(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
+    for (int l = 0; c->has_layers && l < c->n_layers; l++) put(&w, &m->layers[l].flags, 1, 1);
+    model_visit(&w.copy, put_tensor, &w);
+    put(&w, "", 0, ALIGNMENT);
     if (fclose(w.file) != 0 && w.good) w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
     if (w.good && rename(temporary, out_path) != 0)
         w.good = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));

@@ -1,7 +1,6 @@
 // The turns of a conversation as token ids, by the templates that models were published with.
 #include "chat.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,30 +8,30 @@
 // How a family of models writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's message. In
 // a message the spelling of a special token is text, so no prompt can forge a turn.
 typedef struct {
-    const char *told_by;               // a special token that this family's tokenizers have, and those below it not
-    const char *end_of_turn;           // a special token, NULL: the text's end
-    bool trims;                        // spaces around messages are dropped
-    const char *begin, *between;       // before the first turn, and before each other one
-    const char *open, *system, *user;  // a turn: the system prompt only where there is one
+    const char *told_by;          // a special token that this family's tokenizers have, and those below it not
+    const char *end_of_turn;      // a special token, NULL: the text's end
+    bool trims;                   // spaces around messages are dropped
+    const char *begin, *between;  // what opens the first turn, and each other one
+    const char *system, *user;    // a turn: the system prompt only where there is one
 } Family;
 
 // As the models named here were published. docs/checkpoints.md says what is left out of their templates.
 static const Family families[] = {
     // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens, too, and does not use them.
-    {"<|im_start|>", "<|im_end|>", false, "", "\n", "", "{<|im_start|>}system\n&{<|im_end|>}\n",
+    {"<|im_start|>", "<|im_end|>", false, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
     // Llama-3.1-8B-Instruct.
-    {"<|start_header_id|>", "<|eot_id|>", true, "{}", "", "",
+    {"<|start_header_id|>", "<|eot_id|>", true, "{}", "",
      "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}",
      "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}"
      "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
     // Phi-3-mini-4k-instruct.
-    {"<|assistant|>", "<|end|>", false, "{}", "\n", "", "{<|system|>}\n&{<|end|>}\n",
+    {"<|assistant|>", "<|end|>", false, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
      "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
     // Mistral-7B-Instruct-v0.3.
-    {"[INST]", NULL, false, "{}", "", "{[INST]}", "&\n\n", "${[/INST]}"},
+    {"[INST]", NULL, false, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
     // Llama-2-7b-chat.
-    {NULL, NULL, false, "{}", "{}", "[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
+    {NULL, NULL, false, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
 };
 
 // Ids that grow, and the text up to the next special token.
@@ -84,10 +83,10 @@ int chat_end_of_turn(const Tokenizer *tokenizer) {
 }
 
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
-                   int *n, Error *err) {
+                   size_t *n, Error *err) {
     const Family *f = family_of(tokenizer);
     char template[512], name[32];
-    snprintf(template, sizeof template, "%s%s%s%s", first ? f->begin : f->between, f->open,
+    snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
              first && system_prompt[0] ? f->system : "", f->user);
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
@@ -103,9 +102,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
             ok = end_text(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
         }
     }
-    ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty")) &&
-         (t.n <= INT_MAX || fail(err, "the turn has %zu tokens, more than can be counted", t.n));
+    ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty"));
     free(t.text);
-    *n = (int)t.n;
+    *n = t.n;
     return keep_if(ok, t.ids);
 }

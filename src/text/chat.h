@@ -13,4 +13,4 @@ bool chat_is_taught(const Tokenizer *tokenizer);
 // The first turn may have a system_prompt; `before` is the token that ended the last answer and is not read yet, or -1.
 // Families: ChatML (Qwen, SmolLM), Llama 3, Phi-3 and Mistral by the tokenizer's special tokens, else Llama 2.
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
-                   int *n, Error *err);
+                   size_t *n, Error *err);

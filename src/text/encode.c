@@ -6,7 +6,6 @@
 // spelled like both; with byte-level BPE when a list of merges has them, the first of the list first. Characters
 // without a token are spelled in byte tokens.
 #include <stdlib.h>
-#include <string.h>
 
 #include "tokenizer_private.h"
 
@@ -36,10 +35,10 @@ typedef struct {
     Pair *pairs;       // 2 * capacity: a heap of the neighbors that may be joined next
     size_t capacity, n_pairs;
     int32_t *ids;
-    size_t n_ids, ids_capacity;
+    size_t first, n_ids, ids_capacity;  // first: of the text, behind BOS
 } Encoder;
 
-// ---- Merging ----
+// ---- Merging --------------------------------------------------------------------------------------------------------
 
 static bool is_better(Pair a, Pair b) { return a.score != b.score ? a.score > b.score : a.left < b.left; }
 
@@ -97,13 +96,13 @@ static void merge_symbols(Encoder *e) {
     }
 }
 
-// ---- Words ----
+// ---- Words ----------------------------------------------------------------------------------------------------------
 
 // A symbol without a token: its bytes, or else the unknown token, one for a run of such symbols.
 static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
     const Tokenizer *t = e->tokenizer;
     if (!(t->head.flags & BYTE_FALLBACK)) {
-        if (e->n_ids == 0 || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
+        if (e->n_ids == e->first || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
         return;
     }
     if (length == 1 && *bytes == ' ') {
@@ -171,7 +170,7 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
     return true;
 }
 
-// ---- Texts ----
+// ---- Texts ----------------------------------------------------------------------------------------------------------
 
 // The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
 // symbol for both), U+FFFD for every byte that is not UTF-8. A byte-level tokenizer keeps U+2581, and may ask for
@@ -187,28 +186,21 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
         if (i == 0 && prefix && !(code == ' ' && t->head.flags & PREFIX_UNLESS_SPACE)) normal[end++] = ' ';
         end += utf8_encode(normal + end, code);
     }
-    char *composed = t->head.flags & NFC ? nfc(t, normal, &end, err) : normal;
-    if (composed != normal) free(normal);
+    if (t->head.flags & NFC) normal = nfc(t, normal, &end, err);
     *n = end - 1;
-    return composed;
+    return normal;
 }
 
-// The longest user-defined or control token that the text begins with, or NULL.
-static const Piece *match_added(const Tokenizer *t, const char *text, size_t length) {
-    size_t longest = t->longest_added[(unsigned char)text[0]];
-    const Piece *added = NULL;
-    for (size_t n = 1; n <= longest && n <= length; n++) {
-        const Piece *piece = find_piece(t, text, n);
-        if (piece && (piece->type == USER_DEFINED || piece->type == CONTROL)) added = piece;
-    }
-    return added;
-}
-
-// Where the first user-defined token from `at` on begins, and which it is; the end and NULL when there is none.
-// Spellings of control tokens are passed over as a whole: so does the library when it is told not to obey them.
+// Where the first user-defined token from `at` on begins, and which it is, the longest; the end and NULL when there is
+// none. Spellings of control tokens are passed over as a whole: so does the library when it is told not to obey them.
 static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
     for (; at < end; at += *added ? (*added)->length : 1) {
-        *added = match_added(t, text + at, end - at);
+        const size_t longest = t->longest_added[(unsigned char)text[at]];
+        *added = NULL;
+        for (size_t n = 1; n <= longest && n <= end - at; n++) {
+            const Piece *piece = find_piece(t, text + at, n);
+            if (piece && (piece->type == USER_DEFINED || piece->type == CONTROL)) *added = piece;
+        }
         if (*added && (*added)->type == USER_DEFINED) return at;
     }
     *added = NULL;
@@ -224,52 +216,38 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-// Adds the ids of n bytes of normal text, in which no user-defined token stands. The byte before them is free.
-static bool encode_part(Encoder *e, char *at, size_t n, Error *err) {
-    const Tokenizer *t = e->tokenizer;
-    const char *end = at + n;
-    if (t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX && n > 0 && *at != ' ') *--at = ' ';
-    for (size_t length; at < end; at += length) {
-        length = word_length(t, at, (size_t)(end - at));
-        if (!encode_word(e, at, length, err)) return false;
-    }
-    return true;
-}
-
-// A text is put in order as a whole and then cut at user-defined tokens, or cut as it stands and put in order by parts.
-static bool encode_text(Encoder *e, const char *text, size_t length, Error *err) {
-    const Tokenizer *t = e->tokenizer;
-    const bool by_parts = t->head.flags & BY_PARTS;
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
+                          Error *err) {
+    const bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
+    Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
+    e.n_ids = e.first;
+    // A text is put in order and then cut at user-defined tokens, or cut as it stands and put in order by parts.
     char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
-    bool ok = by_parts || whole;
+    bool ok = (by_parts || whole) && make_room(&e, 1, err);
     if (whole) text = whole + 1;
     for (size_t at = 0; ok && at < length;) {
         const Piece *added;
         size_t end = find_user_defined(t, text, at, length, &added), n = end - at;
         char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
-        ok = part && encode_part(e, part + 1, n, err) && make_room(e, 1, err);
+        size_t i = 1, n_word;  // the byte before a part is free
+        ok = part;
+        if (part && prefix && n > 0 && part[1] != ' ') part[--i] = ' ';
+        for (; ok && i <= n; i += n_word) {
+            n_word = word_length(t, part + i, n + 1 - i);
+            ok = encode_word(&e, part + i, n_word, err);
+        }
+        ok = ok && make_room(&e, 1, err);
         if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
-        e->ids[e->n_ids++] = added->id;
+        e.ids[e.n_ids++] = added->id;
         at += added->length;
         if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
+    ok = ok && (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
+    if (ok && e.first) e.ids[0] = t->head.bos_id;
     free(whole);
-    return ok;
-}
-
-int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
-                          Error *err) {
-    Encoder e = {.tokenizer = t};
-    const size_t n_before = with_bos && t->head.bos_id >= 0;
-    bool ok = encode_text(&e, text, length, err) && make_room(&e, 1, err) &&
-              (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
-    if (ok && n_before) {
-        memmove(e.ids + 1, e.ids, e.n_ids * sizeof *e.ids);
-        e.ids[0] = t->head.bos_id;
-    }
     free(e.symbols);
-    *n_ids = e.n_ids + n_before;
+    *n_ids = e.n_ids;
     return keep_if(ok, e.ids);
 }

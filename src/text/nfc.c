@@ -18,19 +18,15 @@ static uint32_t class_of(Item x) { return x >> 53; }
 
 // Adds what a character is made of, at most 4 others. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
-    uint32_t syllable = code - SYLLABLES, parts[4] = {code};
-    int n_parts = 1;
+    uint32_t syllable = code - SYLLABLES, parts[4] = {code}, part;
     if (syllable < N_LEADS * N_VOWELS * N_TRAILS) {
         parts[0] = LEADS + syllable / (N_VOWELS * N_TRAILS);
         parts[1] = VOWELS + syllable / N_TRAILS % N_VOWELS;
-        parts[2] = TRAILS + syllable % N_TRAILS;
-        n_parts = parts[2] == TRAILS ? 2 : 3;
-    } else {
-        for (uint32_t part, i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - (int)i, 0)) != 0;
-             n_parts = (int)++i)
-            parts[i] = part;
-    }
-    for (int i = 0; i < n_parts; i++, n++) items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
+        if (syllable % N_TRAILS) parts[2] = TRAILS + syllable % N_TRAILS;
+    } else
+        for (int i = 0; i < 4 && (part = unicode_rule(t, code, RULE_PART - i, 0)) != 0; i++) parts[i] = part;
+    for (int i = 0; i < 4 && (i == 0 || parts[i]); i++, n++)
+        items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
     return n;
 }
 
@@ -53,10 +49,9 @@ static int by_order(const void *a, const void *b) {
 // its own or a higher class stands between. Returns how many items are left.
 static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     size_t kept = 0, base = n;
-    for (size_t i = 0, end; i < n; i = end) {
+    for (size_t i = 0, end; i < n; i = end + 1) {
         for (end = i; end < n && class_of(items[end]) > 0;) end++;
         if (end > i + 1) qsort(items + i, end - i, sizeof *items, by_order);
-        end += end == i;
     }
     for (size_t i = 0; i < n; i++) {
         const uint32_t code = code_of(items[i]), class = class_of(items[i]);
@@ -69,7 +64,7 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     return kept;
 }
 
-char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
+char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err) {
     size_t n = 0, n_out = 0, capacity = 0, n_bytes;
     Item *items = NULL;
     bool good = true;
@@ -82,6 +77,7 @@ char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err) {
     char *out = good ? alloc_array(n, 4, "text to encode", err) : NULL;
     for (size_t i = 0; out && i < n; i++) n_out += utf8_encode(out + n_out, code_of(items[i]));
     free(items);
+    free(text);
     *length = n_out;
     return out;
 }

@@ -73,7 +73,7 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
         if (code == '\'') return SIGN | ENDING;
         if (code == '/') return SLASH;
     }
-    uint32_t kind = 1u << unicode_class(text->tokenizer->classes, code);
+    uint32_t kind = 1u << text->tokenizer->classes[code];
     if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
     if (code < 0x80) return kind != LETTER ? kind : kind | (code & 0x20 ? SMALL : CAPITAL);
     uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, kind == LETTER ? IN_U + IN_W : 0);
@@ -104,23 +104,19 @@ static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {
         const uint32_t next_set = part[1].least > 0 ? part[1].set : UINT32_MAX;
-        size_t from = at, next, n = 0;
-        bool found = false;
+        size_t from = at, next;
         if (part->set == ENDING) {
             at = skip_ending(text, from);
             if (at == from && part->least > 0) return 0;
             continue;
         }
-        for (;; n++) {
-            uint32_t kind = char_at(text, from, &next);
-            if (n >= part->least && kind & next_set) {
-                at = from;
-                found = true;
-            }
+        at = SIZE_MAX;  // no such place
+        for (uint32_t n = 0;; n++, from = next) {
+            const uint32_t kind = char_at(text, from, &next);
+            if (n >= part->least && kind & next_set) at = from;
             if (n == part->most || !(kind & part->set)) break;
-            from = next;
         }
-        if (!found) return 0;
+        if (at == SIZE_MAX) return 0;
     }
     return at;
 }

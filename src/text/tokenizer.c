@@ -31,11 +31,9 @@ static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece 
         return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n, MAX_PIECE);
     if (left < 8 + (size_t)n)
         return fail(err, "ends inside token %zu (found %zu bytes, expected %d or more)", id, left, 8 + n);
+    *piece = (Piece){.bytes = (const char *)*at + 8, .id = (int32_t)id, .length = (uint16_t)n};
     memcpy(&piece->score, *at, sizeof piece->score);
     if (!isfinite(piece->score)) return fail(err, "the score of token %zu is not a finite number", id);
-    piece->bytes = (const char *)*at + 8;
-    piece->length = (uint16_t)n;
-    piece->id = (int32_t)id;
     *at += 8 + n;
     return true;
 }
@@ -66,12 +64,7 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
     return true;
 }
 
-// ---- The trailer ----
-
-static size_t head_size(const TrailerHead *head) {
-    if (head->kind != BYTELEVEL) return offsetof(TrailerHead, split);
-    return head->flags & NFC || head->split >= SPLIT_GPT4O ? sizeof *head : offsetof(TrailerHead, n_rules);
-}
+// ---- The trailer ----------------------------------------------------------------------------------------------------
 
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     const bool bytelevel = head->kind == BYTELEVEL;
@@ -160,7 +153,9 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    const size_t size = head_size(head), n_tokens = t->vocab_size;
+    const bool has_rules = head->flags & NFC || head->split >= SPLIT_GPT4O;
+    const size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules), n_tokens = t->vocab_size;
+    const size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);
     memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
     const size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
@@ -178,25 +173,23 @@ static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *er
 }
 
 // The file does not say how many tokens it holds: they go on to its end, or to a trailer. So all are counted, but only
-// as many kept as the model has and the file's size allows.
+// as many kept as the model has and the file's size allows; there is room for one that is too much.
 static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     const uint8_t *at = t->file.data, *end = at + t->file.size;
     if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
     at += 4;  // the length of the longest token, which nothing here needs
     size_t expected = vocab_size > 0 ? vocab_size : 0, most = t->file.size / 8, n = 0;
     size_t capacity = expected < most ? expected : most;
-    t->pieces = alloc_array(capacity, sizeof *t->pieces, "tokenizer", err);
+    t->pieces = alloc_array(capacity + 1, sizeof *t->pieces, "tokenizer", err);
     if (!t->pieces) return false;
-    for (; at < end && !(end - at >= 4 && read_i32(at) == TRAILER_MAGIC); n++) {
-        Piece surplus;
-        if (!read_token(n, &at, end, n < capacity ? &t->pieces[n] : &surplus, err)) return false;
-    }
+    for (; at < end && !(end - at >= 4 && read_i32(at) == TRAILER_MAGIC); n++)
+        if (!read_token(n, &at, end, &t->pieces[n < capacity ? n : capacity], err)) return false;
     if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, vocab_size);
     t->vocab_size = vocab_size;
     return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
 }
 
-// ---- What is found ----
+// ---- What is found --------------------------------------------------------------------------------------------------
 
 static Spelling spelling_of(const Piece *piece) {
     Spelling s = {.piece = piece};
@@ -204,27 +197,22 @@ static Spelling spelling_of(const Piece *piece) {
     return s;
 }
 
-// By their bytes, and pieces that are spelled alike by their ids.
+// By their bytes, and pieces that are spelled alike by their ids; what is looked for has none, -1.
 static int by_spelling(const void *a, const void *b) {
     const Spelling *s = a, *t = b;
     if (s->head != t->head) return s->head < t->head ? -1 : 1;
     const Piece *x = s->piece, *y = t->piece;
     if (x->length != y->length) return x->length - y->length;
     const int order = memcmp(x->bytes, y->bytes, x->length);
-    return order ? order : x->id - y->id;
+    return order || x->id < 0 ? order : x->id - y->id;
 }
 
 const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     if (length > MAX_PIECE) return NULL;
-    const Spelling before_all = spelling_of(&(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1});
-    size_t first = 0, end = t->n_spellings;
-    while (first < end) {
-        const size_t middle = (first + end) / 2;
-        if (by_spelling(&before_all, &t->spellings[middle]) < 0) end = middle;
-        else first = middle + 1;
-    }
-    const Piece *found = first < t->n_spellings ? t->spellings[first].piece : NULL;
-    return found && found->length == length && memcmp(found->bytes, bytes, length) == 0 ? found : NULL;
+    const Spelling key = spelling_of(&(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1}), *found;
+    found = bsearch(&key, t->spellings, t->n_spellings, sizeof key, by_spelling);
+    while (found && found > t->spellings && by_spelling(&key, found - 1) == 0) found--;
+    return found ? found->piece : NULL;
 }
 
 // Notes what the encoder asks of all tokens, and sorts those that are found. What no text is encoded to is not found,
@@ -268,7 +256,7 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
     return NULL;
 }
 
-// ---- What others ask ----
+// ---- What others ask ------------------------------------------------------------------------------------------------
 
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
     char own[4096], common[4096];  // cut, they lead to no file
@@ -314,7 +302,7 @@ size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_
     size_t at = 0, n;
     bool takes = id >= 0 && t->pieces[id].takes_spaces;
     for (; takes && at < length; at += n)
-        if (unicode_class(t->classes, utf8_decode(text + at, length - at, &n)) != CLASS_SPACE) break;
+        if (t->classes[utf8_decode(text + at, length - at, &n)] != CLASS_SPACE) break;
     return at;
 }
 

@@ -7,7 +7,7 @@
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
 enum { SENTENCEPIECE, BYTELEVEL };                                  // kinds of tokenizers
 enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, HIDE_UNUSED = 16 };  // flags
-enum { BY_PARTS = 32, NFC = 64 };                                                                            // flags
+enum { BY_PARTS = 32, NFC = 64 };
 enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
 
 // What the trailer of tokenizer.bin says first; without one, what Llama 2's would say.
@@ -53,7 +53,7 @@ struct Tokenizer {
     Triple *merges, *rules;       // head.n_merges and head.n_rules of them, sorted by first and second numbers
     uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
     bool by_words;                // no piece goes on with a space after anything else
-    uint8_t classes[N_CLASSED];   // of characters
+    uint8_t classes[N_CODE_POINTS];
 };
 
 // The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
@@ -64,8 +64,8 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
 
 // A rule is found by a character and another, and gives the one that they are together in NFC; or by a character and
 // one of these. Where there is no such rule, the answer is `otherwise`.
-typedef enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 } RuleKind;  // parts -1 to -4: what it is made of
-enum { IN_U = 1, IN_W = 2 };                                                // of RULE_CASE: the classes of split.c
+enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };  // parts -1 to -4: what it is made of
+enum { IN_U = 1, IN_W = 2 };                               // of RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
     const Triple *found = find_triple(t->rules, t->head.n_rules, (int32_t)code, key);
     return found ? (uint32_t)found->result : otherwise;
@@ -77,5 +77,5 @@ enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, SPLIT_GPT4O
 // The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
 size_t split_word(const Tokenizer *t, const char *text, size_t n);
 
-// *length bytes of UTF-8 in Normalization Form C, which the caller frees, and their new length; NULL with the reason.
-char *nfc(const Tokenizer *t, const char *text, size_t *length, Error *err);
+// The text, which is freed, in Normalization Form C: *length bytes that the caller frees. NULL with the reason.
+char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err);

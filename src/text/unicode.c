@@ -5,7 +5,9 @@
 
 #include "unicode_tables.h"
 
-int utf8_scan(const char *text, size_t n) {
+// What the n >= 1 bytes at `text` begin with: a character (its length, 1 to 4), the beginning of one (0), or a byte
+// that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
+static int utf8_scan(const char *text, size_t n) {
     const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80) return 1;
     if (s[0] < 0xC2 || s[0] > 0xF4) return -1;
@@ -50,7 +52,7 @@ static void mark(uint8_t *classes, const char *runs, uint8_t class) {
     }
 }
 
-void unicode_classes(uint8_t *classes) {
+void unicode_classes(uint8_t classes[N_CODE_POINTS]) {
     mark(classes, letter_runs, CLASS_LETTER);
     mark(classes, number_runs, CLASS_NUMBER);
     mark(classes, space_runs, CLASS_SPACE);

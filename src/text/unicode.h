@@ -5,9 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What the n >= 1 bytes at `text` begin with: a character (its length, 1 to 4), the beginning of one (0), or a byte
-// that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
-int utf8_scan(const char *text, size_t n);
+enum { N_CODE_POINTS = 0x110000 };
 
 // The code point that n >= 1 bytes begin with, and its length; U+FFFD of length 1 where there is none.
 uint32_t utf8_decode(const char *text, size_t n, size_t *length);
@@ -17,14 +15,9 @@ size_t utf8_encode(char *out, uint32_t code);
 
 // The classes of code points as Unicode 16.0 has them: \p{L}, \p{N}, \s (the property White_Space), or none of these.
 enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
-enum { N_CLASSED = 0x34000 };  // code points from here on are all CLASS_OTHER
 
-// Fills a table of N_CLASSED classes, which is zeroed before.
-void unicode_classes(uint8_t *classes);
-
-static inline int unicode_class(const uint8_t *classes, uint32_t code) {
-    return code < N_CLASSED ? classes[code] : CLASS_OTHER;
-}
+// Fills a table of the classes of all code points, which is zeroed before.
+void unicode_classes(uint8_t classes[N_CODE_POINTS]);
 
 // Lets go of decoded bytes only in whole UTF-8 characters, so that a terminal never sees half of one. Starts as {0}.
 typedef struct {

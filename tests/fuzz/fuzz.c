@@ -213,8 +213,7 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     Tokenizer **one = &made[bytelevel][flags][split],
               *t = *one ? *one : (*one = make_tokenizer(bytelevel, flags, 1 + split));
     const int n_tokens = N_CONTROL + 256 + N_PIECES;
-    int n_turn;
-    size_t n = size - 2, n_once, n_twice, n_ids;
+    size_t n = size - 2, n_once, n_twice, n_ids, n_turn;
     char *text = malloc(n + 1), *once = NULL, *twice = NULL, *out = malloc(n + 4);
     if (!text || !out) abort();
     memcpy(text, data + 2, n);
@@ -342,12 +341,13 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     static float weights[MOST], some[MOST], x[PANEL * MOST];
     if (size < 2) return;
     const WeightType type = (WeightType)(WEIGHT_Q4_0 + data[0] % (N_WEIGHT_TYPES - WEIGHT_Q4_0));
-    const BlockSize block = block_size(type);
-    const int n = (int)((size - 2) / (size_t)block.bytes) * block.values, from = n ? data[1] % n : 0;
+    const int columns = block_columns(type);
+    const size_t block_bytes = (size_t)matrix_row_bytes(&(Matrix){.type = type, .cols = columns});
+    const int n = (int)((size - 2) / block_bytes) * columns, from = n ? data[1] % n : 0;
     if (n == 0 || n > MOST) return;
-    uint8_t *row = malloc((size_t)(n / block.values * block.bytes));  // not a byte longer
+    uint8_t *row = malloc((size_t)(n / columns) * block_bytes);  // not a byte longer
     if (!row) abort();
-    memcpy(row, data + 2, (size_t)(n / block.values * block.bytes));
+    memcpy(row, data + 2, (size_t)(n / columns) * block_bytes);
     const Matrix m = {.type = type, .rows = 1, .cols = n, .data = row};
     matrix_row(&m, 0, 0, n, weights);
     matrix_row(&m, 0, from, n - from, some);
