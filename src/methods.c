@@ -9,9 +9,10 @@ enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 
 typedef struct {
     const RopeSettings *base;  // where a method starts from
-    RopeSettings *items;       // (MAX_METHODS), and behind them as many that a setting multiplies, n_before of them
-    int n, first, n_before;    // from `first` on they are of one name
+    RopeSettings *items;       // (MAX_METHODS)
+    int n, first;              // from `first` on they are of one name
     char key[32];              // of the setting whose values are read; empty: of none
+    int n_each;                // methods that each of its values makes
     Error *err;
 } List;
 
@@ -41,12 +42,11 @@ static bool append_method(List *list, const char *name, bool of_all) {
 }
 
 static bool append_all(List *list) {
-    char name[MAX_METHOD_NAME];
-    RopeSettings unused;
     bool ok = true;
     for (int i = 0; ok && i < 2 * rope_n_methods; i++) {
-        settings_method_name(i % rope_n_methods, i >= rope_n_methods, name, sizeof name);
-        if (settings_read_method(&unused, name)) ok = append_method(list, name, true);
+        const RopeConfig c = {.method = i % rope_n_methods, .dynamic = i >= rope_n_methods};
+        if (!c.dynamic || rope_methods[c.method].flags & ROPE_CAN_BE_DYNAMIC)
+            ok = append_method(list, settings_method_name(&c).text, true);
     }
     for (int i = 0; ok && i < rope_n_maps; i++) ok = append_method(list, rope_maps[i].name, true);
     return ok && append_method(list, "window", true);
@@ -66,10 +66,11 @@ static bool set(RopeSettings *s, const char *key, const char *value, Error *err)
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
 
-// Each method that the setting is for, with this value.
+// Each method that the setting is for, with this value. All but the first value take the place of the first.
 static bool append_value(List *list, const char *value) {
-    for (int i = 0; i < list->n_before; i++) {
-        RopeSettings s = list->items[MAX_METHODS + i];
+    for (int i = 0; i < list->n_each; i++) {
+        RopeSettings s = list->items[list->first + i];
+        if (list->n > list->first + i) *strrchr(s.name, ':') = '\0';
         if (!set(&s, list->key, value, list->err)) return fail(list->err, "--rope: %s", list->err->text);
         const size_t used = strlen(s.name), room = sizeof s.name - used;
         if ((size_t)snprintf(s.name + used, room, ":%s=%s", list->key, value) >= room)
@@ -87,8 +88,7 @@ static bool read_word(List *list, char before, const char *word, char behind) {
         if (!equals || equals == word)
             return fail(list->err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", word);
         snprintf(list->key, sizeof list->key, "%.*s", (int)(equals - word), word);
-        list->n_before = list->n - list->first;
-        memcpy(list->items + MAX_METHODS, list->items + list->first, (size_t)list->n_before * sizeof *list->items);
+        list->n_each = list->n - list->first;
         list->n = list->first;
         return append_value(list, equals + 1);
     }
@@ -100,7 +100,7 @@ static bool read_word(List *list, char before, const char *word, char behind) {
 
 RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
     List list = {.base = base, .err = err};
-    list.items = alloc_array(2 * MAX_METHODS, sizeof *list.items, "a list of methods", err);
+    list.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err);
     bool ok = list.items && (text || append(&list, base));
     for (char word[96], before = ','; ok && text && before; before = *text++) {
         const size_t length = strcspn(text, ",:");

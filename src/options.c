@@ -251,9 +251,3 @@ bool options_check(const Options *o, Error *err) {
     if (o->piece && !o->spread && o->job != JOB_CHECK) return fail(err, "--piece goes with --spread, or with --check");
     return true;
 }
-
-bool options_fit_encoding(const Options *o, const char *encoding, Error *err) {
-    return !o->about_rope || strcmp(encoding, "rope") == 0 ||
-           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
-                o->model_path, encoding);
-}

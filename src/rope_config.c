@@ -158,7 +158,6 @@ static void read_fields(Reader *r, RopeConfig *c) {
         if (is_flag && v && !strchr("tfn", *v)) reject(r, r->block, f->key, "true or false");
         field_set(c, f, is_flag ? is_on : number(r, r->block, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
-    if (c->mscale == 0 || c->mscale_all_dim == 0) c->mscale = c->mscale_all_dim = 0;  // one alone has no effect
     RopeConfig filled = *c;
     settings_fill_defaults(&filled, c->train_ctx);
     if (filled.beta_fast < filled.beta_slow) reject(r, r->block, "beta_fast", "no less than beta_slow");
@@ -187,12 +186,11 @@ static int read_trained(Reader *r) {
 
 static void read_rope(Reader *r) {
     RopeConfig *c = &r->file->rope;
-    RopeSettings method;
     double theta = r->family ? r->family->theta : c->theta;
     unsigned may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
     int trained = read_trained(r);
-    settings_read_method(&method, r->type == PLAIN ? "none" : rope_types[r->type]);
-    *c = (RopeConfig){method.rope.method, method.rope.dynamic, c->rotary_dim, .train_ctx = trained, .truncate = true};
+    *c = (RopeConfig){rope_type_methods[r->type], r->type == DYNAMIC, c->rotary_dim, .train_ctx = trained,
+                      .truncate = true};
     theta = number(r, r->config, "rope_theta", theta, 1, 0, may_be);
     c->theta = number(r, r->block, "rope_theta", theta, 1, 0, OPTIONAL);
     double ratio = (double)r->file->max_positions / fmax(trained, 1);

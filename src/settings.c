@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const rope_ramps[2] = {"dims", "turns"};
+static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
 // ---- the fields -----------------------------------------------------------------------------------------------------
 
@@ -53,26 +53,23 @@ const Option rope_fields[] = {
 const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
 
 double field_value(const void *base, const Option *f) {
-    const char *place = (const char *)base + f->place;
-    switch (f->type) {
-    case NUMBER: return *(const double *)(const void *)place;
-    case FLAG: return *(const bool *)place;
-    default: return *(const int *)(const void *)place;
-    }
+    const void *place = (const char *)base + f->place;
+    if (f->type == NUMBER) return *(const double *)place;
+    if (f->type == FLAG) return *(const bool *)place;
+    return *(const int *)place;
 }
 
 void field_set(void *base, const Option *f, double value) {
-    char *place = (char *)base + f->place;
-    switch (f->type) {
-    case NUMBER: *(double *)(void *)place = value; break;
-    case FLAG: *(bool *)place = value != 0; break;
-    default: *(int *)(void *)place = (int)value;
-    }
+    void *place = (char *)base + f->place;
+    if (f->type == NUMBER) *(double *)place = value;
+    else if (f->type == FLAG) *(bool *)place = value != 0;
+    else *(int *)place = (int)value;
 }
 
 // Reads a decimal number, which is the whole of `text`, within the option's limits. strtod alone would take spaces in
-// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m.
-static bool read_number(const Option *option, const char *name, const char *text, double *x, Error *err) {
+// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m. Like
+// the functions below it leaves what was expected in *err.
+static bool read_number(const Option *option, const char *text, double *x, Error *err) {
     const bool is_whole = option->type != NUMBER;
     const double low = option->low, high = option->type == FLAG ? 1 : option->high;
     char *end;
@@ -84,49 +81,46 @@ static bool read_number(const Option *option, const char *name, const char *text
         end += letter == 'k' || letter == 'm';
     }
     if (good && !*end && *x >= low && *x <= high) return true;
-    return fail(err,
-                is_whole ? "%s: '%.60s' is not a whole number from %.0f to %.0f"
-                         : "%s: '%.60s' is not a number from %g to %g",
-                name, text, low, high);
+    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %g to %g", low, high);
 }
 
-static bool read_word(const Option *option, const char *name, const char *text, double *x, Error *err) {
+static bool read_word(const Option *option, const char *text, double *x, Error *err) {
     char words[100] = "";
     for (*x = 0; *x <= option->high; ++*x) {
         const char *word = option->words[(int)*x];
         if (strcasecmp(text, word) == 0) return true;
         add_name(words, sizeof words, ", ", word);
     }
-    return fail(err, "%s: '%.60s' is not known (expected %s)", name, text, words);
+    return fail(err, "known (expected %s)", words);
 }
 
-static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
+static bool read_pair(const char *text, int *pair, Error *err) {
     int length = 0;
     bool good = !text[strspn(text, "0123456789.")] && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
-    return (good && !text[length]) || fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+    return (good && !text[length]) || fail(err, "two whole numbers from 0, as 3.5");
 }
 
-static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
+static bool read_seed(const char *text, uint64_t *seed, Error *err) {
     char back[32];
     *seed = strtoull(text, NULL, 10);
     snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
-    return strcmp(back, text) == 0 ||
-           fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
+    return strcmp(back, text) == 0 || fail(err, "a whole number from 0 to 18446744073709551615");
 }
 
 bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err) {
     void *place = (char *)base + option->place;
     double x;
+    bool good;
     switch (option->type) {
     case NOTHING: return true;
     case TEXT: *(const char **)place = value; return true;
-    case SEED: return read_seed(name, value, place, err);
-    case PAIR: return read_pair(name, value, place, err);
+    case SEED: good = read_seed(value, place, err); break;
+    case PAIR: good = read_pair(value, place, err); break;
     default:
-        if (!(option->type == WORD ? read_word : read_number)(option, name, value, &x, err)) return false;
-        field_set(base, option, x);
-        return true;
+        good = (option->type == WORD ? read_word : read_number)(option, value, &x, err);
+        if (good) field_set(base, option, x);
     }
+    return good || fail(err, "%s: '%.60s' is not %s", name, value, err->text);
 }
 
 static int row_of(const char *option) {
@@ -171,8 +165,10 @@ bool settings_read_method(RopeSettings *s, const char *text) {
     return false;
 }
 
-void settings_method_name(int method, bool dynamic, char *out, size_t capacity) {
-    snprintf(out, capacity, "%s%s", dynamic ? "dynamic-" : "", rope_methods[method].name);
+MethodName settings_method_name(const RopeConfig *c) {
+    MethodName name;
+    snprintf(name.text, sizeof name.text, "%s%s", c->dynamic ? "dynamic-" : "", rope_methods[c->method].name);
+    return name;
 }
 
 void settings_fill_defaults(RopeConfig *c, int context) {
@@ -277,8 +273,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    if (s->name[0]) memcpy(plan->name, s->name, sizeof plan->name);
+    snprintf(plan->name, sizeof plan->name, "%s", s->name[0] ? s->name : settings_method_name(&r).text);
     return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
 }
 

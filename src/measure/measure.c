@@ -45,17 +45,17 @@ int length_of_job(const Measurement *m) {
 void print_advice(const Measurement *m, const RopeSettings *methods) {
     const Job job = m->options->job;
     const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
-    char advice[300], tuned[64], others[300] = "";
+    char advice[300], others[300] = "";
     for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
         const int positions = plan->spread ? plan->spread : m->length;
         settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
         if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
-        if (!settings_same_method(m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
+        if (!settings_same_method(&m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
     }
-    settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
-        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n", tuned, others);
+        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n",
+                settings_method_name(&m->file).text, others);
 }
 
 int32_t *measured_text(const char *path, const Model *model, const Tokenizer *tokenizer, size_t *n, Error *err) {
@@ -96,8 +96,8 @@ bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig 
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
     RopeSettings s = {.said = 0};
     if (plain) settings_read_method(&s, "none");
-    if (times != 1) settings_say(&s, "--theta", fmax(m->file->theta * times, 1.5));
-    return settings_resolve(&s, m->file, m->model->config.sliding_window, m->length, plan, err);
+    if (times != 1) settings_say(&s, "--theta", fmax(m->file.theta * times, 1.5));
+    return settings_resolve(&s, &m->file, m->model->config.sliding_window, m->length, plan, err);
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
