@@ -302,8 +302,8 @@ static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
     if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);
-    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, \"rope_theta\": %.17g, ", model->head_dim,
-                    model->rope.theta);
+    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, ", model->head_dim);
+    if (model->rope.theta > 0) n += sprintf(whole + n, "\"rope_theta\": %.17g, ", model->rope.theta);
     sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
             is_config ? object + 1 : "\"rope_scaling\": ", is_config ? "" : object, is_config ? "" : "}");
     return whole;
