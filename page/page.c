@@ -167,8 +167,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
 
 // What is worth a warning about the method that page_plan planned; empty: nothing.
 FOR_PAGE const char *page_advice(Page *page, int context) {
-    settings_advice(page->methods, &page->plan, context, page->text, sizeof page->text);
-    return page->text;
+    return settings_advice(page->methods, &page->plan, context, &page->err) ? "" : page->err.text;
 }
 
 // A line for each distance map: name, summary, source.

@@ -17,7 +17,7 @@ typedef struct {
 } List;
 
 static bool append(List *list, const RopeSettings *item) {
-    if (list->n == MAX_METHODS) return fail(list->err, "--rope: more than %d methods", MAX_METHODS);
+    if (list->n == MAX_METHODS) return fail(list->err, "more than %d methods", MAX_METHODS);
     list->items[list->n++] = *item;
     return true;
 }
@@ -38,7 +38,7 @@ static bool append_method(List *list, const char *name, bool of_all) {
         nearest = nearer_name(plain, known, nearest);
     }
     add_name(names, sizeof names, ", ", "METHOD+MAP");
-    return fail_unknown(list->err, "--rope: there is no method", name, nearest, names);
+    return fail_unknown(list->err, "there is no method", name, nearest, names);
 }
 
 static bool append_all(List *list) {
@@ -71,10 +71,10 @@ static bool append_value(List *list, const char *value) {
     for (int i = 0; i < list->n_each; i++) {
         RopeSettings s = list->items[list->first + i];
         if (list->n > list->first + i) *strrchr(s.name, ':') = '\0';
-        if (!set(&s, list->key, value, list->err)) return fail(list->err, "--rope: %s", list->err->text);
+        if (!set(&s, list->key, value, list->err)) return false;
         const size_t used = strlen(s.name), room = sizeof s.name - used;
         if ((size_t)snprintf(s.name + used, room, ":%s=%s", list->key, value) >= room)
-            return fail(list->err, "--rope: '%.60s...' is too long", s.name);
+            return fail(list->err, "'%.60s...' is too long", s.name);
         if (!append(list, &s)) return false;
     }
     return true;
@@ -85,8 +85,7 @@ static bool read_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');
     if (before == ':') {
-        if (!equals || equals == word)
-            return fail(list->err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        if (!equals || equals == word) return fail(list->err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
         snprintf(list->key, sizeof list->key, "%.*s", (int)(equals - word), word);
         list->n_each = list->n - list->first;
         list->n = list->first;
@@ -107,9 +106,9 @@ RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, 
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
         text += length;
-        ok = length < sizeof word ? read_word(&list, before, word, *text)
-                                  : fail(err, "--rope: '%.60s...' is too long", word);
+        ok = length < sizeof word ? read_word(&list, before, word, *text) : fail(err, "'%.60s...' is too long", word);
     }
     *n = list.n;
+    if (!ok) fail(err, "--rope: %s", err->text);
     return keep_if(ok, list.items);
 }

@@ -203,10 +203,9 @@ static void read_rope(Reader *r) {
     if (r->type == LONGROPE) read_lists(r, r->file);
 }
 
-// Whether a block can have this key (at its quote). The library looks at none of the last four, which releases have.
+// Whether some type has this key (at its quote). The library looks at none of the last four, which releases have.
 static bool is_known(const char *quoted) {
-    static const char *const others[] = {"rope_type",    "type",        "partial_rotary_factor",
-                                         "short_factor", "long_factor", "short_mscale",
+    static const char *const others[] = {"short_factor", "long_factor", "short_mscale",
                                          "long_mscale",  "finetuned",   "attn_factor"};
     bool known = false;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)

@@ -142,7 +142,6 @@ static bool is_said(const RopeSettings *s, const char *option) { return s->said 
 // "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
 // stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
-    static const char prefix[] = "dynamic-";
     char copy[MAX_METHOD_NAME];
     const char *name = copy;
     RopeConfig *c = &s->rope;
@@ -156,11 +155,11 @@ bool settings_read_method(RopeSettings *s, const char *text) {
     s->is_window = !c->map && strcmp(name, "window") == 0;
     if (s->is_window || (c->map && !plus)) name = "none";
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
-    c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
-    if (c->dynamic) name += sizeof prefix - 1;
-    for (c->method = 0; c->method < rope_n_methods; c->method++) {
-        const RopeMethod *m = &rope_methods[c->method];
-        if (strcmp(name, m->name) == 0) return !c->dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
+    for (int i = 0; i < 2 * rope_n_methods; i++) {
+        c->method = i / 2;
+        c->dynamic = i % 2;
+        if (strcmp(name, settings_method_name(c).text) == 0)
+            return !c->dynamic || rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC;
     }
     return false;
 }
@@ -281,33 +280,30 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
     return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
-void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
+bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, Error *advice) {
     const RopeConfig *r = &plan->rope;
     const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    const char *unused = NULL;  // said, and neither the method nor the map looks at it
-    for (int i = 0; i < rope_n_fields && !unused; i++) {
+    for (int i = 0; i < rope_n_fields; i++) {
         const Option *f = &rope_fields[i];
         const bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
-        if (s->said >> i & 1 && !is_used) unused = f->option;
+        if (s->said >> i & 1 && !is_used) return fail(advice, "%s has no effect on rope %s", f->option, plan->name);
     }
     const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
-    out[0] = '\0';
-    if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
-    else if (s->rope.window > 0 && s->rope.window <= kept)
-        snprintf(out, capacity, "--window %d hides all that rope %s changes: its distances below %d are plain",
-                 s->rope.window, plan->name, kept);
-    else if (!reaches && !(flags & ROPE_USES_FACTOR))
-        snprintf(out, capacity,
-                 "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "
-                 "yarn or --rope dynamic",
-                 context, times, r->train_ctx, plan->name);
-    else if (!reaches && r->factor < times)
-        snprintf(out, capacity,
-                 "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try "
-                 "--factor %.3g",
-                 context, times, r->train_ctx, r->factor, plan->name, ceil(times));
+    if (s->rope.window > 0 && s->rope.window <= kept)
+        return fail(advice, "--window %d hides all that rope %s changes: its distances below %d are plain",
+                    s->rope.window, plan->name, kept);
+    if (!reaches && !(flags & ROPE_USES_FACTOR))
+        return fail(advice,
+                    "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try "
+                    "--rope yarn or --rope dynamic",
+                    context, times, r->train_ctx, plan->name);
+    return reaches || r->factor >= times ||
+           fail(advice,
+                "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try "
+                "--factor %.3g",
+                context, times, r->train_ctx, r->factor, plan->name, ceil(times));
 }

@@ -79,8 +79,8 @@ bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int
                       Error *err);
 // True when a model is what it was made: its own method, static or dynamic, or any when its own is plain RoPE.
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
-// One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
-void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);
+// False with a line of advice when a setting has no effect, or when `context` is more than the plan reaches.
+bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
 
 // Reads a list of methods, as --rope takes it ("none,yarn:factor=2,4,8:ramp=turns,dynamic"): names between commas, each
 // with settings after colons; several values make several methods. `all` is every method, static and dynamic, every

@@ -45,12 +45,13 @@ int length_of_job(const Measurement *m) {
 void print_advice(const Measurement *m, const RopeSettings *methods) {
     const Job job = m->options->job;
     const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
-    char advice[300], others[300] = "";
+    char others[300] = "";
+    Error advice;
     for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
         const int positions = plan->spread ? plan->spread : m->length;
-        settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
-        if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
+        if (!settings_advice(&methods[i], plan, measures ? 0 : positions, &advice) && !methods[i].of_all)
+            fprintf(stderr, "run: warning: %s\n", advice.text);
         if (!settings_same_method(&m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
     }
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
