@@ -121,19 +121,18 @@ static void find_values(Config *c) {
     static const char original[] = "original_max_position_embeddings";
     c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
     c->block = find_block(c->config, c->flags);
+    const char *inner = c->flags & SCALING_ONLY ? NULL : c->block;  // where theta and the part that turns may stand
     c->trained = length_at(c, c->config, "max_position_embeddings");
     if (!c->trained) c->trained = c->family->max_positions;
     c->top = length_at(c, c->config, original);
     c->inside = length_at(c, c->block, original);
-    c->partial = number_of(c, c->config, "partial_rotary_factor", 1);
-    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
+    c->partial = number_of(c, inner, "partial_rotary_factor", number_of(c, c->config, "partial_rotary_factor", 1));
     c->head_dim = number_of(c, c->config, "head_dim", c->family->head_dim);
     if (c->head_dim == 0)
         c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
     find_type(c);
     read_block(c);
-    c->rope->theta = number_of(c, c->config, "rope_theta", c->family->theta);
-    if (!(c->flags & SCALING_ONLY)) c->rope->theta = number_of(c, c->block, "rope_theta", c->rope->theta);
+    c->rope->theta = number_of(c, inner, "rope_theta", number_of(c, c->config, "rope_theta", c->family->theta));
 }
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.

@@ -5,7 +5,7 @@
 
 // What an engine does otherwise than Hugging Face 5, where a word is enough for it.
 enum {
-    SCALING_ONLY = 1,      // `rope_parameters` is not read, nor a theta that stands in a block
+    SCALING_ONLY = 1,      // `rope_parameters` is not read, nor a theta or a part that stands in a block
     PARAMETERS_FIRST = 2,  // `rope_parameters` wins over `rope_scaling`
     TEXT_CONFIG = 4,       // what stands in `text_config` counts, too
     TYPE_FIRST = 8,        // `type` wins over `rope_type`

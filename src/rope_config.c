@@ -165,13 +165,6 @@ static void read_fields(Reader *r, RopeConfig *c) {
         reject(r, r->block, "high_freq_factor", "a number above low_freq_factor");
 }
 
-static void read_lists(Reader *r, RopeFile *file) {
-    file->rope.short_factors = read_list(r, "short_factor", file->short_factors);
-    file->rope.long_factors = read_list(r, "long_factor", file->long_factors);
-    if (r->good && file->rope.unscaled_positions && !settings_has_one_list(&file->rope))
-        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
-}
-
 // The trained context. It is max_position_embeddings, or what it was before; some types look at the original one.
 static int read_trained(Reader *r) {
     static const char key[] = "original_max_position_embeddings";
@@ -200,7 +193,11 @@ static void read_rope(Reader *r) {
         reject(r, r->block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
     if (r->type >= YARN) c->attention_factor = number(r, r->block, "attention_factor", 0, 0, 0, may_be);
     read_fields(r, c);
-    if (r->type == LONGROPE) read_lists(r, r->file);
+    if (r->type != LONGROPE) return;
+    c->short_factors = read_list(r, "short_factor", r->file->short_factors);
+    c->long_factors = read_list(r, "long_factor", r->file->long_factors);
+    if (r->good && c->unscaled_positions && !settings_has_one_list(c))
+        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
 // Whether some type has this key (at its quote). The library looks at none of the last four, which releases have.
