@@ -89,8 +89,8 @@ static bool load(Program *p, Error *err) {
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
     if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
     p->job.file = p->model.rope;
-    // Such a session runs by the definition (session_new), which remembers float32.
-    if (o->spread && encoding_has_terms(p->model.config.encoding)) p->options.kv = KV_F32;
+    // The definition remembers float32. It also runs what the fast engine cannot spread (session_new).
+    if (o->plain || (o->spread && encoding_has_terms(p->model.config.encoding))) p->options.kv = KV_F32;
     if (o->about_rope && p->model.config.encoding)
         return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
                     o->model_path, encoding_names[p->model.config.encoding]);

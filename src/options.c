@@ -190,7 +190,6 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
         else if (!o->model_path) o->model_path = argv[i];
         else ok = fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
     }
-    if (o->plain) o->kv = KV_F32;  // what the definition remembers
     return ok;
 }
 
