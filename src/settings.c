@@ -198,7 +198,6 @@ static bool check_lists(const RopeConfig *c, Error *err) {
             return fail(err, "longrope's factors must be numbers above 0");
     if (!c->unscaled_positions) return true;
     if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
-    if (c->unscaled_positions < 0) return fail(err, "unscaled_positions must be 0 or more");
     return settings_has_one_list(c) ||
            fail(err, "unscaled_positions need one list of factors for all lengths, short and long the same");
 }
@@ -222,7 +221,6 @@ static bool check_map(const RopeConfig *c, Error *err) {
 bool settings_check(const RopeConfig *config, int context, Error *err) {
     RopeConfig filled = *config, *c = &filled;
     settings_fill_defaults(c, context);
-    if (c->method < 0 || c->method >= rope_n_methods) return fail(err, "there is no such rope method");
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
@@ -239,8 +237,6 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
         return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
-    if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim))
-        return fail(err, "mscale and mscale_all_dim must be numbers");
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
