@@ -23,8 +23,6 @@ typedef struct {
 // front that begin with # do not count. False with the reason, which names line and key, for what the exporter would
 // refuse, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
-// rope_config_parse with a file's text.
-bool rope_config_open(RopeFile *file, const char *path, Error *err);
 
 // ---- engines --------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@
 #include "json.h"
 #include "settings.h"
 
-enum { MOST_BYTES = 1 << 20, MOST = 1 << 30 };
+enum { MOST = 1 << 30 };
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
 
@@ -308,13 +308,5 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     if (copy) file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
     bool good = file->whole && parse(file, copy, err);
     free(copy);
-    return good;
-}
-
-bool rope_config_open(RopeFile *file, const char *path, Error *err) {
-    size_t length;
-    char *text = read_file(path, MOST_BYTES, &length, err);
-    bool good = text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", path, err->text));
-    free(text);
     return good;
 }

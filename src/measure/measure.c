@@ -113,7 +113,12 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     file->rope = model->rope;
     file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? model->config.seq_len : 0;
-    if (!rope_config_open(file, o->rope_config, err)) {
+    size_t length;
+    char *text = read_file(o->rope_config, 1 << 20, &length, err);
+    const bool good =
+        text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", o->rope_config, err->text));
+    free(text);
+    if (!good) {
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
         return is_read && file->whole;  // it is theirs to refuse
     }
