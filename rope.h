@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 enum { ROPE_MAX_HEAD_DIM = 1024, ROPE_MAX_PAIRS = ROPE_MAX_HEAD_DIM / 2 };
-enum { ROPE_NONE = 0 };  // the row of plain RoPE
+enum { ROPE_NONE, ROPE_LINEAR, ROPE_NTK, ROPE_BY_PARTS, ROPE_YARN, ROPE_LLAMA3, ROPE_LONGROPE };  // rope_methods' rows
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 

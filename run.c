@@ -26,11 +26,10 @@ typedef struct {
     Options options;
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
-    Model model;           // without weights where options stand in its place
-    RopeConfig file_rope;  // what the model's file says
-    RopeFile rope_file;    // --rope-config, in the model's place
-    Reading *readings;     // of --reading, whose lists the plans' are
-    Measurement job;       // what it works with; tokenizer, plans and ids are the program's to free
+    Model model;         // without weights where options stand in its place
+    RopeFile rope_file;  // --rope-config, in the model's place
+    Reading *readings;   // of --reading, whose lists the plans' are
+    Measurement job;     // what it works with; tokenizer, plans and ids are the program's to free
     // Text.
     Session *session;
     Sampler sampler;
@@ -60,7 +59,7 @@ static int finish(Program *p, bool ok, int failure, Error *err) {
 
 int main(int argc, char **argv) {
     Program p = {.end_of_turn = -1};
-    p.job = (Measurement){.options = &p.options, .model = &p.model, .file = &p.file_rope, .rope_file = &p.rope_file};
+    p.job = (Measurement){.options = &p.options, .model = &p.model, .rope_file = &p.rope_file};
     Options *o = &p.options;
     Error err;
     bool ok = options_parse(argc, argv, o, &err), passed = true;
@@ -89,11 +88,13 @@ static bool load(Program *p, Error *err) {
     p->model.rope.theta = o->rope.rope.theta;
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
     if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
-    p->file_rope = p->model.rope;
-    // Such a session runs by the definition (session_new), which remembers float32.
-    if (o->spread && encoding_has_terms(p->model.config.encoding)) p->options.kv = KV_F32;
-    return options_fit_encoding(o, encoding_names[p->model.config.encoding], err) &&
-           (!o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err));
+    p->job.file = p->model.rope;
+    // The definition remembers float32. It also runs what the fast engine cannot spread (session_new).
+    if (o->plain || (o->spread && encoding_has_terms(p->model.config.encoding))) p->options.kv = KV_F32;
+    if (o->about_rope && p->model.config.encoding)
+        return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
+                    o->model_path, encoding_names[p->model.config.encoding]);
+    return !o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err);
 }
 
 // What goes with the job: the model's tokenizer, a prompt, a text.
@@ -205,18 +206,17 @@ static bool is_end(const Program *p, int token) {
 
 // Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
 // token that was sampled last and, when it ended the text, has not been read.
-static bool answer(Program *p, TextOut *out, int *last, Error *err) {
+static bool answer(Program *p, TextOut *out, int32_t *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(p->session, 0, 1, err);
         if (!logits) return false;
-        int32_t next = sampler_next(&p->sampler, logits);
-        *last = next;
-        if (is_end(p, next) && !p->options.ignore_eos) return true;
-        text_out_token(out, next);
+        *last = sampler_next(&p->sampler, logits);
+        if (is_end(p, *last) && !p->options.ignore_eos) return true;
+        text_out_token(out, *last);
         int position = session_position(p->session);
         if (position >= p->job.length) return true;
         double start = now_seconds();
-        if (!session_read(p->session, &next, 1, position + 1, 1, err)) return false;
+        if (!session_read(p->session, last, 1, position + 1, 1, err)) return false;
         p->decode_seconds += now_seconds() - start;
         p->decode_tokens++;
     }
@@ -224,7 +224,7 @@ static bool answer(Program *p, TextOut *out, int *last, Error *err) {
 }
 
 static bool generate(Program *p, Error *err) {
-    int n = (int)p->job.n_ids, last;
+    int32_t n = (int32_t)p->job.n_ids, last;
     TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};
     if (!read_prompt(p, p->job.ids, n, err)) return false;
     for (int i = 0; !interrupted && i < n; i++) text_out_token(&out, p->job.ids[i]);
@@ -237,7 +237,7 @@ static bool generate(Program *p, Error *err) {
 
 static bool chat(Program *p, Error *err) {
     const Options *o = &p->options;
-    int last = -1;
+    int32_t last = -1;
     bool full = false, ok = true;
     if (!chat_is_taught(p->job.tokenizer))
         fprintf(stderr, "run: warning: the tokenizer has no sign that the model was taught to chat: it gets Llama 2's "

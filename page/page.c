@@ -109,10 +109,8 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 // known), the factor (0: what the length needs), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained
 // context), and keys that mean nothing to the method, between tabs.
 FOR_PAGE const char *page_told(Page *page) {
-    char name[64];
-    settings_method_name(page->start.method, page->start.dynamic, name, sizeof name);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s", name, page->file.head_dim,
-             page->file.max_positions, page->start.factor, page->filled, page->file.unused);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s", settings_method_name(&page->start).text,
+             page->file.head_dim, page->file.max_positions, page->start.factor, page->filled, page->file.unused);
     return page->text;
 }
 
@@ -169,8 +167,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
 
 // What is worth a warning about the method that page_plan planned; empty: nothing.
 FOR_PAGE const char *page_advice(Page *page, int context) {
-    settings_advice(page->methods, &page->plan, context, page->text, sizeof page->text);
-    return page->text;
+    return settings_advice(page->methods, &page->plan, context, &page->err) ? "" : page->err.text;
 }
 
 // A line for each distance map: name, summary, source.
@@ -213,7 +210,7 @@ static Measurement measurement_of(Page *page, Model *model, Options *options, in
                          .plans = &page->plan,
                          .n_plans = 1,
                          .length = length,
-                         .file = &page->start,
+                         .file = page->start,
                          .rope_file = &page->file};
 }
 

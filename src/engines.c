@@ -10,8 +10,6 @@
 #include "reading.h"
 #include "settings.h"
 
-const char engines_date[] = "2026-08-22";
-
 // yarn's own factor at scale s: 0.1 ln s + 1 (arXiv 2309.00071).
 static double yarn_temperature(double s) { return s > 1 ? 0.1 * log(s) + 1 : 1; }
 
@@ -25,6 +23,19 @@ static void fix_base(Config *c, double factor) {
 static void limit_by_factor(Config *c, int length) {
     double most = length * c->rope->factor;
     if (most > 0) c->out->max_len = (int)fmin(most, 1 << 30);
+}
+
+// Plain RoPE takes the method's place, if so.
+static void switch_off(Config *c, bool is_off, const char *why) {
+    if (!is_off || c->method == PLAIN) return;
+    c->method = PLAIN;
+    c->why_plain = why;
+}
+
+// longrope's one list for texts of any length.
+static void choose_list(Config *c, bool is_long, const char *why) {
+    c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
+    c->why_list = why;
 }
 
 // transformers 5. rope_parameters holds theta as well; rope_scaling wins where there are both.
@@ -143,8 +154,9 @@ static void mlx_lm(Config *c) {
     if (c->method == LONGROPE) choose_list(c, true, "at any length");
 }
 
-// ExLlamaV3. Where a block has an original length, yarn's factor is max_position_embeddings / L.
+// ExLlamaV3. Theta at the top level wins. Where a block has L, yarn's factor is max_position_embeddings / L.
 static void exllamav3(Config *c) {
+    c->rope->theta = number_of(c, c->config, "rope_theta", c->rope->theta);
     refuse(c, c->method == UNKNOWN || c->method == DYNAMIC, "ValueError: the rope_type is not known");
     refuse(c, c->method == YARN && !c->inside && c->rope->factor == 0, "TypeError: factor is no number");
     refuse(c, c->method == LONGROPE && !c->inside && !c->top, "TypeError: original_max_position_embeddings");
@@ -185,7 +197,7 @@ static const struct {
     {"llama.cpp", "Aug 26", llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
     {"mlx-lm", "0.32.0", mlx_lm, SCALING_ONLY | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP},
-    {"exllamav3", "1.4.1", exllamav3, TOP_THETA | L_OF_BLOCK | L_OF_MAX},
+    {"exllamav3", "1.4.1", exllamav3, L_OF_BLOCK | L_OF_MAX},
     {"exllamav2", "0.3.2", exllamav2,
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
 };
@@ -237,8 +249,8 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
 
 // Completes a reading that has its engine.
 static bool read_as(Reading *out, const char *config, int length, const Reading *reference, Error *err) {
-    Config c = {.flags = engines[out->row].flags, .length = length, .out = out};
-    if (!reading_begin(&c, config, err)) return false;
+    Config c = {.config = config, .flags = engines[out->row].flags, .length = length, .rope = &out->rope, .out = out};
+    if (!reading_begin(&c, err)) return false;
     engines[out->row].reads(&c);
     if (out->served && out->max_len) out->max_len = out->served;
     reading_end(&c, reference);

@@ -23,8 +23,6 @@ typedef struct {
 // front that begin with # do not count. False with the reason, which names line and key, for what the exporter would
 // refuse, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
-// rope_config_parse with a file's text.
-bool rope_config_open(RopeFile *file, const char *path, Error *err);
 
 // ---- engines --------------------------------------------------------------------------------------------------------
 
@@ -38,7 +36,6 @@ typedef struct {
     double release;    // 4.51; above all that is known when it was not said
     int served;        // the length that the engine was started with, 0: not said
     bool refused;      // the engine stops with an error when it loads the config; `note` says why
-    bool is_asked;     // the block asks for something else than plain RoPE
     RopeConfig rope;   // complete
     int max_len;       // positions that the engine allows or takes by default, 0: it has no limit
     char note[240];    // what it does otherwise than its reference, in a few words; empty: nothing
@@ -49,8 +46,7 @@ typedef struct {
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } Reading;
 
-// The day on which the facts were gathered.
-extern const char engines_date[];
+#define ENGINES_DATE "2026-08-22"  // when the facts were gathered
 
 // Reads a list of engines (NULL: all eight) and returns how many there are; 0 with the reason where one is not known. A
 // name may have a release or the length that its server was started with: "hf4@4.51,vllm:max_len=131072".

@@ -9,14 +9,15 @@ enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 
 typedef struct {
     const RopeSettings *base;  // where a method starts from
-    RopeSettings *items;       // (MAX_METHODS), and behind them as many that a setting multiplies, n_before of them
-    int n, first, n_before;    // from `first` on they are of one name
+    RopeSettings *items;       // (MAX_METHODS)
+    int n, first;              // from `first` on they are of one name
     char key[32];              // of the setting whose values are read; empty: of none
+    int n_each;                // methods that each of its values makes
     Error *err;
 } List;
 
 static bool append(List *list, const RopeSettings *item) {
-    if (list->n == MAX_METHODS) return fail(list->err, "--rope: more than %d methods", MAX_METHODS);
+    if (list->n == MAX_METHODS) return fail(list->err, "more than %d methods", MAX_METHODS);
     list->items[list->n++] = *item;
     return true;
 }
@@ -37,16 +38,15 @@ static bool append_method(List *list, const char *name, bool of_all) {
         nearest = nearer_name(plain, known, nearest);
     }
     add_name(names, sizeof names, ", ", "METHOD+MAP");
-    return fail_unknown(list->err, "--rope: there is no method", name, nearest, names);
+    return fail_unknown(list->err, "there is no method", name, nearest, names);
 }
 
 static bool append_all(List *list) {
-    char name[MAX_METHOD_NAME];
-    RopeSettings unused;
     bool ok = true;
     for (int i = 0; ok && i < 2 * rope_n_methods; i++) {
-        settings_method_name(i % rope_n_methods, i >= rope_n_methods, name, sizeof name);
-        if (settings_read_method(&unused, name)) ok = append_method(list, name, true);
+        const RopeConfig c = {.method = i % rope_n_methods, .dynamic = i >= rope_n_methods};
+        if (!c.dynamic || rope_methods[c.method].flags & ROPE_CAN_BE_DYNAMIC)
+            ok = append_method(list, settings_method_name(&c).text, true);
     }
     for (int i = 0; ok && i < rope_n_maps; i++) ok = append_method(list, rope_maps[i].name, true);
     return ok && append_method(list, "window", true);
@@ -66,14 +66,15 @@ static bool set(RopeSettings *s, const char *key, const char *value, Error *err)
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
 
-// Each method that the setting is for, with this value.
+// Each method that the setting is for, with this value. All but the first value take the place of the first.
 static bool append_value(List *list, const char *value) {
-    for (int i = 0; i < list->n_before; i++) {
-        RopeSettings s = list->items[MAX_METHODS + i];
-        if (!set(&s, list->key, value, list->err)) return fail(list->err, "--rope: %s", list->err->text);
+    for (int i = 0; i < list->n_each; i++) {
+        RopeSettings s = list->items[list->first + i];
+        if (list->n > list->first + i) *strrchr(s.name, ':') = '\0';
+        if (!set(&s, list->key, value, list->err)) return false;
         const size_t used = strlen(s.name), room = sizeof s.name - used;
         if ((size_t)snprintf(s.name + used, room, ":%s=%s", list->key, value) >= room)
-            return fail(list->err, "--rope: '%.60s...' is too long", s.name);
+            return fail(list->err, "'%.60s...' is too long", s.name);
         if (!append(list, &s)) return false;
     }
     return true;
@@ -84,11 +85,9 @@ static bool read_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');
     if (before == ':') {
-        if (!equals || equals == word)
-            return fail(list->err, "--rope: ':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        if (!equals || equals == word) return fail(list->err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
         snprintf(list->key, sizeof list->key, "%.*s", (int)(equals - word), word);
-        list->n_before = list->n - list->first;
-        memcpy(list->items + MAX_METHODS, list->items + list->first, (size_t)list->n_before * sizeof *list->items);
+        list->n_each = list->n - list->first;
         list->n = list->first;
         return append_value(list, equals + 1);
     }
@@ -100,16 +99,16 @@ static bool read_word(List *list, char before, const char *word, char behind) {
 
 RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
     List list = {.base = base, .err = err};
-    list.items = alloc_array(2 * MAX_METHODS, sizeof *list.items, "a list of methods", err);
+    list.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err);
     bool ok = list.items && (text || append(&list, base));
     for (char word[96], before = ','; ok && text && before; before = *text++) {
         const size_t length = strcspn(text, ",:");
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
         text += length;
-        ok = length < sizeof word ? read_word(&list, before, word, *text)
-                                  : fail(err, "--rope: '%.60s...' is too long", word);
+        ok = length < sizeof word ? read_word(&list, before, word, *text) : fail(err, "'%.60s...' is too long", word);
     }
     *n = list.n;
+    if (!ok) fail(err, "--rope: %s", err->text);
     return keep_if(ok, list.items);
 }

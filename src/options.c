@@ -190,7 +190,6 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
         else if (!o->model_path) o->model_path = argv[i];
         else ok = fail(err, "'%.100s': there is a model file already (%.100s)", argv[i], o->model_path);
     }
-    if (o->plain) o->kv = KV_F32;  // what the definition remembers
     return ok;
 }
 
@@ -250,10 +249,4 @@ bool options_check(const Options *o, Error *err) {
         return fail(err, "--spread goes with text, --ppl, --passkey (or --tasks) and --attn (--check jumps to -n)");
     if (o->piece && !o->spread && o->job != JOB_CHECK) return fail(err, "--piece goes with --spread, or with --check");
     return true;
-}
-
-bool options_fit_encoding(const Options *o, const char *encoding, Error *err) {
-    return !o->about_rope || strcmp(encoding, "rope") == 0 ||
-           fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
-                o->model_path, encoding);
 }

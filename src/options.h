@@ -68,8 +68,6 @@ typedef struct {
 bool options_parse(int argc, char **argv, Options *options, Error *err);
 // Refuses options that contradict each other or miss one another.
 bool options_check(const Options *options, Error *err);
-// Refuses an option about RoPE, by its name, when the model knows positions by another `encoding` than "rope".
-bool options_fit_encoding(const Options *options, const char *encoding, Error *err);
 // Whether something is said that a block of JSON says; without a model some of that may stand beside a block.
 bool options_say_block(const Options *options);
 // Prints the table to standard output.

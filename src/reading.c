@@ -15,6 +15,8 @@ static const RopeFamily families[] = {
     {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4},    {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
 
 const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+const int rope_type_methods[UNKNOWN + 1] = {ROPE_NONE, ROPE_LINEAR,   ROPE_NTK, ROPE_LLAMA3,
+                                            ROPE_YARN, ROPE_LONGROPE, ROPE_NONE};
 
 const RopeFamily *rope_family(const char *config) {
     const char *type = json_member(config, "model_type");
@@ -56,17 +58,6 @@ double number_of(Config *c, const char *object, const char *key, double missing)
     return missing;
 }
 
-void switch_off(Config *c, bool is_off, const char *why) {
-    if (!is_off || c->method == PLAIN) return;
-    c->method = PLAIN;
-    c->why_plain = why;
-}
-
-void choose_list(Config *c, bool is_long, const char *why) {
-    c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
-    c->why_list = why;
-}
-
 void multiply_by(Config *c, double a) {
     c->why_attention = c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
     c->rope->attention_factor = a;
@@ -94,14 +85,6 @@ static const char *find_block(const char *config, unsigned where) {
     return where & TEXT_CONFIG && text ? find_block(text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
-// The row of rope_methods.
-static int method_of(const Config *c) {
-    const bool is_plain = c->method == PLAIN || c->method == UNKNOWN;
-    RopeSettings method;
-    settings_read_method(&method, is_plain ? "none" : rope_types[c->method]);
-    return method.rope.method;
-}
-
 static void find_type(Config *c) {
     c->rope_type = json_member(c->block, "rope_type");
     c->type = json_member(c->block, "type");
@@ -110,8 +93,6 @@ static void find_type(Config *c) {
     while (v && c->method < UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
     c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
-    c->out->is_asked = c->method != PLAIN;
-    c->rope->method = method_of(c);
 }
 
 // L: llama3, yarn and longrope look for what it was before; Phi-3's class has its own.
@@ -130,33 +111,28 @@ static void read_block(Config *c) {
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
-    const unsigned own_fields = rope_methods[r->method].flags & ~ROPE_USES_FACTOR;
+    const unsigned own_fields = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
-    if (r->mscale == 0 || r->mscale_all_dim == 0) r->mscale = r->mscale_all_dim = 0;  // one alone has no effect
 }
 
 // What stands where the flags say, in c->config of c->family: method, theta, L, and the fields.
 static void find_values(Config *c) {
     static const char original[] = "original_max_position_embeddings";
-    c->rope = &c->out->rope;
     c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
     c->block = find_block(c->config, c->flags);
+    const char *inner = c->flags & SCALING_ONLY ? NULL : c->block;  // where theta and the part that turns may stand
     c->trained = length_at(c, c->config, "max_position_embeddings");
     if (!c->trained) c->trained = c->family->max_positions;
     c->top = length_at(c, c->config, original);
     c->inside = length_at(c, c->block, original);
-    c->partial = number_of(c, c->config, "partial_rotary_factor", 1);
-    if (!(c->flags & SCALING_ONLY)) c->partial = number_of(c, c->block, "partial_rotary_factor", c->partial);
+    c->partial = number_of(c, inner, "partial_rotary_factor", number_of(c, c->config, "partial_rotary_factor", 1));
     c->head_dim = number_of(c, c->config, "head_dim", c->family->head_dim);
     if (c->head_dim == 0)
         c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
     find_type(c);
     read_block(c);
-    const double top = number_of(c, c->config, "rope_theta", 0);
-    const double inside = c->flags & SCALING_ONLY ? 0 : number_of(c, c->block, "rope_theta", 0);
-    c->rope->theta = top != 0 && (c->flags & TOP_THETA || inside == 0) ? top : inside;
-    if (c->rope->theta == 0) c->rope->theta = c->family->theta;
+    c->rope->theta = number_of(c, inner, "rope_theta", number_of(c, c->config, "rope_theta", c->family->theta));
 }
 
 // What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
@@ -178,9 +154,8 @@ static void refuse_by_flags(Config *c) {
     refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
 
-bool reading_begin(Config *c, const char *config, Error *err) {
-    c->config = config;
-    c->family = rope_family(config);
+bool reading_begin(Config *c, Error *err) {
+    c->family = rope_family(c->config);
     if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
     find_values(c);
     if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
@@ -188,7 +163,7 @@ bool reading_begin(Config *c, const char *config, Error *err) {
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)c->head_dim;
     c->served = c->out->served ? c->out->served : c->trained;
-    if (c->flags & SCALING_ONLY && !c->block && json_member(config, "rope_parameters"))
+    if (c->flags & SCALING_ONLY && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
     const bool own_yarn = c->flags & OWN_YARN && c->method == YARN,
                by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
@@ -256,7 +231,7 @@ static void judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
     RopeFreqs here, there;
     rope_frequencies(c->rope, c->length, &here);
-    bool was_asked = out->is_asked, is_plain = fabs(here.attention_factor - 1) < 1e-5;
+    bool was_asked = c->why_plain || c->method != PLAIN, is_plain = fabs(here.attention_factor - 1) < 1e-5;
     for (int i = 0; i < here.n_pairs; i++)
         is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
     if (reference->refused) {
@@ -274,7 +249,7 @@ void reading_end(Config *c, const Reading *reference) {
     RopeConfig *r = c->rope;
     Reading *out = c->out;
     r->rotary_dim = (int)(r->rotary_dim * c->partial);
-    r->method = method_of(c);
+    r->method = rope_type_methods[c->method];
     if (r->method == ROPE_NONE)
         *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
     if (c->method == LONGROPE) {

@@ -10,12 +10,12 @@
 #include "json.h"
 #include "settings.h"
 
-enum { MOST_BYTES = 1 << 20, MOST = 1 << 30 };
+enum { MOST = 1 << 30 };
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
 
-// What a number may also be: a zero, or a null or missing, for which another number stands.
-enum { ZERO = 1, NULL_TOO = 2, OPTIONAL = 4, UNSAID = ZERO | NULL_TOO | OPTIONAL };
+// What a number may also be: missing, or null as well, for which another number stands, or even zero.
+typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
 
 // What is read: a config and the block in it. An object is NULL when the text has none, and then has no keys.
 typedef struct {
@@ -58,15 +58,14 @@ static const char *get(Reader *r, const char *object, const char *key) {
 }
 
 // A key's number: above `low`, or whole and from `low` to `high` (if not 0). `missing` where it may be absent and is.
-static double number(Reader *r, const char *object, const char *key, double missing, int low, int high,
-                     unsigned may_be) {
+static double number(Reader *r, const char *object, const char *key, double missing, int low, int high, MayBe may_be) {
     const char *v = get(r, object, key);
     double x;
     bool is_whole;
-    if (v ? *v == 'n' && may_be & NULL_TOO : may_be & OPTIONAL) return missing;
+    if (v ? *v == 'n' && may_be >= NULL_TOO : may_be >= OPTIONAL) return missing;
     bool good = json_number(v, &x, &is_whole);
     if (good && high) good = is_whole && x >= low && x <= high;
-    else if (good) good = (x > low && x <= NUMBER_LIMIT) || (x == 0 && may_be & ZERO);
+    else if (good) good = (x > low && x <= NUMBER_LIMIT) || (x == 0 && may_be == UNSAID);
     if (good) return x;
     if (high) reject(r, object, key, "a whole number from %d to %d", low, high);
     else reject(r, object, key, "a number above %d, at most %g", low, NUMBER_LIMIT);
@@ -90,12 +89,11 @@ static int read_head_dim(Reader *r, int of_model) {
     const char *said = get(r, r->config, "head_dim");
     int own = r->family->head_dim, dim = own, heads = 1;
     if (of_model && !get(r, r->config, "hidden_size") && !said) return of_model;
-    if (!own) dim = (int)number(r, r->config, "hidden_size", 2, 1, 1 << 20, 0);
-    if (!own) heads = (int)number(r, r->config, "num_attention_heads", 1, 1, 1 << 14, 0);
+    if (!own) dim = (int)number(r, r->config, "hidden_size", 2, 1, 1 << 20, REQUIRED);
+    if (!own) heads = (int)number(r, r->config, "num_attention_heads", 1, 1, 1 << 14, REQUIRED);
     if ((!said || *said == 'n') && dim % (2 * heads))
         reject(r, r->config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
-    unsigned may_be = own ? OPTIONAL : OPTIONAL | NULL_TOO;
-    int head_dim = (int)number(r, r->config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, may_be);
+    int head_dim = (int)number(r, r->config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, own ? OPTIONAL : NULL_TOO);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
         reject(r, r->config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
     if (of_model && head_dim != of_model && r->good)
@@ -112,8 +110,8 @@ static void read_dims(Reader *r) {
     RopeFile *file = r->file;
     const char *where = get(r, r->block, key) ? r->block : r->config;
     const int of_model = file->head_dim ? file->rope.rotary_dim : 0;
-    double part = number(r, r->config, key, 1, 0, 0, OPTIONAL | NULL_TOO);
-    part = number(r, r->block, key, part, 0, 0, OPTIONAL | NULL_TOO);
+    double part = number(r, r->config, key, 1, 0, 0, NULL_TOO);
+    part = number(r, r->block, key, part, 0, 0, NULL_TOO);
     if (part > 1 || (r->family && !is_phi3(r) && part != 1)) reject(r, where, key, "1");
     if (r->family) file->head_dim = read_head_dim(r, file->head_dim);
     if (file->head_dim == 0) reject(r, r->config, "head_dim", "--head-dim, or a whole config.json");
@@ -153,24 +151,16 @@ static void read_fields(Reader *r, RopeConfig *c) {
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->key || !(f->methods & methods)) continue;
         const char *v = get(r, r->block, f->key);
-        unsigned may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? 0 : UNSAID;
+        MayBe may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
         bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // null is false, to the library
         if (is_flag && v && !strchr("tfn", *v)) reject(r, r->block, f->key, "true or false");
         field_set(c, f, is_flag ? is_on : number(r, r->block, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
-    if (c->mscale == 0 || c->mscale_all_dim == 0) c->mscale = c->mscale_all_dim = 0;  // one alone has no effect
     RopeConfig filled = *c;
     settings_fill_defaults(&filled, c->train_ctx);
     if (filled.beta_fast < filled.beta_slow) reject(r, r->block, "beta_fast", "no less than beta_slow");
     if (filled.high_freq_factor <= filled.low_freq_factor)
         reject(r, r->block, "high_freq_factor", "a number above low_freq_factor");
-}
-
-static void read_lists(Reader *r, RopeFile *file) {
-    file->rope.short_factors = read_list(r, "short_factor", file->short_factors);
-    file->rope.long_factors = read_list(r, "long_factor", file->long_factors);
-    if (r->good && file->rope.unscaled_positions && !settings_has_one_list(&file->rope))
-        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
 // The trained context. It is max_position_embeddings, or what it was before; some types look at the original one.
@@ -187,28 +177,30 @@ static int read_trained(Reader *r) {
 
 static void read_rope(Reader *r) {
     RopeConfig *c = &r->file->rope;
-    RopeSettings method;
     double theta = r->family ? r->family->theta : c->theta;
-    unsigned may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : 0;  // one of them there must be
+    MayBe may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : REQUIRED;  // one of them there must be
     int trained = read_trained(r);
-    settings_read_method(&method, r->type == PLAIN ? "none" : rope_types[r->type]);
-    *c = (RopeConfig){method.rope.method, method.rope.dynamic, c->rotary_dim, .train_ctx = trained, .truncate = true};
+    *c = (RopeConfig){rope_type_methods[r->type], r->type == DYNAMIC, c->rotary_dim, .train_ctx = trained,
+                      .truncate = true};
     theta = number(r, r->config, "rope_theta", theta, 1, 0, may_be);
     c->theta = number(r, r->block, "rope_theta", theta, 1, 0, OPTIONAL);
     double ratio = (double)r->file->max_positions / fmax(trained, 1);
-    may_be = r->type >= YARN ? OPTIONAL | NULL_TOO : 0;
+    may_be = r->type >= YARN ? NULL_TOO : REQUIRED;
     if (r->type != PLAIN) c->factor = number(r, r->block, "factor", ratio, 0, 0, may_be);
     if (c->factor > 0 && c->factor < 1 && c->factor != ratio)
         reject(r, r->block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
     if (r->type >= YARN) c->attention_factor = number(r, r->block, "attention_factor", 0, 0, 0, may_be);
     read_fields(r, c);
-    if (r->type == LONGROPE) read_lists(r, r->file);
+    if (r->type != LONGROPE) return;
+    c->short_factors = read_list(r, "short_factor", r->file->short_factors);
+    c->long_factors = read_list(r, "long_factor", r->file->long_factors);
+    if (r->good && c->unscaled_positions && !settings_has_one_list(c))
+        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
-// Whether a block can have this key (at its quote). The library looks at none of the last four, which releases have.
+// Whether some type has this key (at its quote). The library looks at none of the last four, which releases have.
 static bool is_known(const char *quoted) {
-    static const char *const others[] = {"rope_type",    "type",        "partial_rotary_factor",
-                                         "short_factor", "long_factor", "short_mscale",
+    static const char *const others[] = {"short_factor", "long_factor", "short_mscale",
                                          "long_mscale",  "finetuned",   "attn_factor"};
     bool known = false;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
@@ -304,8 +296,8 @@ static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
     if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);
-    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, \"rope_theta\": %.17g, ", model->head_dim,
-                    model->rope.theta);
+    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, ", model->head_dim);
+    if (model->rope.theta > 0) n += sprintf(whole + n, "\"rope_theta\": %.17g, ", model->rope.theta);
     sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
             is_config ? object + 1 : "\"rope_scaling\": ", is_config ? "" : object, is_config ? "" : "}");
     return whole;
@@ -316,13 +308,5 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     if (copy) file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
     bool good = file->whole && parse(file, copy, err);
     free(copy);
-    return good;
-}
-
-bool rope_config_open(RopeFile *file, const char *path, Error *err) {
-    size_t length;
-    char *text = read_file(path, MOST_BYTES, &length, err);
-    bool good = text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", path, err->text));
-    free(text);
     return good;
 }

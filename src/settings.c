@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const rope_ramps[2] = {"dims", "turns"};
+static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
 // ---- the fields -----------------------------------------------------------------------------------------------------
 
@@ -53,26 +53,23 @@ const Option rope_fields[] = {
 const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
 
 double field_value(const void *base, const Option *f) {
-    const char *place = (const char *)base + f->place;
-    switch (f->type) {
-    case NUMBER: return *(const double *)(const void *)place;
-    case FLAG: return *(const bool *)place;
-    default: return *(const int *)(const void *)place;
-    }
+    const void *place = (const char *)base + f->place;
+    if (f->type == NUMBER) return *(const double *)place;
+    if (f->type == FLAG) return *(const bool *)place;
+    return *(const int *)place;
 }
 
 void field_set(void *base, const Option *f, double value) {
-    char *place = (char *)base + f->place;
-    switch (f->type) {
-    case NUMBER: *(double *)(void *)place = value; break;
-    case FLAG: *(bool *)place = value != 0; break;
-    default: *(int *)(void *)place = (int)value;
-    }
+    void *place = (char *)base + f->place;
+    if (f->type == NUMBER) *(double *)place = value;
+    else if (f->type == FLAG) *(bool *)place = value != 0;
+    else *(int *)place = (int)value;
 }
 
 // Reads a decimal number, which is the whole of `text`, within the option's limits. strtod alone would take spaces in
-// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m.
-static bool read_number(const Option *option, const char *name, const char *text, double *x, Error *err) {
+// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m. Like
+// the functions below it leaves what was expected in *err.
+static bool read_number(const Option *option, const char *text, double *x, Error *err) {
     const bool is_whole = option->type != NUMBER;
     const double low = option->low, high = option->type == FLAG ? 1 : option->high;
     char *end;
@@ -84,49 +81,46 @@ static bool read_number(const Option *option, const char *name, const char *text
         end += letter == 'k' || letter == 'm';
     }
     if (good && !*end && *x >= low && *x <= high) return true;
-    return fail(err,
-                is_whole ? "%s: '%.60s' is not a whole number from %.0f to %.0f"
-                         : "%s: '%.60s' is not a number from %g to %g",
-                name, text, low, high);
+    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %g to %g", low, high);
 }
 
-static bool read_word(const Option *option, const char *name, const char *text, double *x, Error *err) {
+static bool read_word(const Option *option, const char *text, double *x, Error *err) {
     char words[100] = "";
     for (*x = 0; *x <= option->high; ++*x) {
         const char *word = option->words[(int)*x];
         if (strcasecmp(text, word) == 0) return true;
         add_name(words, sizeof words, ", ", word);
     }
-    return fail(err, "%s: '%.60s' is not known (expected %s)", name, text, words);
+    return fail(err, "known (expected %s)", words);
 }
 
-static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
+static bool read_pair(const char *text, int *pair, Error *err) {
     int length = 0;
     bool good = !text[strspn(text, "0123456789.")] && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
-    return (good && !text[length]) || fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+    return (good && !text[length]) || fail(err, "two whole numbers from 0, as 3.5");
 }
 
-static bool read_seed(const char *name, const char *text, uint64_t *seed, Error *err) {
+static bool read_seed(const char *text, uint64_t *seed, Error *err) {
     char back[32];
     *seed = strtoull(text, NULL, 10);
     snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
-    return strcmp(back, text) == 0 ||
-           fail(err, "%s: '%.60s' is not a whole number from 0 to 18446744073709551615", name, text);
+    return strcmp(back, text) == 0 || fail(err, "a whole number from 0 to 18446744073709551615");
 }
 
 bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err) {
     void *place = (char *)base + option->place;
     double x;
+    bool good;
     switch (option->type) {
     case NOTHING: return true;
     case TEXT: *(const char **)place = value; return true;
-    case SEED: return read_seed(name, value, place, err);
-    case PAIR: return read_pair(name, value, place, err);
+    case SEED: good = read_seed(value, place, err); break;
+    case PAIR: good = read_pair(value, place, err); break;
     default:
-        if (!(option->type == WORD ? read_word : read_number)(option, name, value, &x, err)) return false;
-        field_set(base, option, x);
-        return true;
+        good = (option->type == WORD ? read_word : read_number)(option, value, &x, err);
+        if (good) field_set(base, option, x);
     }
+    return good || fail(err, "%s: '%.60s' is not %s", name, value, err->text);
 }
 
 static int row_of(const char *option) {
@@ -148,7 +142,6 @@ static bool is_said(const RopeSettings *s, const char *option) { return s->said 
 // "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
 // stands behind a method and a +; alone it stands behind none.
 bool settings_read_method(RopeSettings *s, const char *text) {
-    static const char prefix[] = "dynamic-";
     char copy[MAX_METHOD_NAME];
     const char *name = copy;
     RopeConfig *c = &s->rope;
@@ -162,17 +155,19 @@ bool settings_read_method(RopeSettings *s, const char *text) {
     s->is_window = !c->map && strcmp(name, "window") == 0;
     if (s->is_window || (c->map && !plus)) name = "none";
     if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
-    c->dynamic = strncmp(name, prefix, sizeof prefix - 1) == 0;
-    if (c->dynamic) name += sizeof prefix - 1;
-    for (c->method = 0; c->method < rope_n_methods; c->method++) {
-        const RopeMethod *m = &rope_methods[c->method];
-        if (strcmp(name, m->name) == 0) return !c->dynamic || m->flags & ROPE_CAN_BE_DYNAMIC;
+    for (int i = 0; i < 2 * rope_n_methods; i++) {
+        c->method = i / 2;
+        c->dynamic = i % 2;
+        if (strcmp(name, settings_method_name(c).text) == 0)
+            return !c->dynamic || rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC;
     }
     return false;
 }
 
-void settings_method_name(int method, bool dynamic, char *out, size_t capacity) {
-    snprintf(out, capacity, "%s%s", dynamic ? "dynamic-" : "", rope_methods[method].name);
+MethodName settings_method_name(const RopeConfig *c) {
+    MethodName name;
+    snprintf(name.text, sizeof name.text, "%s%s", c->dynamic ? "dynamic-" : "", rope_methods[c->method].name);
+    return name;
 }
 
 void settings_fill_defaults(RopeConfig *c, int context) {
@@ -203,7 +198,6 @@ static bool check_lists(const RopeConfig *c, Error *err) {
             return fail(err, "longrope's factors must be numbers above 0");
     if (!c->unscaled_positions) return true;
     if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
-    if (c->unscaled_positions < 0) return fail(err, "unscaled_positions must be 0 or more");
     return settings_has_one_list(c) ||
            fail(err, "unscaled_positions need one list of factors for all lengths, short and long the same");
 }
@@ -227,7 +221,6 @@ static bool check_map(const RopeConfig *c, Error *err) {
 bool settings_check(const RopeConfig *config, int context, Error *err) {
     RopeConfig filled = *config, *c = &filled;
     settings_fill_defaults(c, context);
-    if (c->method < 0 || c->method >= rope_n_methods) return fail(err, "there is no such rope method");
     const RopeMethod *m = &rope_methods[c->method];
     if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
@@ -244,8 +237,6 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
         return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
-    if (!isfinite(c->mscale) || !isfinite(c->mscale_all_dim))
-        return fail(err, "mscale and mscale_all_dim must be numbers");
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
@@ -277,8 +268,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    settings_method_name(r.method, r.dynamic, plan->name, sizeof plan->name);
-    if (s->name[0]) memcpy(plan->name, s->name, sizeof plan->name);
+    snprintf(plan->name, sizeof plan->name, "%s", s->name[0] ? s->name : settings_method_name(&r).text);
     return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
 }
 
@@ -286,33 +276,30 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
     return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
-void settings_advice(const RopeSettings *s, const RopePlan *plan, int context, char *out, size_t capacity) {
+bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, Error *advice) {
     const RopeConfig *r = &plan->rope;
     const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    const char *unused = NULL;  // said, and neither the method nor the map looks at it
-    for (int i = 0; i < rope_n_fields && !unused; i++) {
+    for (int i = 0; i < rope_n_fields; i++) {
         const Option *f = &rope_fields[i];
         const bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
-        if (s->said >> i & 1 && !is_used) unused = f->option;
+        if (s->said >> i & 1 && !is_used) return fail(advice, "%s has no effect on rope %s", f->option, plan->name);
     }
     const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
-    out[0] = '\0';
-    if (unused) snprintf(out, capacity, "%s has no effect on rope %s", unused, plan->name);
-    else if (s->rope.window > 0 && s->rope.window <= kept)
-        snprintf(out, capacity, "--window %d hides all that rope %s changes: its distances below %d are plain",
-                 s->rope.window, plan->name, kept);
-    else if (!reaches && !(flags & ROPE_USES_FACTOR))
-        snprintf(out, capacity,
-                 "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try --rope "
-                 "yarn or --rope dynamic",
-                 context, times, r->train_ctx, plan->name);
-    else if (!reaches && r->factor < times)
-        snprintf(out, capacity,
-                 "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try "
-                 "--factor %.3g",
-                 context, times, r->train_ctx, r->factor, plan->name, ceil(times));
+    if (s->rope.window > 0 && s->rope.window <= kept)
+        return fail(advice, "--window %d hides all that rope %s changes: its distances below %d are plain",
+                    s->rope.window, plan->name, kept);
+    if (!reaches && !(flags & ROPE_USES_FACTOR))
+        return fail(advice,
+                    "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try "
+                    "--rope yarn or --rope dynamic",
+                    context, times, r->train_ctx, plan->name);
+    return reaches || r->factor >= times ||
+           fail(advice,
+                "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try "
+                "--factor %.3g",
+                context, times, r->train_ctx, r->factor, plan->name, ceil(times));
 }

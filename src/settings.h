@@ -28,7 +28,6 @@ typedef struct {
 
 extern const Option rope_fields[];
 extern const int rope_n_fields;
-extern const char *const rope_ramps[2];  // by RopeRamp
 
 // The value of an option in `base`, and a new one. It is a number, the number of a word, or a flag (0 or 1).
 double field_value(const void *base, const Option *field);
@@ -59,8 +58,11 @@ typedef struct {
 
 // Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when there is none of that name.
 bool settings_read_method(RopeSettings *settings, const char *name);
-// Writes the full name ("dynamic-ntk") to `out`.
-void settings_method_name(int method, bool dynamic, char *out, size_t capacity);
+// The full name of a configuration's method: "dynamic-ntk".
+typedef struct {
+    char text[32];
+} MethodName;
+MethodName settings_method_name(const RopeConfig *config);
 
 // Replaces what nobody said: the betas, llama3's factors, and the factor itself, which is 1 for a dynamic method (so
 // that s = l / L) and max(1, context / L) for a static one; what the map needs, but for window and sinks.
@@ -77,8 +79,8 @@ bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int
                       Error *err);
 // True when a model is what it was made: its own method, static or dynamic, or any when its own is plain RoPE.
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
-// One line of advice when a setting has no effect, or when `context` is more than the plan reaches; empty: nothing.
-void settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, char *out, size_t capacity);
+// False with a line of advice when a setting has no effect, or when `context` is more than the plan reaches.
+bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
 
 // Reads a list of methods, as --rope takes it ("none,yarn:factor=2,4,8:ramp=turns,dynamic"): names between commas, each
 // with settings after colons; several values make several methods. `all` is every method, static and dynamic, every

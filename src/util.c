@@ -196,8 +196,7 @@ void catch_termination(void) {
 
 static void on_bus_error(int signal_number) {
     static const char message[] = "run: a file became shorter while it was in use\n";
-    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(128 + signal_number);
-    _exit(EXIT_FAILURE);
+    _exit(write(STDERR_FILENO, message, sizeof message - 1) < 0 ? 128 + signal_number : EXIT_FAILURE);
 }
 
 void catch_file_errors(void) {

@@ -72,7 +72,7 @@ static void note(Table *t, const char *key, double value) { table_note(t, key, "
 static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
-        if (f->type == WORD) table_note(t, "ramp", "%s", rope_ramps[c->ramp]);
+        if (f->type == WORD) table_note(t, "ramp", "%s", f->words[c->ramp]);
         else note(t, f->key ? f->key : f->option + 2, field_value(c, f));
     }
 }
@@ -81,9 +81,8 @@ static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigne
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    char name[64], one[40], distances[1024] = "";
-    settings_method_name(c->method, c->dynamic, name, sizeof name);
-    table_note(t, "method", "%s", name);
+    char one[40], distances[1024] = "";
+    table_note(t, "method", "%s", settings_method_name(c).text);
     table_note(t, "source", "%s", m->source);
     note(t, "dynamic", c->dynamic);
     note(t, "factor", c->factor);

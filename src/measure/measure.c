@@ -40,17 +40,18 @@ int length_of_job(const Measurement *m) {
 void print_advice(const Measurement *m, const RopeSettings *methods) {
     const Job job = m->options->job;
     const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
-    char advice[300], tuned[64], others[300] = "";
+    char others[300] = "";
+    Error advice;
     for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
         const int positions = plan->spread ? plan->spread : m->length;
-        settings_advice(&methods[i], plan, measures ? 0 : positions, advice, sizeof advice);
-        if (advice[0] && !methods[i].of_all) fprintf(stderr, "run: warning: %s\n", advice);
-        if (!settings_same_method(m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
+        if (!settings_advice(&methods[i], plan, measures ? 0 : positions, &advice) && !methods[i].of_all)
+            fprintf(stderr, "run: warning: %s\n", advice.text);
+        if (!settings_same_method(&m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
     }
-    settings_method_name(m->file->method, m->file->dynamic, tuned, sizeof tuned);
     if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
-        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n", tuned, others);
+        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n",
+                settings_method_name(&m->file).text, others);
 }
 
 size_t window_ids(const Measurement *m) { return (size_t)m->length - (tokenizer_bos(m->tokenizer) >= 0); }
@@ -76,8 +77,8 @@ bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig 
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
     RopeSettings s = {.said = 0};
     if (plain) settings_read_method(&s, "none");
-    if (times != 1) settings_say(&s, "--theta", fmax(m->file->theta * times, 1.5));
-    return settings_resolve(&s, m->file, m->model->config.sliding_window, m->length, plan, err);
+    if (times != 1) settings_say(&s, "--theta", fmax(m->file.theta * times, 1.5));
+    return settings_resolve(&s, &m->file, m->model->config.sliding_window, m->length, plan, err);
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
@@ -92,7 +93,12 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     file->rope = model->rope;
     file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? model->config.seq_len : 0;
-    if (!rope_config_open(file, o->rope_config, err)) {
+    size_t length;
+    char *text = read_file(o->rope_config, 1 << 20, &length, err);
+    const bool good =
+        text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", o->rope_config, err->text));
+    free(text);
+    if (!good) {
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
         return is_read && file->whole;  // it is theirs to refuse
     }

@@ -17,8 +17,8 @@ typedef struct {
     Tokenizer *tokenizer;  // NULL where a text is ids
     RopePlan *plans;       // (n_plans) the methods to compare, at least one
     int n_plans;
-    int length;              // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
-    const RopeConfig *file;  // what the model's file says, even where --rope-config has taken its place
+    int length;       // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
+    RopeConfig file;  // what the model's file says, even where --rope-config has taken its place
     const RopeFile *rope_file;  // --rope-config; nothing in it: none
     int32_t *ids;               // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;

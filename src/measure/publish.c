@@ -24,10 +24,8 @@ static const Elsewhere *elsewhere(const RopeConfig *c) {
         {"yarn", "yarn", "yarn", false},    {"ntk-by-parts", "yarn", "yarn", false},
         {"llama3", "llama3", NULL, false},  {"longrope", "longrope", NULL, false},
     };
-    char name[MAX_METHOD_NAME];
-    settings_method_name(c->method, c->dynamic, name, sizeof name);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i].method, name) == 0) return &all[i];
+        if (strcmp(all[i].method, settings_method_name(c).text) == 0) return &all[i];
     return NULL;
 }
 
@@ -251,18 +249,17 @@ static Reading *read_by(const Measurement *m, const char *list, int length, int 
 static void print_reading(Table *t, const Reading *r, int length) {
     const RopeConfig *c = &r->rope;
     RopeFreqs f;
-    char method[MAX_METHOD_NAME], most[20] = "-", worst[60] = "-\t1";
+    char most[20] = "-", worst[60] = "-\t1";
     const char *note = r->note[0] ? r->note : "-";
     if (r->refused) {
         table_row(t, "%s\t%s\trefused\t-\t-\t-\t-\t-\t-\t-\t%s", r->engine, r->version, note);
         return;
     }
-    settings_method_name(c->method, c->dynamic, method, sizeof method);
     rope_frequencies(c, length, &f);
     if (r->max_len) snprintf(most, sizeof most, "%d", r->max_len);
     if (r->worst_pair >= 0) snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
-    table_row(t, "%s\t%s\t%s\t%s\t%.9g\t%d\t%.9g\t%s\t%s\t%s", r->engine, r->version, r->verdict, method, f.scale,
-              c->train_ctx, f.attention_factor, most, worst, note);
+    table_row(t, "%s\t%s\t%s\t%s\t%.9g\t%d\t%.9g\t%s\t%s\t%s", r->engine, r->version, r->verdict,
+              settings_method_name(c).text, f.scale, c->train_ctx, f.attention_factor, most, worst, note);
 }
 
 bool show_engines(const Measurement *m, bool *same, Error *err) {
@@ -275,7 +272,7 @@ bool show_engines(const Measurement *m, bool *same, Error *err) {
     if (!readings) return false;
     Table t = table_open(m->options->tsv);
     table_note(&t, "length", "%d", m->length);
-    table_note(&t, "facts_of", "%s", engines_date);
+    table_note(&t, "facts_of", "%s", ENGINES_DATE);
     table_note(&t, "reference", "%s", readings[n].refused ? "none" : readings[n].engine);
     table_columns(
         &t,
@@ -300,7 +297,6 @@ bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
     // Of the settings only those that no block of JSON has can stand beside what an engine reads.
     RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
     const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
-    char method[64];
     int n;
     for (int i = 0; i < rope_n_fields; i++)
         if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);
@@ -318,8 +314,7 @@ bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
             return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
                         r->engine, r->rope.rotary_dim, own);
         if (!plan_for_job(m, &s, &r->rope, plan, err)) return false;
-        settings_method_name(plan->rope.method, plan->rope.dynamic, method, sizeof method);
-        snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method);
+        snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, settings_method_name(&plan->rope).text);
     }
     return m->plans;
 }

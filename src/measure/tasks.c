@@ -330,8 +330,8 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     const int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
     if (all) t->worst = fmin(t->worst, (double)(right + t->score.correct[0]) / all);
     if (2 * right >= of) return true;
-    const int longest = m->file->train_ctx < m->length ? m->file->train_ctx : m->length;
-    for (int plain = best->asked[1] ? 2 : m->file->method == ROPE_NONE; plain < 2; plain++) {
+    const int longest = m->file.train_ctx < m->length ? m->file.train_ctx : m->length;
+    for (int plain = best->asked[1] ? 2 : m->file.method == ROPE_NONE; plain < 2; plain++) {
         RopePlan plan;
         if (!reference_plan(m, plain, 1, &plan, err)) return false;
         Method other = {.m = m, .plan = &plan};
