@@ -94,7 +94,10 @@ static bool go_on(void *whose) {
 
 static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
     Session *s = open_session(c->m->options, c->m->model, plan, context, false, err);
-    if (s) session_ask(s, c->chunk, go_on, c);
+    if (!s) return NULL;
+    if (c->chunk > 0 && c->chunk < s->config.chunk) s->config.chunk = c->chunk;
+    s->config.go_on = go_on;
+    s->config.whose = c;
     return s;
 }
 

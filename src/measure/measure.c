@@ -147,12 +147,11 @@ Session *open_session(const Options *o, const Model *model, const RopePlan *plan
                       Error *err) {
     const SessionConfig config = session_config(o, plan, context);
     Session *s = session_new(model, &config, err);
-    size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (!s || !say_memory) return s;
     char over[40] = "positions";
     if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
-    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over, (double)bytes / 1e6,
-            kv_type_names[o->kv], (double)cache / 1e6);
+    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over,
+            (double)s->arena.used / 1e6, kv_type_names[o->kv], (double)s->cache_bytes / 1e6);
     if (plan->spread && context <= plan->piece)
         fprintf(stderr, "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n", context,
                 plan->piece);
