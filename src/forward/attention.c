@@ -18,21 +18,29 @@
 #include <math.h>
 #include <string.h>
 
-#include "block_product.h"
+#include "../kernels/matrix_units.h"
 
 enum {
     TASK_ROWS = 128,    // rows that go through a block together, about
     SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
+    FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
+    PARTS = 2,          // of numbers in matrix units: 16 bits, where float16 has 11
 };
+
+// Rows that multiply blocks.
+typedef struct {
+    float *x;         // (rows, width)
+    uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
+} Rows;
 
 // What one thread needs for a task.
 typedef struct {
-    BlockRows q[N_ZONES];  // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
-    BlockRows scores;      // (rows, KV_BLOCK)
-    float *other_scores;   // (rows, KV_BLOCK) of a block on the border, for its other side
-    float *keys;           // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
-    BlockMemory memory;
+    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
+    Rows scores;            // (rows, KV_BLOCK)
+    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for its other side
+    float *widened;         // a block's keys, which may be rotated, or its values; or a few queries, rotated back
+    uint32_t *block_parts;  // these keys or values for matrix units
 } TaskScratch;
 
 struct AttentionScratch {
@@ -56,6 +64,35 @@ typedef struct {
     int64_t rows;  // queries.n * queries.heads
 } Task;
 
+// ---- products with a block ------------------------------------------------------------------------------------------
+
+// Must be called when x has n new rows.
+static void rows_changed(const Rows *rows, int64_t n, int64_t width) {
+    for (int64_t r = 0; rows->parts && n > FEW_ROWS && r < n; r++)
+        split_row(rows->parts, PARTS, r, whole_units(n), rows->x + r * width, width);
+}
+
+// C = A B, or C += A B, as `p` has them; A's parts are for matrix units, or NULL. Few rows of A multiply B as it lies,
+// many have it widened to float32 once, and where the processor has matrix units, these multiply. B lies without gaps;
+// its rows may be read from the k-th on, up to a multiple of 32. C's may be written from the m-th on likewise.
+static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const TaskScratch *s) {
+    const bool few = p.m <= FEW_ROWS, by_units = a_parts && !few;
+    const int parts = p.b_type == NUMBER_I8 ? 1 : PARTS;  // a byte is one part
+    if (by_units) p.k = whole_units(p.k);
+    if (!few && p.b_type != NUMBER_F32) {
+        numbers_to_f32(s->widened, p.b, p.b_type, p.k * p.n);
+        p.b = s->widened;
+        p.b_type = NUMBER_F32;
+    }
+    if (by_units) {
+        split_rows(s->block_parts, parts, p.b, p.k, p.n);
+        gemm_of_parts(&(PartsGemm){whole_units(p.m), p.n, p.k, a_parts, s->block_parts, PARTS, parts, p.c, add});
+        return;
+    }
+    if (!add) memset(p.c, 0, (size_t)(p.m * p.n) * sizeof *p.c);
+    gemm_accumulate(&p);
+}
+
 // ---- queries --------------------------------------------------------------------------------------------------------
 
 // Of the query that row r is of.
@@ -66,7 +103,7 @@ static void load_queries(const Task *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
     const int64_t d = c->cache->head_dim;
-    const bool has_far = a && a->far.cosines;
+    const bool has_far = a && a->far;
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
@@ -76,14 +113,13 @@ static void load_queries(const Task *k) {
         const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (!has_far) continue;
-        const int64_t at = (int64_t)(token - a->first) * a->n_pairs;
+        const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
         memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
-        rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
+        rope_rotate(far + r * d, a->n_pairs, turns, turns + a->n_pairs);
     }
-    terms_load(&k->queries, near,
-               far);  // without RoPE no key is far, and their place is for queries that meet distances
-    block_rows_changed(&k->scratch->q[NEAR], k->rows, d);
-    if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows, d);
+    terms_load(&k->queries, near, far);  // without RoPE no key is far: the place is for queries that meet distances
+    rows_changed(&k->scratch->q[NEAR], k->rows, d);
+    if (has_far) rows_changed(&k->scratch->q[FAR], k->rows, d);
 }
 
 // ---- scores ---------------------------------------------------------------------------------------------------------
@@ -92,31 +128,37 @@ static void load_queries(const Task *k) {
 // cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
 static void rotate_keys(float *keys, int64_t pairs, const Lack *lack) {
     for (int64_t i = 0; i < pairs; i++) {
-        float cosine[KV_BLOCK], sine[KV_BLOCK];
-        const float block_cosine = lack->block.cosines[i], block_sine = lack->block.sines[i];
-        const float *step_cosine = lack->steps.cosines + i * KV_BLOCK, *step_sine = lack->steps.sines + i * KV_BLOCK;
+        float *x = keys + 2 * i * KV_BLOCK, *y = x + KV_BLOCK;
+        const float block_cosine = lack->block[i], block_sine = lack->block[pairs + i];
+        const float *step_cosines = lack->steps + i * KV_BLOCK, *step_sines = step_cosines + pairs * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK; j++) {
-            cosine[j] = block_cosine * step_cosine[j] - block_sine * step_sine[j];
-            sine[j] = block_sine * step_cosine[j] + block_cosine * step_sine[j];
+            const float cosine = block_cosine * step_cosines[j] - block_sine * step_sines[j];
+            const float sine = block_sine * step_cosines[j] + block_cosine * step_sines[j], a = x[j], b = y[j];
+            x[j] = a * cosine - b * sine;
+            y[j] = a * sine + b * cosine;
         }
-        rotate_lanes(keys + 2 * i * KV_BLOCK, keys + (2 * i + 1) * KV_BLOCK, cosine, sine, KV_BLOCK);
     }
 }
 
 // Few rows: they are rotated back by the block's angle, and keys are rotated by their steps on the way into registers.
-static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pairs, const Lack *lack, float *turned) {
+static void multiply_lacking_keys(Gemm product, int64_t pairs, const Lack *lack, float *turned) {
     const int64_t d = product.k, bytes = number_bytes(product.b_type);
+    const float *q = product.a;
     for (int64_t r = 0; r < product.m; r++)
-        rotate_back(turned + r * d, q->x + r * d, d, pairs, lack->block.cosines, lack->block.sines);
+        for (int64_t i = 0; i < pairs; i++) {
+            const float *x = q + r * d + 2 * i, cosine = lack->block[i], sine = lack->block[pairs + i];
+            turned[r * d + 2 * i] = x[0] * cosine + x[1] * sine;
+            turned[r * d + 2 * i + 1] = x[1] * cosine - x[0] * sine;
+        }
     memset(product.c, 0, (size_t)(product.m * KV_BLOCK) * sizeof *product.c);
     product.a = turned;
     product.k = 2 * pairs;
-    product.cosines = lack->steps.cosines;
-    product.sines = lack->steps.sines;
+    product.cosines = lack->steps;
+    product.sines = lack->steps + pairs * KV_BLOCK;
     gemm_accumulate(&product);
     if (product.k == d) return;
     product.cosines = NULL;
-    product.a += product.k;  // the elements that do not turn
+    product.a = q + product.k;  // the elements that do not turn
     product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
     product.k = d - product.k;
     gemm_accumulate(&product);
@@ -126,25 +168,23 @@ static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pair
 // cache is q8.
 static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone zone, float *scores) {
     const Angles *angles = k->call->angles;
-    const BlockRows *q = &k->scratch->q[zone];
-    float *turned = k->scratch->keys;
+    const Rows *q = &k->scratch->q[zone];
+    float *turned = k->scratch->widened;
     const int64_t d = k->call->cache->head_dim;
-    Gemm product = {.m = k->rows, .n = KV_BLOCK, .k = d, .a_stride = d, .b = keys, .b_stride = KV_BLOCK};
-    product.b_type = (Number)k->call->cache->type;
-    product.c = scores;
-    product.c_stride = KV_BLOCK;
-    Lack lack;
-    if (angles && angles_lack(angles, zone, block, &lack)) {
-        if (block_rows_are_few(k->rows)) {
-            multiply_lacking_keys(q, product, angles->n_pairs, &lack, turned);
+    const Number type = k->call->cache->type;
+    Gemm product = {k->rows, KV_BLOCK, d, q->x, d, keys, type, KV_BLOCK, scores, NULL, NULL};
+    const Lack lack = angles_lack(angles, zone, block);
+    if (lack.steps) {
+        if (k->rows <= FEW_ROWS) {
+            multiply_lacking_keys(product, angles->n_pairs, &lack, turned);
             return;
         }
-        numbers_to_f32(turned, keys, product.b_type, d * KV_BLOCK);
+        numbers_to_f32(turned, keys, type, d * KV_BLOCK);
         rotate_keys(turned, angles->n_pairs, &lack);
         product.b = turned;
         product.b_type = NUMBER_F32;
     }
-    block_product(q, product, false, &k->scratch->memory);
+    multiply_block(product, q->parts, false, k->scratch);
 }
 
 // The first token whose key is near to a query of token i.
@@ -192,8 +232,8 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
     float *scores = k->scratch->scores.x;
     multiply_zones(k, block->keys, index);
     if (c->terms && c->terms->queries) {
-        numbers_to_f32(k->scratch->keys, block->keys, (Number)c->cache->type, c->cache->head_dim * KV_BLOCK);
-        terms_add_keys(&k->queries, index, k->scratch->keys, scores);
+        numbers_to_f32(k->scratch->widened, block->keys, c->cache->type, c->cache->head_dim * KV_BLOCK);
+        terms_add_keys(&k->queries, index, k->scratch->widened, scores);
     }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
     terms_add_distances(&k->queries, index, k->scratch->q[FAR].x, scores);
@@ -217,15 +257,13 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
 
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const Task *k, const KvBlock *block, int count, float *sums) {
-    const BlockRows *weights = &k->scratch->scores;
+    const Rows *weights = &k->scratch->scores;
     const int64_t width = k->call->cache->value_width;
-    Gemm product = {.m = k->rows, .n = width, .k = count, .a_stride = KV_BLOCK, .b = block->values, .b_stride = width};
-    product.b_type = (Number)k->call->cache->type;
-    product.c = sums;
-    product.c_stride = width;
+    const Number type = k->call->cache->type;
+    const Gemm product = {k->rows, width, count, weights->x, KV_BLOCK, block->values, type, width, sums, NULL, NULL};
     for (int64_t r = 0; r < k->rows; r++) multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
-    block_rows_changed(weights, k->rows, KV_BLOCK);
-    block_product(weights, product, true, &k->scratch->memory);
+    rows_changed(weights, k->rows, KV_BLOCK);
+    multiply_block(product, weights->parts, true, k->scratch);
 }
 
 // ---- tasks ----------------------------------------------------------------------------------------------------------
@@ -248,7 +286,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     const int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
     const int first = c->first + t0, end = first + n;  // tokens of the queries
     const Task k = {c, scratch, {c->terms, c->layer, cut->heads, kv_head, first, n}, (int64_t)n * cut->heads};
-    const bool is_watched = c->scores && c->watched_head / cut->heads == kv_head;
+    const bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     const int block0 = slot % cut->splits * cut->per_split;
     const int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
@@ -264,7 +302,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
         float *scores = scratch->scores.x;
         score_block(&k, &block, b);
         if (is_watched)
-            memcpy(c->scores + start, scores + c->watched_head % cut->heads * KV_BLOCK, count * sizeof *scores);
+            memcpy(c->watch->scores + start, scores + c->watch->head % cut->heads * KV_BLOCK, count * sizeof *scores);
         for (int64_t r = 0; r < k.rows; r++)
             update_softmax(scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
         terms_add_values(&k.queries, b, scores, sums, s->width);
@@ -307,9 +345,18 @@ void attention_by_team(const Team *team, const Attention *a) {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
+// Memory for n rows that will multiply blocks of so many columns. A float32 cache is for exact numbers, which matrix
+// units do not give.
+static Rows take_rows(Arena *arena, const KvCache *cache, int64_t n, int64_t width, int64_t columns) {
+    const bool by_units =
+        cache->type != NUMBER_F32 && width % UNIT == 0 && columns % UNIT == 0 && matrix_units_allowed();
+    float *x = arena_take(arena, n * width, sizeof *x);
+    return (Rows){x, by_units ? arena_take(arena, n * width, PARTS * sizeof(uint16_t)) : NULL};
+}
+
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
     const Cut c = cut_up(cache, n_heads, max_n, 1);
-    const int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = cache->value_width;
+    const int64_t d = cache->head_dim, rows = whole_units(c.per_group * c.heads), width = cache->value_width;
     // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
     const int64_t groups = (int64_t)cache->n_kv_heads * c.groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
     const int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
@@ -318,12 +365,11 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {
         TaskScratch t;
-        block_rows_lay_out(&t.q[NEAR], arena, cache, rows, d, KV_BLOCK);
-        block_rows_lay_out(&t.q[FAR], arena, cache, rows, d, KV_BLOCK);
-        block_rows_lay_out(&t.scores, arena, cache, rows, KV_BLOCK, width);
+        for (Zone zone = 0; zone < N_ZONES; zone++) t.q[zone] = take_rows(arena, cache, rows, d, KV_BLOCK);
+        t.scores = take_rows(arena, cache, rows, KV_BLOCK, width);
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
-        t.keys = arena_take(arena, d * KV_BLOCK, sizeof(float));
-        block_memory_lay_out(&t.memory, arena, width * KV_BLOCK);
+        t.widened = arena_take(arena, width * KV_BLOCK, sizeof(float));
+        t.block_parts = arena_take(arena, width * KV_BLOCK, PARTS * sizeof(uint16_t));
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));

@@ -33,10 +33,7 @@ float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 
 
 // C (m, n) += A (m, k) B (k, n), of which the rows of B lie a stride apart.
 static void add_product(int64_t m, int64_t n, int64_t k, const float *a, const float *b, int64_t stride, float *c) {
-    Gemm product = {.m = m, .n = n, .k = k, .a = a, .a_stride = k, .b = b, .b_type = NUMBER_F32, .b_stride = stride};
-    product.c = c;
-    product.c_stride = n;
-    gemm_accumulate(&product);
+    gemm_accumulate(&(Gemm){m, n, k, a, k, b, NUMBER_F32, stride, c, NULL, NULL});
 }
 
 // score += q . aK[c] / sqrt(head_dim), out += weight aV[c], c = min(d, rows - 1): two tables (encoding_rows, head_dim)

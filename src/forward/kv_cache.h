@@ -16,7 +16,7 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 
 // Keys and values of every layer and kv head. The first five fields are filled in before kv_cache_lay_out.
 typedef struct {
-    KvType type;
+    Number type;  // a KvType
     int n_layers, n_kv_heads;
     int64_t head_dim;
     int positions;        // most that it will hold
