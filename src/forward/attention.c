@@ -60,8 +60,9 @@ typedef struct {
 typedef struct {
     const Attention *call;
     const TaskScratch *scratch;
-    QueryRows queries;
-    int64_t rows;  // queries.n * queries.heads
+    int heads, kv_head;  // query heads that share a kv head; which
+    int first, n;        // number of the first query's token; queries
+    int64_t rows;        // n * heads, of which the heads count fastest
 } Task;
 
 // ---- products with a block ------------------------------------------------------------------------------------------
@@ -95,31 +96,86 @@ static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const Task
 
 // ---- queries --------------------------------------------------------------------------------------------------------
 
-// Of the query that row r is of.
-static int token_of(const Task *k, int64_t r) { return k->queries.first + (int)(r / k->queries.heads); }
+// Of the query that row r is of, and its head.
+static int token_of(const Task *k, int64_t r) { return k->first + (int)(r / k->heads); }
+static int64_t head_of(const Task *k, int64_t r) { return k->kv_head * k->heads + r % k->heads; }
 
-// The task's rows for each zone.
+// The task's rows for each zone. Without RoPE no key is far: there are queries that meet distances then. Transformer-xl
+// adds u to the ones, and v to the others.
 static void load_queries(const Task *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
     const int64_t d = c->cache->head_dim;
     const bool has_far = a && a->far;
+    const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
         const int token = token_of(k, r), position = spread_position(&c->config->spread, token);
-        const int64_t head = k->queries.kv_head * k->queries.heads + r % k->queries.heads;
+        const int64_t head = head_of(k, r);
         const float *q = c->q + ((int64_t)(token - c->first) * c->n_heads + head) * d;
         const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
+        if (has_far || layer) memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
+        for (int64_t i = 0; layer && layer->u && i < d; i++) {
+            near[r * d + i] += layer->u[head * d + i] * scale;
+            far[r * d + i] += layer->v[head * d + i] * scale;
+        }
         if (!has_far) continue;
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
-        memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
         rope_rotate(far + r * d, a->n_pairs, turns, turns + a->n_pairs);
     }
-    terms_load(&k->queries, near, far);  // without RoPE no key is far: the place is for queries that meet distances
     rows_changed(&k->scratch->q[NEAR], k->rows, d);
     if (has_far) rows_changed(&k->scratch->q[FAR], k->rows, d);
+}
+
+// ---- terms of encodings other than RoPE -----------------------------------------------------------------------------
+
+// The column of their tables where query number i meets a block's first key. When that is ahead of the query, no key of
+// the block is seen, and any column will do.
+static int64_t column_of(const Task *k, int64_t i, int block) {
+    const int64_t distance = k->first + i - (int64_t)block * KV_BLOCK;
+    return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
+}
+
+// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.
+static void add_terms_of_keys(const Task *k, int block, const float *keys, float *scores) {
+    const DistanceTerms *t = k->call->terms;
+    const int64_t d = k->call->cache->head_dim, of_layer = k->call->layer * t->query_rows;
+    for (int64_t r = 0; r < k->rows; r++) {
+        const float *queries = t->queries + (of_layer + head_of(k, r) * d) * t->columns;
+        add_products(scores + r * KV_BLOCK, queries + column_of(k, r / k->heads, block), t->columns, keys, d);
+    }
+}
+
+// scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
+// the result is of no use.
+static void add_terms_of_distances(const Task *k, int block, float *scores) {
+    const DistanceTerms *t = k->call->terms;
+    const int64_t d = k->call->cache->head_dim;
+    for (int64_t i = 0; t && i < k->n; i++, scores += k->heads * KV_BLOCK) {
+        const int64_t column = column_of(k, i, block);
+        if (t->keys) {
+            const int64_t row = k->call->layer * t->key_rows + k->kv_head * d % t->key_rows;
+            const float *q = k->scratch->q[FAR].x + i * k->heads * d, *keys = t->keys + row * t->columns + column;
+            gemm_accumulate(&(Gemm){k->heads, KV_BLOCK, d, q, d, keys, NUMBER_F32, t->columns, scores, NULL, NULL});
+        }
+        for (int h = 0; t->slopes && h < k->heads; h++) {
+            const float slope = t->slopes[k->kv_head * k->heads + h];
+            for (int j = 0; j < KV_BLOCK; j++) scores[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
+        }
+    }
+}
+
+// sums (rows, width) += the weights (rows, KV_BLOCK) . a_d.
+static void add_terms_of_values(const Task *k, int block, const float *weights, float *sums) {
+    const DistanceTerms *t = k->call->terms;
+    const int64_t width = k->call->cache->value_width;
+    for (int64_t i = 0; t && t->values && i < k->n; i++, weights += k->heads * KV_BLOCK, sums += k->heads * width) {
+        const float *values = t->values + (k->call->layer * t->columns + column_of(k, i, block)) * width;
+        gemm_accumulate(
+            &(Gemm){k->heads, width, KV_BLOCK, weights, KV_BLOCK, values, NUMBER_F32, width, sums, NULL, NULL});
+    }
 }
 
 // ---- scores ---------------------------------------------------------------------------------------------------------
@@ -233,10 +289,10 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
     multiply_zones(k, block->keys, index);
     if (c->terms && c->terms->queries) {
         numbers_to_f32(k->scratch->widened, block->keys, c->cache->type, c->cache->head_dim * KV_BLOCK);
-        terms_add_keys(&k->queries, index, k->scratch->widened, scores);
+        add_terms_of_keys(k, index, k->scratch->widened, scores);
     }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
-    terms_add_distances(&k->queries, index, k->scratch->q[FAR].x, scores);
+    add_terms_of_distances(k, index, scores);
     for (int64_t r = 0; r < k->rows; r++) mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }
 
@@ -285,7 +341,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
     const int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
     const int first = c->first + t0, end = first + n;  // tokens of the queries
-    const Task k = {c, scratch, {c->terms, c->layer, cut->heads, kv_head, first, n}, (int64_t)n * cut->heads};
+    const Task k = {c, scratch, cut->heads, kv_head, first, n, (int64_t)n * cut->heads};
     const bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     const int block0 = slot % cut->splits * cut->per_split;
     const int64_t at = slot * s->rows;
@@ -305,7 +361,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
             memcpy(c->watch->scores + start, scores + c->watch->head % cut->heads * KV_BLOCK, count * sizeof *scores);
         for (int64_t r = 0; r < k.rows; r++)
             update_softmax(scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
-        terms_add_values(&k.queries, b, scores, sums, s->width);
+        add_terms_of_values(&k, b, scores, sums);
         mix_values(&k, &block, count, sums);
     }
 }

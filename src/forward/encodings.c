@@ -1,5 +1,5 @@
 // Encodings other than RoPE, each as its formula: first those that add a vector to the embedding, then those that add
-// terms to attention, which have tables by distance.
+// terms to attention, as tables by distance. attention.c adds what the tables hold.
 #include "encodings.h"
 
 #include <math.h>
@@ -30,11 +30,6 @@ bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  //
 
 // score -= 2^(-8h/H) d for head h = 1 ... H: no table, nothing learned, the far is dim. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
-
-// C (m, n) += A (m, k) B (k, n), of which the rows of B lie a stride apart.
-static void add_product(int64_t m, int64_t n, int64_t k, const float *a, const float *b, int64_t stride, float *c) {
-    gemm_accumulate(&(Gemm){m, n, k, a, k, b, NUMBER_F32, stride, c, NULL, NULL});
-}
 
 // score += q . aK[c] / sqrt(head_dim), out += weight aV[c], c = min(d, rows - 1): two tables (encoding_rows, head_dim)
 // a layer, for all heads; beyond their last row all distances are one. Shaw et al., arXiv 1803.02155. `row` is one
@@ -70,7 +65,8 @@ static void project(const DistanceTerms *t, int layer, int64_t row, float *weigh
     matrix_row(is_query ? &l->wq : of_keys, is_query ? row - t->key_rows : row, 0, m->dim, weights);
     if (is_query) scale_by(weights, 1 / sqrtf((float)m->head_dim), m->dim);
     memset(out, 0, (size_t)t->columns * sizeof *out);
-    add_product(1, t->columns, m->dim, weights, t->sinusoids, t->columns, out);
+    gemm_accumulate(
+        &(Gemm){1, t->columns, m->dim, weights, m->dim, t->sinusoids, NUMBER_F32, t->columns, out, NULL, NULL});
 }
 
 // Memory for a table; NULL when it has no rows.
@@ -122,62 +118,4 @@ void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *
             x[row * m->dim + i] += element(t->model, spread_position(spread, first + row), i);
     if (t->key_rows > 0 && !t->filled) fill_tables_by_team(team, t);
     team_wait(team);
-}
-
-// ---- terms in attention ---------------------------------------------------------------------------------------------
-
-// The column where the query number i meets a block's first key. When that is ahead of the query, no key of the block
-// is seen, and any column will do.
-static int64_t column_of(const QueryRows *r, int64_t i, int block) {
-    const int64_t distance = r->first + i - (int64_t)block * KV_BLOCK;
-    return r->terms->reach - 1 - (distance > 0 ? distance : 0);
-}
-
-void terms_load(const QueryRows *r, float *q, float *distance_q) {
-    if (!r->terms) return;
-    const Model *m = r->terms->model;
-    const Layer *l = &m->layers[r->layer];
-    const int64_t n = r->heads * m->config.head_dim, at = r->kv_head * n;
-    const float scale = 1 / sqrtf((float)m->config.head_dim);
-    memcpy(distance_q, q, (size_t)(r->n * n) * sizeof *q);
-    for (int64_t i = 0; l->u && i < r->n * n; i++) {
-        q[i] += l->u[at + i % n] * scale;
-        distance_q[i] += l->v[at + i % n] * scale;
-    }
-}
-
-void terms_add_keys(const QueryRows *r, int block, const float *keys, float *scores) {
-    const DistanceTerms *t = r->terms;
-    const int64_t d = t->model->config.head_dim, n = (int64_t)r->n * r->heads;
-    for (int64_t row = 0; row < n; row++) {
-        const int64_t head = r->kv_head * r->heads + row % r->heads, column = column_of(r, row / r->heads, block);
-        const float *queries = t->queries + (r->layer * t->query_rows + head * d) * t->columns + column;
-        add_products(scores + row * KV_BLOCK, queries, t->columns, keys, d);
-    }
-}
-
-void terms_add_distances(const QueryRows *r, int block, const float *distance_q, float *scores) {
-    const DistanceTerms *t = r->terms;
-    for (int64_t i = 0; t && i < r->n; i++) {
-        const int64_t d = t->model->config.head_dim, column = column_of(r, i, block);
-        float *out = scores + i * r->heads * KV_BLOCK;
-        if (t->keys) {
-            const int64_t row = r->layer * t->key_rows + r->kv_head * d % t->key_rows;
-            add_product(r->heads, KV_BLOCK, d, distance_q + i * r->heads * d, t->keys + row * t->columns + column,
-                        t->columns, out);
-        }
-        for (int h = 0; t->slopes && h < r->heads; h++) {
-            const float slope = t->slopes[r->kv_head * r->heads + h];
-            for (int j = 0; j < KV_BLOCK; j++) out[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
-        }
-    }
-}
-
-void terms_add_values(const QueryRows *r, int block, const float *weights, float *sums, int64_t width) {
-    const DistanceTerms *t = r->terms;
-    for (int64_t i = 0; t && t->values && i < r->n; i++) {
-        const float *values = t->values + (r->layer * t->columns + column_of(r, i, block)) * width;
-        add_product(r->heads, width, KV_BLOCK, weights + i * r->heads * KV_BLOCK, values, width,
-                    sums + i * r->heads * width);
-    }
 }

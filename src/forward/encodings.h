@@ -40,25 +40,3 @@ void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, in
 // Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on, and makes all tables,
 // if they are not yet made.
 void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);
-
-// Some neighboring queries of a layer with the heads of one kv head: rows, of which the heads count fastest.
-typedef struct {
-    const DistanceTerms *terms;  // NULL: the functions below do nothing
-    int layer;
-    int heads, kv_head;  // heads that share a kv head; which
-    int first, n;        // number of the first query's token; queries
-} QueryRows;
-
-// Adds u to queries (rows, head_dim) that will meet keys, and v to a copy of them that will meet distances. Both
-// are divided by sqrt(head_dim) already.
-void terms_load(const QueryRows *rows, float *q, float *distance_q);
-
-// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.
-void terms_add_keys(const QueryRows *rows, int block, const float *keys, float *scores);
-
-// scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
-// the result is of no use.
-void terms_add_distances(const QueryRows *rows, int block, const float *distance_q, float *scores);
-
-// sums (rows, width) += the rows' weights (rows, KV_BLOCK) . a_d.
-void terms_add_values(const QueryRows *rows, int block, const float *weights, float *sums, int64_t width);

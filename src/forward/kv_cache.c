@@ -24,18 +24,18 @@ KvBlock kv_cache_block(const KvCache *c, int layer, int kv_head, int64_t block) 
 void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const float *key, const float *value) {
     const int64_t d = c->head_dim, p = position % KV_BLOCK, bytes = number_bytes(c->type);
     const KvBlock block = kv_cache_block(c, layer, kv_head, position / KV_BLOCK);
-    uint8_t converted[KV_MAX_HEAD_DIM * sizeof *key];
+    uint8_t *row = (uint8_t *)block.values + p * c->value_width * bytes;  // where the key lies first, then the value
     if (p == 0) memset(block.keys, 0, (size_t)c->block_bytes);
-    const float key_scale = numbers_from_f32(converted, c->type, key, d);
+    const float key_scale = numbers_from_f32(row, c->type, key, d);
     for (int64_t i = 0; i < d; i++) {
         uint8_t *place = (uint8_t *)block.keys + (i * KV_BLOCK + p) * bytes;
         switch (bytes) {
-        case 4: memcpy(place, converted + 4 * i, 4); break;
-        case 2: memcpy(place, converted + 2 * i, 2); break;
-        default: *place = converted[i];
+        case 4: memcpy(place, row + 4 * i, 4); break;
+        case 2: memcpy(place, row + 2 * i, 2); break;
+        default: *place = row[i];
         }
     }
-    const float value_scale = numbers_from_f32((uint8_t *)block.values + p * c->value_width * bytes, c->type, value, d);
+    const float value_scale = numbers_from_f32(row, c->type, value, d);
     if (!block.key_scales) return;
     block.key_scales[p] = key_scale;
     block.value_scales[p] = value_scale;

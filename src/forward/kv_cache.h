@@ -7,10 +7,7 @@ typedef enum { KV_F16 = NUMBER_F16, KV_F32 = NUMBER_F32, KV_Q8 = NUMBER_I8, N_KV
 
 extern const char *const kv_type_names[N_KV_TYPES];
 
-enum {
-    KV_BLOCK = 64,           // positions that are stored, read and rotated together
-    KV_MAX_HEAD_DIM = 1024,  // largest head_dim of a cache
-};
+enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
 
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 

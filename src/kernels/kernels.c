@@ -42,14 +42,6 @@ void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
     }
 }
 
-static void round_to_f16(uint8_t *out, const float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i += LANES) {
-        uint8_t halves[2 * LANES];
-        store_f16(n - i >= LANES ? out + 2 * i : halves, load_some(x + i, n - i));
-        if (n - i < LANES) memcpy(out + 2 * i, halves, 2 * (n - i));
-    }
-}
-
 ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
     vf most = {0}, strange = {0};
     for (int64_t i = 0; i < n; i += LANES) {
@@ -71,8 +63,12 @@ ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
     if (type == NUMBER_I8 && n == 64) return round_to_i8(out, x, 64);  // without loops
     if (type == NUMBER_I8) return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
-    if (type == NUMBER_F16) round_to_f16(out, x, n);
-    else memcpy(out, x, n * sizeof *x);
+    if (type == NUMBER_F32) memcpy(out, x, n * sizeof *x);
+    for (int64_t i = 0; type == NUMBER_F16 && i < n; i += LANES) {
+        uint8_t *halves = (uint8_t *)out + 2 * i, some[2 * LANES];
+        store_f16(n - i >= LANES ? halves : some, load_some(x + i, n - i));
+        if (n - i < LANES) memcpy(halves, some, 2 * (n - i));
+    }
     return 1;
 }
 
