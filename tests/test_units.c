@@ -296,7 +296,7 @@ static void test_gemm(void) {
                         wide[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? (float)half_value(half) : byte;
                     }
                     for (size_t i = 0; i < (size_t)m * (size_t)n; i++) c[i] = 7;
-                    gemm_accumulate(&(Gemm){m, n, k, a, (int64_t)lda, b, (Number)type, (int64_t)ldb, c, NULL, NULL});
+                    gemm_accumulate(&(Gemm){m, n, k, a, (int64_t)lda, b, (Number)type, (int64_t)ldb, c, NULL});
                     for (int i = 0; i < m; i++)
                         for (int j = 0; j < n; j++) {
                             double sum = 7, most = 7;
@@ -319,8 +319,8 @@ static void test_rotated(void) {
         for (int pairs = 1; pairs <= 33; pairs += 8)
             for (int type = 0; type <= NUMBER_I8; type++) {
                 size_t k = 2 * (size_t)pairs, size = type == NUMBER_F32 ? 4 : type == NUMBER_F16 ? 2 : 1;
-                float *a = get((size_t)m * k * 4), *c = get((size_t)m * 64 * 4), *cosines = get(k * 32 * 4),
-                      *sines = get(k * 32 * 4);
+                float *a = get((size_t)m * k * 4), *c = get((size_t)m * 64 * 4), *cosines = get(k * 64 * 4),
+                      *sines = cosines + k * 32;
                 double *keys = get(k * 64 * 8), worst = 0;
                 uint8_t *b = get(k * 64 * size);
                 for (size_t i = 0; i < k * 64; i++) {
@@ -343,7 +343,7 @@ static void test_rotated(void) {
                     keys[i / 64 * 128 + i % 64] = x * (double)cosines[i] - y * (double)sines[i];
                     keys[i / 64 * 128 + 64 + i % 64] = x * (double)sines[i] + y * (double)cosines[i];
                 }
-                gemm_accumulate(&(Gemm){m, 64, 2 * pairs, a, (int64_t)k, b, (Number)type, 64, c, cosines, sines});
+                gemm_accumulate(&(Gemm){m, 64, 2 * pairs, a, (int64_t)k, b, (Number)type, 64, c, cosines});
                 for (int i = 0; i < m; i++)
                     for (int j = 0; j < 64; j++) {
                         double sum = 2, most = 2;
@@ -355,7 +355,7 @@ static void test_rotated(void) {
                 check(worst < 1e-6,
                       "gemm_accumulate, rotated, type %d, %d rows, %d pairs: off by %g of the sum of magnitudes", type,
                       m, pairs, worst);
-                free(a), free(b), free(c), free(cosines), free(sines), free(keys);
+                free(a), free(b), free(c), free(cosines), free(keys);
             }
 }
 

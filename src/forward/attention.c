@@ -4,11 +4,10 @@
 // Blocks of 64 keys go by, and for each query a maximum, a sum and a weighted sum of values are kept and rescaled when
 // the maximum grows (online softmax, arXiv 1805.02867; FlashAttention, 2205.14135). Memory is per block, never n x n.
 //
-// Zones. A distance map has one rule for near keys and another one for far keys, each a part of the query minus a part
-// of the key. So every query comes in two rotations, and a block of keys, all near or all far to the queries of a task,
-// is multiplied with the one that it needs; keys that were cached with another angle than the zone's are rotated on the
-// way. A block on the border is multiplied with both, and each score is taken from its side. No key is ever rotated for
-// one query.
+// Zones, near and far, are a distance map's (see RopeParts). Every query comes in a rotation for each, and a block of
+// keys, all near or all far to the queries of a task, is multiplied with the one that it needs; keys that were cached
+// with another angle than the zone's are rotated on the way. A block on the border is multiplied with both, and each
+// score is taken from its side.
 //
 // Tasks. All query heads that share a kv head, and several positions of a prompt, go through a block together, while it
 // is in the first-level cache. Work is cut into tasks by kv head, by groups of positions and, when those are few, by
@@ -90,7 +89,7 @@ static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const Task
         gemm_of_parts(&(PartsGemm){whole_units(p.m), p.n, p.k, a_parts, s->block_parts, PARTS, parts, p.c, add});
         return;
     }
-    if (!add) memset(p.c, 0, (size_t)(p.m * p.n) * sizeof *p.c);
+    if (!add) memset(p.c, 0, p.m * p.n * sizeof *p.c);
     gemm_accumulate(&p);
 }
 
@@ -113,10 +112,10 @@ static void load_queries(const Task *k) {
     for (int64_t r = 0; r < k->rows; r++) {
         const int token = token_of(k, r), position = spread_position(&c->config->spread, token);
         const int64_t head = head_of(k, r);
-        const float *q = c->q + ((int64_t)(token - c->first) * c->n_heads + head) * d;
+        const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
         const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
-        if (has_far || layer) memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
+        if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
         for (int64_t i = 0; layer && layer->u && i < d; i++) {
             near[r * d + i] += layer->u[head * d + i] * scale;
             far[r * d + i] += layer->v[head * d + i] * scale;
@@ -134,7 +133,7 @@ static void load_queries(const Task *k) {
 // The column of their tables where query number i meets a block's first key. When that is ahead of the query, no key of
 // the block is seen, and any column will do.
 static int64_t column_of(const Task *k, int64_t i, int block) {
-    const int64_t distance = k->first + i - (int64_t)block * KV_BLOCK;
+    const int64_t distance = k->first + i - block * KV_BLOCK;
     return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
 }
 
@@ -158,7 +157,7 @@ static void add_terms_of_distances(const Task *k, int block, float *scores) {
         if (t->keys) {
             const int64_t row = k->call->layer * t->key_rows + k->kv_head * d % t->key_rows;
             const float *q = k->scratch->q[FAR].x + i * k->heads * d, *keys = t->keys + row * t->columns + column;
-            gemm_accumulate(&(Gemm){k->heads, KV_BLOCK, d, q, d, keys, NUMBER_F32, t->columns, scores, NULL, NULL});
+            gemm_accumulate(&(Gemm){k->heads, KV_BLOCK, d, q, d, keys, NUMBER_F32, t->columns, scores, NULL});
         }
         for (int h = 0; t->slopes && h < k->heads; h++) {
             const float slope = t->slopes[k->kv_head * k->heads + h];
@@ -173,8 +172,7 @@ static void add_terms_of_values(const Task *k, int block, const float *weights, 
     const int64_t width = k->call->cache->value_width;
     for (int64_t i = 0; t && t->values && i < k->n; i++, weights += k->heads * KV_BLOCK, sums += k->heads * width) {
         const float *values = t->values + (k->call->layer * t->columns + column_of(k, i, block)) * width;
-        gemm_accumulate(
-            &(Gemm){k->heads, width, KV_BLOCK, weights, KV_BLOCK, values, NUMBER_F32, width, sums, NULL, NULL});
+        gemm_accumulate(&(Gemm){k->heads, width, KV_BLOCK, weights, KV_BLOCK, values, NUMBER_F32, width, sums, NULL});
     }
 }
 
@@ -206,14 +204,13 @@ static void multiply_lacking_keys(Gemm product, int64_t pairs, const Lack *lack,
             turned[r * d + 2 * i] = x[0] * cosine + x[1] * sine;
             turned[r * d + 2 * i + 1] = x[1] * cosine - x[0] * sine;
         }
-    memset(product.c, 0, (size_t)(product.m * KV_BLOCK) * sizeof *product.c);
+    memset(product.c, 0, product.m * KV_BLOCK * sizeof *product.c);
     product.a = turned;
     product.k = 2 * pairs;
-    product.cosines = lack->steps;
-    product.sines = lack->steps + pairs * KV_BLOCK;
+    product.turns = lack->steps;
     gemm_accumulate(&product);
     if (product.k == d) return;
-    product.cosines = NULL;
+    product.turns = NULL;
     product.a = q + product.k;  // the elements that do not turn
     product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
     product.k = d - product.k;
@@ -228,7 +225,7 @@ static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone z
     float *turned = k->scratch->widened;
     const int64_t d = k->call->cache->head_dim;
     const Number type = k->call->cache->type;
-    Gemm product = {k->rows, KV_BLOCK, d, q->x, d, keys, type, KV_BLOCK, scores, NULL, NULL};
+    Gemm product = {k->rows, KV_BLOCK, d, q->x, d, keys, type, KV_BLOCK, scores, NULL};
     const Lack lack = angles_lack(angles, zone, block);
     if (lack.steps) {
         if (k->rows <= FEW_ROWS) {
@@ -316,7 +313,7 @@ static void mix_values(const Task *k, const KvBlock *block, int count, float *su
     const Rows *weights = &k->scratch->scores;
     const int64_t width = k->call->cache->value_width;
     const Number type = k->call->cache->type;
-    const Gemm product = {k->rows, width, count, weights->x, KV_BLOCK, block->values, type, width, sums, NULL, NULL};
+    const Gemm product = {k->rows, width, count, weights->x, KV_BLOCK, block->values, type, width, sums, NULL};
     for (int64_t r = 0; r < k->rows; r++) multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
     rows_changed(weights, k->rows, KV_BLOCK);
     multiply_block(product, weights->parts, true, k->scratch);
@@ -348,8 +345,8 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
     load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
-    memset(totals, 0, (size_t)k.rows * sizeof *totals);
-    memset(sums, 0, (size_t)(k.rows * s->width) * sizeof *sums);
+    memset(totals, 0, k.rows * sizeof *totals);
+    memset(sums, 0, k.rows * s->width * sizeof *sums);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
         const int start = b * KV_BLOCK, count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         const bool is_seen = start + count > window_start(c, first) || start < c->sinks;
@@ -370,7 +367,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
 static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row, float *out, int64_t head_dim) {
     float max = -INFINITY, total = 0;
     for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
-    memset(out, 0, (size_t)head_dim * sizeof *out);
+    memset(out, 0, head_dim * sizeof *out);
     for (int i = 0; i < splits; i++) {
         int64_t at = (slot + i) * s->rows + row;
         if (s->maxima[at] == -INFINITY) continue;

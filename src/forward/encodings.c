@@ -8,16 +8,14 @@
 // ---- vectors of positions -------------------------------------------------------------------------------------------
 
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
-static double speed(const Model *m, int64_t i) {
-    return pow(m->rope.theta, -(double)(i - i % 2) / (double)m->config.dim);
-}
+static double speed(const Model *m, int64_t i) { return pow(m->rope.theta, -(double)(i - i % 2) / m->config.dim); }
 
 static float sinusoid(int64_t i, double angle) { return (float)(i % 2 ? cos(angle) : sin(angle)); }
 
 // x_t += P[t], a table (encoding_rows, dim) that is learned; behind its last row there is nothing. arXiv 1705.03122.
 // Or x_t += PE(t), which is not learned: clocks of every speed, as RoPE has them. arXiv 1706.03762, section 3.5.
 static float element(const Model *m, int64_t position, int64_t i) {
-    return m->learned ? m->learned[position * m->config.dim + i] : sinusoid(i, (double)position * speed(m, i));
+    return m->learned ? m->learned[position * m->config.dim + i] : sinusoid(i, position * speed(m, i));
 }
 
 void encoding_vector(const Model *m, int64_t position, float *out) {
@@ -64,9 +62,8 @@ static void project(const DistanceTerms *t, int layer, int64_t row, float *weigh
                           : t->keys + (layer * t->key_rows + row) * t->columns;
     matrix_row(is_query ? &l->wq : of_keys, is_query ? row - t->key_rows : row, 0, m->dim, weights);
     if (is_query) scale_by(weights, 1 / sqrtf((float)m->head_dim), m->dim);
-    memset(out, 0, (size_t)t->columns * sizeof *out);
-    gemm_accumulate(
-        &(Gemm){1, t->columns, m->dim, weights, m->dim, t->sinusoids, NUMBER_F32, t->columns, out, NULL, NULL});
+    memset(out, 0, t->columns * sizeof *out);
+    gemm_accumulate(&(Gemm){1, t->columns, m->dim, weights, m->dim, t->sinusoids, NUMBER_F32, t->columns, out, NULL});
 }
 
 // Memory for a table; NULL when it has no rows.
@@ -99,7 +96,7 @@ static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     for (int i = team_first(team, dim), end = team_end(team, dim); t->sinusoids && i < end; i++) {
         const double step = speed(t->model, i);
         float *out = t->sinusoids + i * t->columns;
-        for (int64_t d = t->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
+        for (int64_t d = t->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, d * step);
     }
     team_wait(team);
     for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {

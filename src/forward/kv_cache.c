@@ -6,7 +6,7 @@
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
 
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
-    int64_t scale_bytes = c->type == NUMBER_I8 ? (int64_t)sizeof(float) : 0;
+    int64_t scale_bytes = c->type == NUMBER_I8 ? sizeof(float) : 0;
     c->value_width = whole_vectors(c->head_dim);
     c->n_blocks = ((int64_t)c->positions + KV_BLOCK - 1) / KV_BLOCK;
     c->block_bytes = KV_BLOCK * ((c->head_dim + c->value_width) * number_bytes(c->type) + 2 * scale_bytes);
@@ -25,7 +25,7 @@ void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const floa
     const int64_t d = c->head_dim, p = position % KV_BLOCK, bytes = number_bytes(c->type);
     const KvBlock block = kv_cache_block(c, layer, kv_head, position / KV_BLOCK);
     uint8_t *row = (uint8_t *)block.values + p * c->value_width * bytes;  // where the key lies first, then the value
-    if (p == 0) memset(block.keys, 0, (size_t)c->block_bytes);
+    if (p == 0) memset(block.keys, 0, c->block_bytes);
     const float key_scale = numbers_from_f32(row, c->type, key, d);
     for (int64_t i = 0; i < d; i++) {
         uint8_t *place = (uint8_t *)block.keys + (i * KV_BLOCK + p) * bytes;

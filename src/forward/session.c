@@ -35,7 +35,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
     if (fault.row < n)
         return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
                     fault.layer, at);
-    memmove(s->x, s->x + (n - n_logits) * dim, (size_t)(n_logits * dim) * sizeof *s->x);
+    memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;
     return true;
@@ -135,11 +135,11 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     if (!s) return NULL;
     Error why;
     const size_t available = available_memory("");
-    const double needed = (double)s->arena.used / 1e6, cache = (double)s->cache_bytes / 1e6;
+    const double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
     if (s->arena.used > available) {
         fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
-             config->context, needed, cache, (double)available / 1e6);
+             config->context, needed, cache, available / 1e6);
     } else if (!arena_open(&s->arena, "a session", &why)) {
         fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, why.text);
     } else {

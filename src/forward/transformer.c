@@ -167,7 +167,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
             }
         }
         const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
-        if (is_worth_it && is_whole) pace_step(pace, (double)(work * layers), now_seconds() - start, processor_seconds);
+        if (is_worth_it && is_whole) pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
     }
     return t->fault;
 }

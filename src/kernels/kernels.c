@@ -90,9 +90,9 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
         UNROLLED (j, vecs) w[0][j] = load_number(type, b + j * LANES * size);
         UNROLLED (j, vecs) {
             if (!turns) continue;
-            const int64_t at = p / 2 * g->b_stride + column + j * LANES;
+            const float *turn = g->turns + p / 2 * g->b_stride + column + j * LANES;
             vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
-            vf cosine = load(g->cosines + at), sine = load(g->sines + at);
+            vf cosine = load(turn), sine = load(turn + g->k / 2 * g->b_stride);
             w[0][j] = x * cosine - y * sine;
             w[1][j] = x * sine + y * cosine;
         }
@@ -127,7 +127,7 @@ ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
 }
 
 ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
-    if (g->cosines) gemm_of(type, true, g);
+    if (g->turns) gemm_of(type, true, g);
     else gemm_of(type, false, g);
 }
 

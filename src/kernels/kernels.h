@@ -9,8 +9,8 @@ typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8, NUMBER_BF16 } Number;
 static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_I8 ? 1 : 2; }
 
 // C (m, n) += A (m, k) B (k, n); rows of A and B lie a stride apart, in elements. n is a multiple of 16. B is of any
-// type but bfloat16. With cosines and sines (k / 2, b_stride) B is rotated on the way, and k is even: rows 2i and
-// 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with their rows i.
+// type but bfloat16. With turns, cosines (k / 2, b_stride) and then as many sines, B is rotated on the way, and k is
+// even: rows 2i and 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with their rows i.
 typedef struct {
     int64_t m, n, k;
     const float *a;
@@ -19,7 +19,7 @@ typedef struct {
     Number b_type;
     int64_t b_stride;
     float *c;
-    const float *cosines, *sines;  // or NULL
+    const float *turns;  // or NULL
 } Gemm;
 
 void gemm_accumulate(const Gemm *gemm);
