@@ -137,12 +137,12 @@ static int64_t column_of(const Task *k, int64_t i, int block) {
     return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
 }
 
-// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.
+// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have rows of s_d.
 static void add_terms_of_keys(const Task *k, int block, const float *keys, float *scores) {
     const DistanceTerms *t = k->call->terms;
-    const int64_t d = k->call->cache->head_dim, of_layer = k->call->layer * t->query_rows;
+    const int64_t d = k->call->cache->head_dim, first = k->call->layer * t->n_rows + t->key_rows;
     for (int64_t r = 0; r < k->rows; r++) {
-        const float *queries = t->queries + (of_layer + head_of(k, r) * d) * t->columns;
+        const float *queries = t->rows + (first + head_of(k, r) * d) * t->columns;
         add_products(scores + r * KV_BLOCK, queries + column_of(k, r / k->heads, block), t->columns, keys, d);
     }
 }
@@ -154,9 +154,9 @@ static void add_terms_of_distances(const Task *k, int block, float *scores) {
     const int64_t d = k->call->cache->head_dim;
     for (int64_t i = 0; t && i < k->n; i++, scores += k->heads * KV_BLOCK) {
         const int64_t column = column_of(k, i, block);
-        if (t->keys) {
-            const int64_t row = k->call->layer * t->key_rows + k->kv_head * d % t->key_rows;
-            const float *q = k->scratch->q[FAR].x + i * k->heads * d, *keys = t->keys + row * t->columns + column;
+        if (t->rows) {
+            const int64_t row = k->call->layer * t->n_rows + k->kv_head * d % t->key_rows;
+            const float *q = k->scratch->q[FAR].x + i * k->heads * d, *keys = t->rows + row * t->columns + column;
             gemm_accumulate(&(Gemm){k->heads, KV_BLOCK, d, q, d, keys, NUMBER_F32, t->columns, scores, NULL});
         }
         for (int h = 0; t->slopes && h < k->heads; h++) {
@@ -284,7 +284,7 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores.x;
     multiply_zones(k, block->keys, index);
-    if (c->terms && c->terms->queries) {
+    if (c->terms && c->terms->n_rows > c->terms->key_rows) {
         numbers_to_f32(k->scratch->widened, block->keys, c->cache->type, c->cache->head_dim * KV_BLOCK);
         add_terms_of_keys(k, index, k->scratch->widened, scores);
     }

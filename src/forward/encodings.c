@@ -35,7 +35,7 @@ float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 
 static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     const Layer *l = &t->model->layers[layer];
     const int64_t d = t->model->config.head_dim, width = whole_vectors(d), last = t->model->config.encoding_rows - 1;
-    float *keys = t->keys + (layer * d + row) * t->columns, *values = t->values + layer * t->columns * width;
+    float *keys = t->rows + (layer * d + row) * t->columns, *values = t->values + layer * t->columns * width;
     for (int64_t j = 0; j < t->columns; j++) {
         const int64_t distance = t->reach - 1 - j, at = (distance < last ? distance : last) * d + row;
         keys[j] = distance < 0 ? 0 : l->a_keys[at];
@@ -58,8 +58,7 @@ static void project(const DistanceTerms *t, int layer, int64_t row, float *weigh
     const Layer *l = &t->model->layers[layer];
     const bool is_query = row >= t->key_rows;
     const Matrix *of_keys = m->encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
-    float *out = is_query ? t->queries + (layer * t->query_rows + row - t->key_rows) * t->columns
-                          : t->keys + (layer * t->key_rows + row) * t->columns;
+    float *out = t->rows + (layer * t->n_rows + row) * t->columns;
     matrix_row(is_query ? &l->wq : of_keys, is_query ? row - t->key_rows : row, 0, m->dim, weights);
     if (is_query) scale_by(weights, 1 / sqrtf((float)m->head_dim), m->dim);
     memset(out, 0, t->columns * sizeof *out);
@@ -79,10 +78,9 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
     *t = (DistanceTerms){.model = model, .reach = reach, .columns = columns};
     if (!encoding_has_terms(m->encoding)) return;
     if (!has_slopes) t->key_rows = is_shaw ? d : m->n_kv_heads * d;
-    if (m->encoding == ENCODING_DISENTANGLED) t->query_rows = m->n_heads * d;
+    t->n_rows = t->key_rows + (m->encoding == ENCODING_DISENTANGLED ? m->n_heads * d : 0);
     t->slopes = table(arena, has_slopes ? m->n_heads : 0, 1);
-    t->keys = table(arena, m->n_layers * t->key_rows, columns);
-    t->queries = table(arena, m->n_layers * t->query_rows, columns);
+    t->rows = table(arena, m->n_layers * t->n_rows, columns);
     t->values = table(arena, is_shaw ? m->n_layers * columns : 0, whole_vectors(d));
     t->sinusoids = table(arena, elements, columns);
     t->weights = table(arena, elements, thread_count());
@@ -92,7 +90,7 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
 // Makes all tables.
 static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     const ModelConfig *m = &t->model->config;
-    const int n_rows = (int)(t->key_rows + t->query_rows), n = m->n_layers * n_rows, dim = (int)m->dim;
+    const int n_rows = t->n_rows, n = m->n_layers * n_rows, dim = m->dim;
     for (int i = team_first(team, dim), end = team_end(team, dim); t->sinusoids && i < end; i++) {
         const double step = speed(t->model, i);
         float *out = t->sinusoids + i * t->columns;
@@ -113,6 +111,6 @@ void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *
     for (int row = team_first(team, n), end = team_end(team, n); adds && row < end; row++)
         for (int64_t i = 0; i < m->dim; i++)
             x[row * m->dim + i] += element(t->model, spread_position(spread, first + row), i);
-    if (t->key_rows > 0 && !t->filled) fill_tables_by_team(team, t);
+    if (t->n_rows > 0 && !t->filled) fill_tables_by_team(team, t);
     team_wait(team);
 }

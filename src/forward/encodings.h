@@ -23,14 +23,13 @@ bool encoding_has_terms(int encoding);
 typedef struct {
     const Model *model;
     int64_t reach, columns;
-    int64_t key_rows;    // of a layer: n_kv_heads * head_dim, or head_dim when kv heads share them
-    int64_t query_rows;  // n_heads * head_dim
-    float *slopes;       // (n_heads): score -= slope d
-    float *keys;         // (n_layers, key_rows, columns): score += q . r_d / sqrt(head_dim)
-    float *queries;      // (n_layers, query_rows, columns), already divided by sqrt(head_dim): score += s_d . k
-    float *values;       // (n_layers, columns, head_dim in whole vectors): out += weight a_d
-    float *sinusoids;    // (dim, columns) R_d of all distances, zeros behind them
-    float *weights;      // (n_threads, dim) a row of a matrix
+    float *slopes;     // (n_heads): score -= slope d
+    int64_t key_rows;  // n_kv_heads * head_dim, or head_dim when kv heads share them: score += q . r_d / sqrt(head_dim)
+    int64_t n_rows;    // and n_heads * head_dim, already divided by sqrt(head_dim): score += s_d . k
+    float *rows;       // (n_layers, n_rows, columns): those of r_d, then those of s_d
+    float *values;     // (n_layers, columns, head_dim in whole vectors): out += weight a_d
+    float *sinusoids;  // (dim, columns) R_d of all distances, zeros behind them
+    float *weights;    // (n_threads, dim) a row of a matrix
     bool filled;
 } DistanceTerms;
 
