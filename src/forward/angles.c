@@ -122,7 +122,7 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
 }
 
 Lack angles_lack(const Angles *a, Zone zone, int64_t block) {
-    if (!a || !a->lacking[zone].blocks) return (Lack){NULL, NULL};
+    if (!a || !a->lacking[zone].blocks) return (Lack){0};
     const int64_t n = 2 * a->n_pairs, variant = variant_of(a->lacking[zone].period, block);
-    return (Lack){a->lacking[zone].blocks + block * n, a->lacking[zone].steps + variant * n * KV_BLOCK};
+    return (Lack){a->n_pairs, a->lacking[zone].blocks + block * n, a->lacking[zone].steps + variant * n * KV_BLOCK};
 }

@@ -12,8 +12,9 @@ typedef enum { NEAR, FAR, N_ZONES } Zone;
 // What all keys of one block lack in a zone, on top of the angles with which they are cached. Key j of the block, from
 // 0, lacks the sum of two angles for each pair. Of both there are first the cosines, then the sines.
 typedef struct {
-    const float *block;  // (2, n_pairs)
-    const float *steps;  // (2, n_pairs, KV_BLOCK), with the attention factor if keys lack it; NULL: they lack nothing
+    int64_t pairs;       // 0: they lack nothing
+    const float *block;  // (2, pairs)
+    const float *steps;  // (2, pairs, KV_BLOCK), with the attention factor if keys lack it
 } Lack;
 
 typedef struct {

@@ -180,7 +180,8 @@ static void add_terms_of_values(const Task *k, int block, const float *weights, 
 
 // Rotates a block of widened keys by what they lack: the sum of two angles, the block's and the step's. cos(a+b) =
 // cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
-static void rotate_keys(float *keys, int64_t pairs, const Lack *lack) {
+static void rotate_keys(float *keys, const Lack *lack) {
+    const int64_t pairs = lack->pairs;
     for (int64_t i = 0; i < pairs; i++) {
         float *x = keys + 2 * i * KV_BLOCK, *y = x + KV_BLOCK;
         const float block_cosine = lack->block[i], block_sine = lack->block[pairs + i];
@@ -194,50 +195,43 @@ static void rotate_keys(float *keys, int64_t pairs, const Lack *lack) {
     }
 }
 
-// Few rows: they are rotated back by the block's angle, and keys are rotated by their steps on the way into registers.
-static void multiply_lacking_keys(Gemm product, int64_t pairs, const Lack *lack, float *turned) {
-    const int64_t d = product.k, bytes = number_bytes(product.b_type);
-    const float *q = product.a;
-    for (int64_t r = 0; r < product.m; r++)
-        for (int64_t i = 0; i < pairs; i++) {
-            const float *x = q + r * d + 2 * i, cosine = lack->block[i], sine = lack->block[pairs + i];
-            turned[r * d + 2 * i] = x[0] * cosine + x[1] * sine;
-            turned[r * d + 2 * i + 1] = x[1] * cosine - x[0] * sine;
+// Few rows, of the elements that turn: they are rotated back by the block's angle, and keys are rotated by their steps
+// on the way into registers.
+static void multiply_turning(Gemm p, const Lack *lack, const TaskScratch *s) {
+    for (int64_t r = 0; r < p.m; r++)
+        for (int64_t i = 0; i < lack->pairs; i++) {
+            const float *x = p.a + r * p.a_stride + 2 * i, cosine = lack->block[i], sine = lack->block[lack->pairs + i];
+            float *turned = s->widened + r * p.a_stride + 2 * i;
+            turned[0] = x[0] * cosine + x[1] * sine;
+            turned[1] = x[1] * cosine - x[0] * sine;
         }
-    memset(product.c, 0, product.m * KV_BLOCK * sizeof *product.c);
-    product.a = turned;
-    product.k = 2 * pairs;
-    product.turns = lack->steps;
-    gemm_accumulate(&product);
-    if (product.k == d) return;
-    product.turns = NULL;
-    product.a = q + product.k;  // the elements that do not turn
-    product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
-    product.k = d - product.k;
-    gemm_accumulate(&product);
+    p.a = s->widened;
+    p.k = 2 * lack->pairs;
+    p.turns = lack->steps;
+    multiply_block(p, NULL, false, s);
 }
 
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated as the zone wants them; in units of their scales when the
 // cache is q8.
-static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone zone, float *scores) {
-    const Angles *angles = k->call->angles;
+static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zone zone, float *scores) {
     const Rows *q = &k->scratch->q[zone];
-    float *turned = k->scratch->widened;
     const int64_t d = k->call->cache->head_dim;
     const Number type = k->call->cache->type;
+    const Lack lack = angles_lack(k->call->angles, zone, block);
+    const bool on_the_way = lack.pairs > 0 && k->rows <= FEW_ROWS;  // into registers
     Gemm product = {k->rows, KV_BLOCK, d, q->x, d, keys, type, KV_BLOCK, scores, NULL};
-    const Lack lack = angles_lack(angles, zone, block);
-    if (lack.steps) {
-        if (k->rows <= FEW_ROWS) {
-            multiply_lacking_keys(product, angles->n_pairs, &lack, turned);
-            return;
-        }
-        numbers_to_f32(turned, keys, type, d * KV_BLOCK);
-        rotate_keys(turned, angles->n_pairs, &lack);
-        product.b = turned;
+    if (on_the_way) {
+        multiply_turning(product, &lack, k->scratch);
+        product.a += 2 * lack.pairs;
+        product.b = keys + 2 * lack.pairs * KV_BLOCK * number_bytes(type);
+        product.k -= 2 * lack.pairs;
+    } else if (lack.pairs > 0) {
+        numbers_to_f32(k->scratch->widened, keys, type, d * KV_BLOCK);
+        rotate_keys(k->scratch->widened, &lack);
+        product.b = k->scratch->widened;
         product.b_type = NUMBER_F32;
     }
-    multiply_block(product, q->parts, false, k->scratch);
+    if (product.k > 0) multiply_block(product, q->parts, on_the_way, k->scratch);
 }
 
 // The first token whose key is near to a query of token i.
@@ -247,7 +241,7 @@ static int near_from(const Attention *c, int i) {
 }
 
 // The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
-static void multiply_zones(const Task *k, const void *keys, int block) {
+static void multiply_zones(const Task *k, const uint8_t *keys, int block) {
     const Attention *c = k->call;
     const int start = block * KV_BLOCK;
     const bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
