@@ -36,6 +36,9 @@ static double pair_with_turns(const RopeConfig *c, double r) {
     return c->rotary_dim * log(c->train_ctx / (2 * PI * r)) / (2 * log(c->theta));
 }
 
+// How far x has come from low to high, 0 to 1.
+static double ramp(double x, double low, double high) { return fmin(fmax((x - low) / (high - low), 0), 1); }
+
 // The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast turns, 0 from the pair
 // of beta_slow turns on, a straight line between. The form that the YaRN authors' code and the libraries use; like
 // theirs it bounds only the low end from below and the high end from above.
@@ -44,19 +47,15 @@ static double ramp_by_dims(const RopeConfig *c, int i) {
     low = fmax(c->truncate ? floor(low) : low, 0);
     high = fmin(c->truncate ? ceil(high) : high, c->rotary_dim - 1);
     if (low == high) high += 0.001;
-    return 1 - fmin(fmax((i - low) / (high - low), 0), 1);
-}
-
-// The same idea as the paper's equation has it: a straight line over the turns r_i = L f_i / 2 pi themselves.
-static double ramp_by_turns(const RopeConfig *c, double turns) {
-    return fmin(fmax((turns - c->beta_slow) / (c->beta_fast - c->beta_slow), 0), 1);
+    return 1 - ramp(i, low, high);
 }
 
 // NTK-by-parts: a hand that went round many times within L has shown the model every angle and is kept; one that did
-// not complete a turn is interpolated; g_i ramps between. arXiv 2309.00071, section 3.2.
+// not complete a turn is interpolated; g_i ramps between. The paper's equation has a straight line over the turns
+// r_i = L f_i / 2 pi themselves. arXiv 2309.00071, section 3.2.
 static double ntk_by_parts(const RopePair *p) {
     const RopeConfig *c = p->config;
-    double g = c->ramp == ROPE_RAMP_TURNS ? ramp_by_turns(c, p->turns) : ramp_by_dims(c, p->index);
+    double g = c->ramp == ROPE_RAMP_TURNS ? ramp(p->turns, c->beta_slow, c->beta_fast) : ramp_by_dims(c, p->index);
     return p->plain / p->scale * (1 - g) + p->plain * g;
 }
 
@@ -73,8 +72,7 @@ static double yarn_attention(const RopeConfig *c, double s) {
 // than L / low_freq_factor is divided by s, and between, t = (L/w_i - low) / (high - low) mixes the two.
 // Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
-    double low = p->config->low_freq_factor, high = p->config->high_freq_factor;
-    double t = fmin(fmax((p->turns - low) / (high - low), 0), 1);  // L / w_i are the turns
+    double t = ramp(p->turns, p->config->low_freq_factor, p->config->high_freq_factor);  // L / w_i are the turns
     return (1 - t) * p->plain / p->scale + t * p->plain;
 }
 

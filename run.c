@@ -186,7 +186,7 @@ static bool open_text(Program *p, Error *err) {
 // Reads a prompt, at its own full length. Ctrl-C ends it after the chunk at hand.
 static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
     double start = now_seconds();
-    int length = session_position(p->session) + n;
+    int length = p->session->position + n;
     bool ok = true;
     catch_interrupt(SA_RESTART);
     for (int done = 0, count; ok && done < n && !interrupted; done += count) {
@@ -213,7 +213,7 @@ static bool answer(Program *p, TextOut *out, int32_t *last, Error *err) {
         *last = sampler_next(&p->sampler, logits);
         if (is_end(p, *last) && !p->options.ignore_eos) return true;
         text_out_token(out, *last);
-        int position = session_position(p->session);
+        int position = p->session->position;
         if (position >= p->job.length) return true;
         double start = now_seconds();
         if (!session_read(p->session, last, 1, position + 1, 1, err)) return false;
@@ -249,7 +249,7 @@ static bool chat(Program *p, Error *err) {
         if (!line) break;
         size_t n;
         int32_t *ids = chat_turn(p->job.tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
-        full = ids && n > (size_t)(p->job.length - session_position(p->session));
+        full = ids && n > (size_t)(p->job.length - p->session->position);
         ok = ids && (full || read_prompt(p, ids, (int)n, err));
         free(ids);
         free(line);
@@ -258,7 +258,7 @@ static bool chat(Program *p, Error *err) {
         TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};
         ok = answer(p, &out, &last, err);
         putchar('\n');
-        full = session_position(p->session) >= p->job.length;
+        full = p->session->position >= p->job.length;
         if (!is_end(p, last)) last = -1;
     }
     free(system_prompt);
@@ -271,7 +271,7 @@ static bool chat(Program *p, Error *err) {
 
 static bool run_text(Program *p, Error *err) {
     if (!open_text(p, err) || !(p->options.mode == MODE_CHAT ? chat : generate)(p, err)) return false;
-    int decode = p->decode_tokens, prefill = session_position(p->session) - decode;
+    int decode = p->decode_tokens, prefill = p->session->position - decode;
     fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, prefill / fmax(p->prefill_seconds, 1e-9));
     fprintf(stderr, "decode %d tokens, %.2f tokens/s\n", decode, decode / fmax(p->decode_seconds, 1e-9));
     return true;

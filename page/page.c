@@ -337,7 +337,7 @@ FOR_PAGE void reader_free(Reader *r) {
     free(r);
 }
 
-FOR_PAGE int reader_position(const Reader *r) { return session_position(r->session); }
+FOR_PAGE int reader_position(const Reader *r) { return r->session->position; }
 FOR_PAGE void reader_rewind(Reader *r, int position) { session_rewind(r->session, position); }
 
 // See session_read.
@@ -356,7 +356,7 @@ FOR_PAGE bool reader_watch(Reader *r, int layer, int head) {
     if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
         return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
     if (!r->scores) r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
-    if (r->scores) session_watch(r->session, layer, head, r->scores);
+    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores};
     return r->scores != NULL;
 }
 

@@ -91,7 +91,7 @@ static void test_cache(void) {
     static const int positions[N_KV_TYPES] = {[KV_F16] = 2100000, [KV_F32] = 1050000, [KV_Q8] = 4200000};
     for (KvType type = 0; type < N_KV_TYPES; type++) {
         int n = positions[type] / KV_BLOCK * KV_BLOCK;
-        KvCache cache = {.type = type, .n_layers = 2, .n_kv_heads = 4, .head_dim = D, .positions = n};
+        KvCache cache = {.type = (Number)type, .n_layers = 2, .n_kv_heads = 4, .head_dim = D, .positions = n};
         AttentionScratch *scratch = NULL;
         TeamShared shared = {0};
         Arena arena = {0};
@@ -101,7 +101,8 @@ static void test_cache(void) {
             scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }
-        Attention attention = {&cache, scratch, &(SessionConfig){.kv = type}, .layer = 1, .n_heads = 4, .window = WINDOW};
+        Attention attention = {&cache,     scratch,      &(SessionConfig){.kv = type},
+                               .layer = 1, .n_heads = 4, .window = WINDOW};
         attention.q = q, attention.first = n - 1, attention.n = 1, attention.out = out;
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {

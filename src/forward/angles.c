@@ -8,8 +8,9 @@
 // stale, and lack their whole angle in both zones.
 #include "angles.h"
 
-static Turns take_turns(Arena *arena, int64_t rows, int64_t columns) {
-    return (Turns){arena_take(arena, rows * columns, sizeof(float)), arena_take(arena, rows * columns, sizeof(float))};
+// Cosines and sines of so many rows of angles.
+static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
+    return arena_take(arena, rows * angles, 2 * sizeof(float));
 }
 
 // Which variant of steps a block has.
@@ -20,9 +21,9 @@ static int64_t variant_of(int period, int64_t block) {
 }
 
 static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
-    int same = 0;
-    while (same < a->n_pairs && a->inv_freq[same] == b->inv_freq[same]) same++;
-    return same == a->n_pairs && a->attention_factor == b->attention_factor;
+    for (int i = 0; i < a->n_pairs; i++)
+        if (a->inv_freq[i] != b->inv_freq[i]) return false;
+    return a->attention_factor == b->attention_factor;
 }
 
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
@@ -46,13 +47,9 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
         a->far = take_turns(arena, c->chunk, a->n_pairs);
         a->keys = take_turns(arena, c->chunk, a->n_pairs);
     }
-    if (follows) a->keys = (Turns){NULL, NULL};
+    if (follows) a->keys = NULL;
     if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? one : period, n_blocks);
     if (follows && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
-}
-
-static void turn(const Turns *table, int64_t at, double speed, double distance, double factor) {
-    rope_turn(speed, distance, factor, &table->cosines[at], &table->sines[at]);
 }
 
 // The angles of the pairs [from, to) of the n tokens of the read.
@@ -63,12 +60,12 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
         const int p = spread_position(&a->config->spread, first + t);
         const RopeParts parts = rope_parts(rope, p);
         for (int pair = from; pair < to; pair++) {
-            const int64_t at = (int64_t)t * a->n_pairs + pair;
+            const int64_t cosine = (int64_t)t * 2 * a->n_pairs + pair, sine = cosine + a->n_pairs;
             const double speed = rope_speed(rope, &a->freqs, pair, p);
-            turn(&a->queries, at, speed, p, factor);
+            rope_turn(speed, p, factor, &a->queries[cosine], &a->queries[sine]);
             if (!rope->map) continue;
-            turn(&a->far, at, speed, parts.query - p, 1);
-            if (a->keys.cosines) turn(&a->keys, at, speed, parts.key, factor);
+            rope_turn(speed, parts.query - p, 1, &a->far[cosine], &a->far[sine]);
+            if (a->keys) rope_turn(speed, parts.key, factor, &a->keys[cosine], &a->keys[sine]);
         }
     }
 }
@@ -85,8 +82,9 @@ static double lacking(const Angles *a, Zone zone, int64_t i) {
 static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int to) {
     const int period = a->lacking[zone].period;
     const double factor = a->follows_length ? a->freqs.attention_factor : 1;
+    const int64_t n_pairs = a->n_pairs, n_angles = n_pairs * KV_BLOCK;
     bool seen[KV_BLOCK + 1] = {false};
-    if (!a->lacking[zone].blocks.cosines || a->n_blocks >= n_blocks) return;
+    if (!a->lacking[zone].blocks || a->n_blocks >= n_blocks) return;
     for (int64_t b = 0; b < n_blocks; b++) {
         const int64_t variant = variant_of(period, b);
         const int n_steps = period && seen[variant] ? 0 : KV_BLOCK;
@@ -96,10 +94,12 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
         const double start = lacking(a, zone, b * KV_BLOCK);
         for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
         for (int pair = from; pair < to; pair++) {
-            const int64_t at = (variant * a->n_pairs + pair) * KV_BLOCK;
+            float *of_block = a->lacking[zone].blocks + b * 2 * n_pairs + pair;
+            float *of_step = a->lacking[zone].steps + variant * 2 * n_angles + pair * KV_BLOCK;
             const double speed = a->freqs.inv_freq[pair];
-            turn(&a->lacking[zone].blocks, b * a->n_pairs + pair, speed, start, 1);
-            for (int j = 0; j < n_steps; j++) turn(&a->lacking[zone].steps, at + j, speed, steps[j], factor);
+            rope_turn(speed, start, 1, of_block, of_block + n_pairs);
+            for (int j = 0; j < n_steps; j++, of_step++)
+                rope_turn(speed, steps[j], factor, of_step, of_step + n_angles);
         }
     }
 }
@@ -121,11 +121,8 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     if (team->number == 0 && a->n_blocks < n_blocks) a->n_blocks = n_blocks;
 }
 
-bool angles_lack(const Angles *a, Zone zone, int64_t block, Lack *lack) {
-    const Turns *blocks = &a->lacking[zone].blocks, *steps = &a->lacking[zone].steps;
-    if (!blocks->cosines) return false;
-    const int64_t at = block * a->n_pairs, in_steps = variant_of(a->lacking[zone].period, block) * a->n_pairs;
-    lack->block = (Turns){blocks->cosines + at, blocks->sines + at};
-    lack->steps = (Turns){steps->cosines + in_steps * KV_BLOCK, steps->sines + in_steps * KV_BLOCK};
-    return true;
+Lack angles_lack(const Angles *a, Zone zone, int64_t block) {
+    if (!a || !a->lacking[zone].blocks) return (Lack){0};
+    const int64_t n = 2 * a->n_pairs, variant = variant_of(a->lacking[zone].period, block);
+    return (Lack){a->n_pairs, a->lacking[zone].blocks + block * n, a->lacking[zone].steps + variant * n * KV_BLOCK};
 }

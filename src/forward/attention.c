@@ -4,11 +4,10 @@
 // Blocks of 64 keys go by, and for each query a maximum, a sum and a weighted sum of values are kept and rescaled when
 // the maximum grows (online softmax, arXiv 1805.02867; FlashAttention, 2205.14135). Memory is per block, never n x n.
 //
-// Zones. A distance map has one rule for near keys and another one for far keys, each a part of the query minus a part
-// of the key. So every query comes in two rotations, and a block of keys, all near or all far to the queries of a task,
-// is multiplied with the one that it needs; keys that were cached with another angle than the zone's are rotated on the
-// way. A block on the border is multiplied with both, and each score is taken from its side. No key is ever rotated for
-// one query.
+// Zones, near and far, are a distance map's (see RopeParts). Every query comes in a rotation for each, and a block of
+// keys, all near or all far to the queries of a task, is multiplied with the one that it needs; keys that were cached
+// with another angle than the zone's are rotated on the way. A block on the border is multiplied with both, and each
+// score is taken from its side.
 //
 // Tasks. All query heads that share a kv head, and several positions of a prompt, go through a block together, while it
 // is in the first-level cache. Work is cut into tasks by kv head, by groups of positions and, when those are few, by
@@ -18,21 +17,29 @@
 #include <math.h>
 #include <string.h>
 
-#include "block_product.h"
+#include "../kernels/matrix_units.h"
 
 enum {
     TASK_ROWS = 128,    // rows that go through a block together, about
     SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
+    FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
+    PARTS = 2,          // of numbers in matrix units: 16 bits, where float16 has 11
 };
+
+// Rows that multiply blocks.
+typedef struct {
+    float *x;         // (rows, width)
+    uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
+} Rows;
 
 // What one thread needs for a task.
 typedef struct {
-    BlockRows q[N_ZONES];  // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
-    BlockRows scores;      // (rows, KV_BLOCK)
-    float *other_scores;   // (rows, KV_BLOCK) of a block on the border, for its other side
-    float *keys;           // (head_dim, KV_BLOCK) widened and rotated; or a few queries, rotated back
-    BlockMemory memory;
+    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
+    Rows scores;            // (rows, KV_BLOCK)
+    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for its other side
+    float *widened;         // a block's keys, which may be rotated, or its values; or a few queries, rotated back
+    uint32_t *block_parts;  // these keys or values for matrix units
 } TaskScratch;
 
 struct AttentionScratch {
@@ -52,99 +59,179 @@ typedef struct {
 typedef struct {
     const Attention *call;
     const TaskScratch *scratch;
-    QueryRows queries;
-    int64_t rows;  // queries.n * queries.heads
+    int heads, kv_head;  // query heads that share a kv head; which
+    int first, n;        // number of the first query's token; queries
+    int64_t rows;        // n * heads, of which the heads count fastest
 } Task;
+
+// ---- products with a block ------------------------------------------------------------------------------------------
+
+// Must be called when x has n new rows.
+static void rows_changed(const Rows *rows, int64_t n, int64_t width) {
+    for (int64_t r = 0; rows->parts && n > FEW_ROWS && r < n; r++)
+        split_row(rows->parts, PARTS, r, whole_units(n), rows->x + r * width, width);
+}
+
+// C = A B, or C += A B, as `p` has them; A's parts are for matrix units, or NULL. Few rows of A multiply B as it lies,
+// many have it widened to float32 once, and where the processor has matrix units, these multiply. B lies without gaps;
+// its rows may be read from the k-th on, up to a multiple of 32. C's may be written from the m-th on likewise.
+static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const TaskScratch *s) {
+    const bool few = p.m <= FEW_ROWS, by_units = a_parts && !few;
+    const int parts = p.b_type == NUMBER_I8 ? 1 : PARTS;  // a byte is one part
+    if (by_units) p.k = whole_units(p.k);
+    if (!few && p.b_type != NUMBER_F32) {
+        numbers_to_f32(s->widened, p.b, p.b_type, p.k * p.n);
+        p.b = s->widened;
+        p.b_type = NUMBER_F32;
+    }
+    if (by_units) {
+        split_rows(s->block_parts, parts, p.b, p.k, p.n);
+        gemm_of_parts(&(PartsGemm){whole_units(p.m), p.n, p.k, a_parts, s->block_parts, PARTS, parts, p.c, add});
+        return;
+    }
+    if (!add) memset(p.c, 0, p.m * p.n * sizeof *p.c);
+    gemm_accumulate(&p);
+}
 
 // ---- queries --------------------------------------------------------------------------------------------------------
 
-// Of the query that row r is of.
-static int token_of(const Task *k, int64_t r) { return k->queries.first + (int)(r / k->queries.heads); }
+// Of the query that row r is of, and its head.
+static int token_of(const Task *k, int64_t r) { return k->first + (int)(r / k->heads); }
+static int64_t head_of(const Task *k, int64_t r) { return k->kv_head * k->heads + r % k->heads; }
 
-// The task's rows for each zone.
+// The task's rows for each zone. Without RoPE no key is far: there are queries that meet distances then. Transformer-xl
+// adds u to the ones, and v to the others.
 static void load_queries(const Task *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
     const int64_t d = c->cache->head_dim;
-    const bool has_far = a && a->far.cosines;
+    const bool has_far = a && a->far;
+    const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
     const float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
         const int token = token_of(k, r), position = spread_position(&c->config->spread, token);
-        const int64_t head = k->queries.kv_head * k->queries.heads + r % k->queries.heads;
-        const float *q = c->q + ((int64_t)(token - c->first) * c->n_heads + head) * d;
+        const int64_t head = head_of(k, r);
+        const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
         const float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
+        if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
+        for (int64_t i = 0; layer && layer->u && i < d; i++) {
+            near[r * d + i] += layer->u[head * d + i] * scale;
+            far[r * d + i] += layer->v[head * d + i] * scale;
+        }
         if (!has_far) continue;
-        const int64_t at = (int64_t)(token - a->first) * a->n_pairs;
-        memcpy(far + r * d, near + r * d, (size_t)d * sizeof *q);
-        rope_rotate(far + r * d, a->n_pairs, a->far.cosines + at, a->far.sines + at);
+        const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
+        rope_rotate(far + r * d, a->n_pairs, turns, turns + a->n_pairs);
     }
-    terms_load(&k->queries, near,
-               far);  // without RoPE no key is far, and their place is for queries that meet distances
-    block_rows_changed(&k->scratch->q[NEAR], k->rows, d);
-    if (has_far) block_rows_changed(&k->scratch->q[FAR], k->rows, d);
+    rows_changed(&k->scratch->q[NEAR], k->rows, d);
+    if (has_far) rows_changed(&k->scratch->q[FAR], k->rows, d);
+}
+
+// ---- terms of encodings other than RoPE -----------------------------------------------------------------------------
+
+// The column of their tables where query number i meets a block's first key. When that is ahead of the query, no key of
+// the block is seen, and any column will do.
+static int64_t column_of(const Task *k, int64_t i, int block) {
+    const int64_t distance = k->first + i - block * KV_BLOCK;
+    return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
+}
+
+// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have rows of s_d.
+static void add_terms_of_keys(const Task *k, int block, const float *keys, float *scores) {
+    const DistanceTerms *t = k->call->terms;
+    const int64_t d = k->call->cache->head_dim, first = k->call->layer * t->n_rows + t->key_rows;
+    for (int64_t r = 0; r < k->rows; r++) {
+        const float *queries = t->rows + (first + head_of(k, r) * d) * t->columns;
+        add_products(scores + r * KV_BLOCK, queries + column_of(k, r / k->heads, block), t->columns, keys, d);
+    }
+}
+
+// scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
+// the result is of no use.
+static void add_terms_of_distances(const Task *k, int block, float *scores) {
+    const DistanceTerms *t = k->call->terms;
+    const int64_t d = k->call->cache->head_dim;
+    for (int64_t i = 0; t && i < k->n; i++, scores += k->heads * KV_BLOCK) {
+        const int64_t column = column_of(k, i, block);
+        if (t->rows) {
+            const int64_t row = k->call->layer * t->n_rows + k->kv_head * d % t->key_rows;
+            const float *q = k->scratch->q[FAR].x + i * k->heads * d, *keys = t->rows + row * t->columns + column;
+            gemm_accumulate(&(Gemm){k->heads, KV_BLOCK, d, q, d, keys, NUMBER_F32, t->columns, scores, NULL});
+        }
+        for (int h = 0; t->slopes && h < k->heads; h++) {
+            const float slope = t->slopes[k->kv_head * k->heads + h];
+            for (int j = 0; j < KV_BLOCK; j++) scores[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
+        }
+    }
+}
+
+// sums (rows, width) += the weights (rows, KV_BLOCK) . a_d.
+static void add_terms_of_values(const Task *k, int block, const float *weights, float *sums) {
+    const DistanceTerms *t = k->call->terms;
+    const int64_t width = k->call->cache->value_width;
+    for (int64_t i = 0; t && t->values && i < k->n; i++, weights += k->heads * KV_BLOCK, sums += k->heads * width) {
+        const float *values = t->values + (k->call->layer * t->columns + column_of(k, i, block)) * width;
+        gemm_accumulate(&(Gemm){k->heads, width, KV_BLOCK, weights, KV_BLOCK, values, NUMBER_F32, width, sums, NULL});
+    }
 }
 
 // ---- scores ---------------------------------------------------------------------------------------------------------
 
 // Rotates a block of widened keys by what they lack: the sum of two angles, the block's and the step's. cos(a+b) =
 // cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
-static void rotate_keys(float *keys, int64_t pairs, const Lack *lack) {
+static void rotate_keys(float *keys, const Lack *lack) {
+    const int64_t pairs = lack->pairs;
     for (int64_t i = 0; i < pairs; i++) {
-        float cosine[KV_BLOCK], sine[KV_BLOCK];
-        const float block_cosine = lack->block.cosines[i], block_sine = lack->block.sines[i];
-        const float *step_cosine = lack->steps.cosines + i * KV_BLOCK, *step_sine = lack->steps.sines + i * KV_BLOCK;
+        float *x = keys + 2 * i * KV_BLOCK, *y = x + KV_BLOCK;
+        const float block_cosine = lack->block[i], block_sine = lack->block[pairs + i];
+        const float *step_cosines = lack->steps + i * KV_BLOCK, *step_sines = step_cosines + pairs * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK; j++) {
-            cosine[j] = block_cosine * step_cosine[j] - block_sine * step_sine[j];
-            sine[j] = block_sine * step_cosine[j] + block_cosine * step_sine[j];
+            const float cosine = block_cosine * step_cosines[j] - block_sine * step_sines[j];
+            const float sine = block_sine * step_cosines[j] + block_cosine * step_sines[j], a = x[j], b = y[j];
+            x[j] = a * cosine - b * sine;
+            y[j] = a * sine + b * cosine;
         }
-        rotate_lanes(keys + 2 * i * KV_BLOCK, keys + (2 * i + 1) * KV_BLOCK, cosine, sine, KV_BLOCK);
     }
 }
 
-// Few rows: they are rotated back by the block's angle, and keys are rotated by their steps on the way into registers.
-static void multiply_lacking_keys(const BlockRows *q, Gemm product, int64_t pairs, const Lack *lack, float *turned) {
-    const int64_t d = product.k, bytes = number_bytes(product.b_type);
-    for (int64_t r = 0; r < product.m; r++)
-        rotate_back(turned + r * d, q->x + r * d, d, pairs, lack->block.cosines, lack->block.sines);
-    memset(product.c, 0, (size_t)(product.m * KV_BLOCK) * sizeof *product.c);
-    product.a = turned;
-    product.k = 2 * pairs;
-    product.cosines = lack->steps.cosines;
-    product.sines = lack->steps.sines;
-    gemm_accumulate(&product);
-    if (product.k == d) return;
-    product.cosines = NULL;
-    product.a += product.k;  // the elements that do not turn
-    product.b = (const uint8_t *)product.b + product.k * KV_BLOCK * bytes;
-    product.k = d - product.k;
-    gemm_accumulate(&product);
+// Few rows, of the elements that turn: they are rotated back by the block's angle, and keys are rotated by their steps
+// on the way into registers.
+static void multiply_turning(Gemm p, const Lack *lack, const TaskScratch *s) {
+    for (int64_t r = 0; r < p.m; r++)
+        for (int64_t i = 0; i < lack->pairs; i++) {
+            const float *x = p.a + r * p.a_stride + 2 * i, cosine = lack->block[i], sine = lack->block[lack->pairs + i];
+            float *turned = s->widened + r * p.a_stride + 2 * i;
+            turned[0] = x[0] * cosine + x[1] * sine;
+            turned[1] = x[1] * cosine - x[0] * sine;
+        }
+    p.a = s->widened;
+    p.k = 2 * lack->pairs;
+    p.turns = lack->steps;
+    multiply_block(p, NULL, false, s);
 }
 
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated as the zone wants them; in units of their scales when the
 // cache is q8.
-static void multiply_keys(const Task *k, const void *keys, int64_t block, Zone zone, float *scores) {
-    const Angles *angles = k->call->angles;
-    const BlockRows *q = &k->scratch->q[zone];
-    float *turned = k->scratch->keys;
+static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zone zone, float *scores) {
+    const Rows *q = &k->scratch->q[zone];
     const int64_t d = k->call->cache->head_dim;
-    Gemm product = {.m = k->rows, .n = KV_BLOCK, .k = d, .a_stride = d, .b = keys, .b_stride = KV_BLOCK};
-    product.b_type = (Number)k->call->cache->type;
-    product.c = scores;
-    product.c_stride = KV_BLOCK;
-    Lack lack;
-    if (angles && angles_lack(angles, zone, block, &lack)) {
-        if (block_rows_are_few(k->rows)) {
-            multiply_lacking_keys(q, product, angles->n_pairs, &lack, turned);
-            return;
-        }
-        numbers_to_f32(turned, keys, product.b_type, d * KV_BLOCK);
-        rotate_keys(turned, angles->n_pairs, &lack);
-        product.b = turned;
+    const Number type = k->call->cache->type;
+    const Lack lack = angles_lack(k->call->angles, zone, block);
+    const bool on_the_way = lack.pairs > 0 && k->rows <= FEW_ROWS;  // into registers
+    Gemm product = {k->rows, KV_BLOCK, d, q->x, d, keys, type, KV_BLOCK, scores, NULL};
+    if (on_the_way) {
+        multiply_turning(product, &lack, k->scratch);
+        product.a += 2 * lack.pairs;
+        product.b = keys + 2 * lack.pairs * KV_BLOCK * number_bytes(type);
+        product.k -= 2 * lack.pairs;
+    } else if (lack.pairs > 0) {
+        numbers_to_f32(k->scratch->widened, keys, type, d * KV_BLOCK);
+        rotate_keys(k->scratch->widened, &lack);
+        product.b = k->scratch->widened;
         product.b_type = NUMBER_F32;
     }
-    block_product(q, product, false, &k->scratch->memory);
+    if (product.k > 0) multiply_block(product, q->parts, on_the_way, k->scratch);
 }
 
 // The first token whose key is near to a query of token i.
@@ -154,7 +241,7 @@ static int near_from(const Attention *c, int i) {
 }
 
 // The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
-static void multiply_zones(const Task *k, const void *keys, int block) {
+static void multiply_zones(const Task *k, const uint8_t *keys, int block) {
     const Attention *c = k->call;
     const int start = block * KV_BLOCK;
     const bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
@@ -191,12 +278,12 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores.x;
     multiply_zones(k, block->keys, index);
-    if (c->terms && c->terms->queries) {
-        numbers_to_f32(k->scratch->keys, block->keys, (Number)c->cache->type, c->cache->head_dim * KV_BLOCK);
-        terms_add_keys(&k->queries, index, k->scratch->keys, scores);
+    if (c->terms && c->terms->n_rows > c->terms->key_rows) {
+        numbers_to_f32(k->scratch->widened, block->keys, c->cache->type, c->cache->head_dim * KV_BLOCK);
+        add_terms_of_keys(k, index, k->scratch->widened, scores);
     }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
-    terms_add_distances(&k->queries, index, k->scratch->q[FAR].x, scores);
+    add_terms_of_distances(k, index, scores);
     for (int64_t r = 0; r < k->rows; r++) mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }
 
@@ -217,15 +304,13 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
 
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const Task *k, const KvBlock *block, int count, float *sums) {
-    const BlockRows *weights = &k->scratch->scores;
+    const Rows *weights = &k->scratch->scores;
     const int64_t width = k->call->cache->value_width;
-    Gemm product = {.m = k->rows, .n = width, .k = count, .a_stride = KV_BLOCK, .b = block->values, .b_stride = width};
-    product.b_type = (Number)k->call->cache->type;
-    product.c = sums;
-    product.c_stride = width;
+    const Number type = k->call->cache->type;
+    const Gemm product = {k->rows, width, count, weights->x, KV_BLOCK, block->values, type, width, sums, NULL};
     for (int64_t r = 0; r < k->rows; r++) multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
-    block_rows_changed(weights, k->rows, KV_BLOCK);
-    block_product(weights, product, true, &k->scratch->memory);
+    rows_changed(weights, k->rows, KV_BLOCK);
+    multiply_block(product, weights->parts, true, k->scratch);
 }
 
 // ---- tasks ----------------------------------------------------------------------------------------------------------
@@ -247,15 +332,15 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
     const int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
     const int first = c->first + t0, end = first + n;  // tokens of the queries
-    const Task k = {c, scratch, {c->terms, c->layer, cut->heads, kv_head, first, n}, (int64_t)n * cut->heads};
-    const bool is_watched = c->scores && c->watched_head / cut->heads == kv_head;
+    const Task k = {c, scratch, cut->heads, kv_head, first, n, (int64_t)n * cut->heads};
+    const bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     const int block0 = slot % cut->splits * cut->per_split;
     const int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
     load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
-    memset(totals, 0, (size_t)k.rows * sizeof *totals);
-    memset(sums, 0, (size_t)(k.rows * s->width) * sizeof *sums);
+    memset(totals, 0, k.rows * sizeof *totals);
+    memset(sums, 0, k.rows * s->width * sizeof *sums);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
         const int start = b * KV_BLOCK, count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         const bool is_seen = start + count > window_start(c, first) || start < c->sinks;
@@ -264,10 +349,10 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
         float *scores = scratch->scores.x;
         score_block(&k, &block, b);
         if (is_watched)
-            memcpy(c->scores + start, scores + c->watched_head % cut->heads * KV_BLOCK, count * sizeof *scores);
+            memcpy(c->watch->scores + start, scores + c->watch->head % cut->heads * KV_BLOCK, count * sizeof *scores);
         for (int64_t r = 0; r < k.rows; r++)
             update_softmax(scores + r * KV_BLOCK, sums + r * s->width, s->width, &maxima[r], &totals[r]);
-        terms_add_values(&k.queries, b, scores, sums, s->width);
+        add_terms_of_values(&k, b, scores, sums);
         mix_values(&k, &block, count, sums);
     }
 }
@@ -276,7 +361,7 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
 static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row, float *out, int64_t head_dim) {
     float max = -INFINITY, total = 0;
     for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
-    memset(out, 0, (size_t)head_dim * sizeof *out);
+    memset(out, 0, head_dim * sizeof *out);
     for (int i = 0; i < splits; i++) {
         int64_t at = (slot + i) * s->rows + row;
         if (s->maxima[at] == -INFINITY) continue;
@@ -307,9 +392,18 @@ void attention_by_team(const Team *team, const Attention *a) {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
+// Memory for n rows that will multiply blocks of so many columns. A float32 cache is for exact numbers, which matrix
+// units do not give.
+static Rows take_rows(Arena *arena, const KvCache *cache, int64_t n, int64_t width, int64_t columns) {
+    const bool by_units =
+        cache->type != NUMBER_F32 && width % UNIT == 0 && columns % UNIT == 0 && matrix_units_allowed();
+    float *x = arena_take(arena, n * width, sizeof *x);
+    return (Rows){x, by_units ? arena_take(arena, n * width, PARTS * sizeof(uint16_t)) : NULL};
+}
+
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
     const Cut c = cut_up(cache, n_heads, max_n, 1);
-    const int64_t d = cache->head_dim, rows = block_rows_written(c.per_group * c.heads), width = cache->value_width;
+    const int64_t d = cache->head_dim, rows = whole_units(c.per_group * c.heads), width = cache->value_width;
     // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
     const int64_t groups = (int64_t)cache->n_kv_heads * c.groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
     const int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
@@ -318,12 +412,11 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {
         TaskScratch t;
-        block_rows_lay_out(&t.q[NEAR], arena, cache, rows, d, KV_BLOCK);
-        block_rows_lay_out(&t.q[FAR], arena, cache, rows, d, KV_BLOCK);
-        block_rows_lay_out(&t.scores, arena, cache, rows, KV_BLOCK, width);
+        for (Zone zone = 0; zone < N_ZONES; zone++) t.q[zone] = take_rows(arena, cache, rows, d, KV_BLOCK);
+        t.scores = take_rows(arena, cache, rows, KV_BLOCK, width);
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
-        t.keys = arena_take(arena, d * KV_BLOCK, sizeof(float));
-        block_memory_lay_out(&t.memory, arena, width * KV_BLOCK);
+        t.widened = arena_take(arena, width * KV_BLOCK, sizeof(float));
+        t.block_parts = arena_take(arena, width * KV_BLOCK, PARTS * sizeof(uint16_t));
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));

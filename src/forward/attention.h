@@ -19,11 +19,8 @@ typedef struct {
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
     const float *q;              // (n, n_heads * head_dim)
     int first, n;
-    float *out;  // (n, n_heads * head_dim)
-    // What the softmax takes of one head of a single query: a score for each token up to its own, -infinity where it
-    // does not see.
-    float *scores;  // NULL: nobody wants them
-    int watched_head;
+    float *out;          // (n, n_heads * head_dim)
+    const Watch *watch;  // gets the scores of its head, of a single query; NULL: nobody wants any
 } Attention;
 
 // Memory for calls with up to max_n queries by teams of up to n_threads; NULL while the arena only counts.

@@ -1,5 +1,5 @@
 // Encodings other than RoPE, each as its formula: first those that add a vector to the embedding, then those that add
-// terms to attention, which have tables by distance.
+// terms to attention, as tables by distance. attention.c adds what the tables hold.
 #include "encodings.h"
 
 #include <math.h>
@@ -8,16 +8,14 @@
 // ---- vectors of positions -------------------------------------------------------------------------------------------
 
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
-static double speed(const Model *m, int64_t i) {
-    return pow(m->rope.theta, -(double)(i - i % 2) / (double)m->config.dim);
-}
+static double speed(const Model *m, int64_t i) { return pow(m->rope.theta, -(double)(i - i % 2) / m->config.dim); }
 
 static float sinusoid(int64_t i, double angle) { return (float)(i % 2 ? cos(angle) : sin(angle)); }
 
 // x_t += P[t], a table (encoding_rows, dim) that is learned; behind its last row there is nothing. arXiv 1705.03122.
 // Or x_t += PE(t), which is not learned: clocks of every speed, as RoPE has them. arXiv 1706.03762, section 3.5.
 static float element(const Model *m, int64_t position, int64_t i) {
-    return m->learned ? m->learned[position * m->config.dim + i] : sinusoid(i, (double)position * speed(m, i));
+    return m->learned ? m->learned[position * m->config.dim + i] : sinusoid(i, position * speed(m, i));
 }
 
 void encoding_vector(const Model *m, int64_t position, float *out) {
@@ -31,21 +29,13 @@ bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  //
 // score -= 2^(-8h/H) d for head h = 1 ... H: no table, nothing learned, the far is dim. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
 
-// C (m, n) += A (m, k) B (k, n), of which the rows of B lie a stride apart.
-static void add_product(int64_t m, int64_t n, int64_t k, const float *a, const float *b, int64_t stride, float *c) {
-    Gemm product = {.m = m, .n = n, .k = k, .a = a, .a_stride = k, .b = b, .b_type = NUMBER_F32, .b_stride = stride};
-    product.c = c;
-    product.c_stride = n;
-    gemm_accumulate(&product);
-}
-
 // score += q . aK[c] / sqrt(head_dim), out += weight aV[c], c = min(d, rows - 1): two tables (encoding_rows, head_dim)
 // a layer, for all heads; beyond their last row all distances are one. Shaw et al., arXiv 1803.02155. `row` is one
 // element of a head.
 static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     const Layer *l = &t->model->layers[layer];
     const int64_t d = t->model->config.head_dim, width = whole_vectors(d), last = t->model->config.encoding_rows - 1;
-    float *keys = t->keys + (layer * d + row) * t->columns, *values = t->values + layer * t->columns * width;
+    float *keys = t->rows + (layer * d + row) * t->columns, *values = t->values + layer * t->columns * width;
     for (int64_t j = 0; j < t->columns; j++) {
         const int64_t distance = t->reach - 1 - j, at = (distance < last ? distance : last) * d + row;
         keys[j] = distance < 0 ? 0 : l->a_keys[at];
@@ -68,12 +58,11 @@ static void project(const DistanceTerms *t, int layer, int64_t row, float *weigh
     const Layer *l = &t->model->layers[layer];
     const bool is_query = row >= t->key_rows;
     const Matrix *of_keys = m->encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
-    float *out = is_query ? t->queries + (layer * t->query_rows + row - t->key_rows) * t->columns
-                          : t->keys + (layer * t->key_rows + row) * t->columns;
+    float *out = t->rows + (layer * t->n_rows + row) * t->columns;
     matrix_row(is_query ? &l->wq : of_keys, is_query ? row - t->key_rows : row, 0, m->dim, weights);
     if (is_query) scale_by(weights, 1 / sqrtf((float)m->head_dim), m->dim);
-    memset(out, 0, (size_t)t->columns * sizeof *out);
-    add_product(1, t->columns, m->dim, weights, t->sinusoids, t->columns, out);
+    memset(out, 0, t->columns * sizeof *out);
+    gemm_accumulate(&(Gemm){1, t->columns, m->dim, weights, m->dim, t->sinusoids, NUMBER_F32, t->columns, out, NULL});
 }
 
 // Memory for a table; NULL when it has no rows.
@@ -89,10 +78,9 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
     *t = (DistanceTerms){.model = model, .reach = reach, .columns = columns};
     if (!encoding_has_terms(m->encoding)) return;
     if (!has_slopes) t->key_rows = is_shaw ? d : m->n_kv_heads * d;
-    if (m->encoding == ENCODING_DISENTANGLED) t->query_rows = m->n_heads * d;
+    t->n_rows = t->key_rows + (m->encoding == ENCODING_DISENTANGLED ? m->n_heads * d : 0);
     t->slopes = table(arena, has_slopes ? m->n_heads : 0, 1);
-    t->keys = table(arena, m->n_layers * t->key_rows, columns);
-    t->queries = table(arena, m->n_layers * t->query_rows, columns);
+    t->rows = table(arena, m->n_layers * t->n_rows, columns);
     t->values = table(arena, is_shaw ? m->n_layers * columns : 0, whole_vectors(d));
     t->sinusoids = table(arena, elements, columns);
     t->weights = table(arena, elements, thread_count());
@@ -102,11 +90,11 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
 // Makes all tables.
 static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     const ModelConfig *m = &t->model->config;
-    const int n_rows = (int)(t->key_rows + t->query_rows), n = m->n_layers * n_rows, dim = (int)m->dim;
+    const int n_rows = t->n_rows, n = m->n_layers * n_rows, dim = m->dim;
     for (int i = team_first(team, dim), end = team_end(team, dim); t->sinusoids && i < end; i++) {
         const double step = speed(t->model, i);
         float *out = t->sinusoids + i * t->columns;
-        for (int64_t d = t->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, (double)d * step);
+        for (int64_t d = t->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, d * step);
     }
     team_wait(team);
     for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
@@ -123,64 +111,6 @@ void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *
     for (int row = team_first(team, n), end = team_end(team, n); adds && row < end; row++)
         for (int64_t i = 0; i < m->dim; i++)
             x[row * m->dim + i] += element(t->model, spread_position(spread, first + row), i);
-    if (t->key_rows > 0 && !t->filled) fill_tables_by_team(team, t);
+    if (t->n_rows > 0 && !t->filled) fill_tables_by_team(team, t);
     team_wait(team);
-}
-
-// ---- terms in attention ---------------------------------------------------------------------------------------------
-
-// The column where the query number i meets a block's first key. When that is ahead of the query, no key of the block
-// is seen, and any column will do.
-static int64_t column_of(const QueryRows *r, int64_t i, int block) {
-    const int64_t distance = r->first + i - (int64_t)block * KV_BLOCK;
-    return r->terms->reach - 1 - (distance > 0 ? distance : 0);
-}
-
-void terms_load(const QueryRows *r, float *q, float *distance_q) {
-    if (!r->terms) return;
-    const Model *m = r->terms->model;
-    const Layer *l = &m->layers[r->layer];
-    const int64_t n = r->heads * m->config.head_dim, at = r->kv_head * n;
-    const float scale = 1 / sqrtf((float)m->config.head_dim);
-    memcpy(distance_q, q, (size_t)(r->n * n) * sizeof *q);
-    for (int64_t i = 0; l->u && i < r->n * n; i++) {
-        q[i] += l->u[at + i % n] * scale;
-        distance_q[i] += l->v[at + i % n] * scale;
-    }
-}
-
-void terms_add_keys(const QueryRows *r, int block, const float *keys, float *scores) {
-    const DistanceTerms *t = r->terms;
-    const int64_t d = t->model->config.head_dim, n = (int64_t)r->n * r->heads;
-    for (int64_t row = 0; row < n; row++) {
-        const int64_t head = r->kv_head * r->heads + row % r->heads, column = column_of(r, row / r->heads, block);
-        const float *queries = t->queries + (r->layer * t->query_rows + head * d) * t->columns + column;
-        add_products(scores + row * KV_BLOCK, queries, t->columns, keys, d);
-    }
-}
-
-void terms_add_distances(const QueryRows *r, int block, const float *distance_q, float *scores) {
-    const DistanceTerms *t = r->terms;
-    for (int64_t i = 0; t && i < r->n; i++) {
-        const int64_t d = t->model->config.head_dim, column = column_of(r, i, block);
-        float *out = scores + i * r->heads * KV_BLOCK;
-        if (t->keys) {
-            const int64_t row = r->layer * t->key_rows + r->kv_head * d % t->key_rows;
-            add_product(r->heads, KV_BLOCK, d, distance_q + i * r->heads * d, t->keys + row * t->columns + column,
-                        t->columns, out);
-        }
-        for (int h = 0; t->slopes && h < r->heads; h++) {
-            const float slope = t->slopes[r->kv_head * r->heads + h];
-            for (int j = 0; j < KV_BLOCK; j++) out[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
-        }
-    }
-}
-
-void terms_add_values(const QueryRows *r, int block, const float *weights, float *sums, int64_t width) {
-    const DistanceTerms *t = r->terms;
-    for (int64_t i = 0; t && t->values && i < r->n; i++) {
-        const float *values = t->values + (r->layer * t->columns + column_of(r, i, block)) * width;
-        add_product(r->heads, width, KV_BLOCK, weights + i * r->heads * KV_BLOCK, values, width,
-                    sums + i * r->heads * width);
-    }
 }

@@ -23,14 +23,13 @@ bool encoding_has_terms(int encoding);
 typedef struct {
     const Model *model;
     int64_t reach, columns;
-    int64_t key_rows;    // of a layer: n_kv_heads * head_dim, or head_dim when kv heads share them
-    int64_t query_rows;  // n_heads * head_dim
-    float *slopes;       // (n_heads): score -= slope d
-    float *keys;         // (n_layers, key_rows, columns): score += q . r_d / sqrt(head_dim)
-    float *queries;      // (n_layers, query_rows, columns), already divided by sqrt(head_dim): score += s_d . k
-    float *values;       // (n_layers, columns, head_dim in whole vectors): out += weight a_d
-    float *sinusoids;    // (dim, columns) R_d of all distances, zeros behind them
-    float *weights;      // (n_threads, dim) a row of a matrix
+    float *slopes;     // (n_heads): score -= slope d
+    int64_t key_rows;  // n_kv_heads * head_dim, or head_dim when kv heads share them: score += q . r_d / sqrt(head_dim)
+    int64_t n_rows;    // and n_heads * head_dim, already divided by sqrt(head_dim): score += s_d . k
+    float *rows;       // (n_layers, n_rows, columns): those of r_d, then those of s_d
+    float *values;     // (n_layers, columns, head_dim in whole vectors): out += weight a_d
+    float *sinusoids;  // (dim, columns) R_d of all distances, zeros behind them
+    float *weights;    // (n_threads, dim) a row of a matrix
     bool filled;
 } DistanceTerms;
 
@@ -40,25 +39,3 @@ void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, in
 // Adds what the encoding adds to embeddings to x (n, dim), of the tokens from number `first` on, and makes all tables,
 // if they are not yet made.
 void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);
-
-// Some neighboring queries of a layer with the heads of one kv head: rows, of which the heads count fastest.
-typedef struct {
-    const DistanceTerms *terms;  // NULL: the functions below do nothing
-    int layer;
-    int heads, kv_head;  // heads that share a kv head; which
-    int first, n;        // number of the first query's token; queries
-} QueryRows;
-
-// Adds u to queries (rows, head_dim) that will meet keys, and v to a copy of them that will meet distances. Both
-// are divided by sqrt(head_dim) already.
-void terms_load(const QueryRows *rows, float *q, float *distance_q);
-
-// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have queries.
-void terms_add_keys(const QueryRows *rows, int block, const float *keys, float *scores);
-
-// scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
-// the result is of no use.
-void terms_add_distances(const QueryRows *rows, int block, const float *distance_q, float *scores);
-
-// sums (rows, width) += the rows' weights (rows, KV_BLOCK) . a_d.
-void terms_add_values(const QueryRows *rows, int block, const float *weights, float *sums, int64_t width);

@@ -7,16 +7,13 @@ typedef enum { KV_F16 = NUMBER_F16, KV_F32 = NUMBER_F32, KV_Q8 = NUMBER_I8, N_KV
 
 extern const char *const kv_type_names[N_KV_TYPES];
 
-enum {
-    KV_BLOCK = 64,           // positions that are stored, read and rotated together
-    KV_MAX_HEAD_DIM = 1024,  // largest head_dim of a cache
-};
+enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
 
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 
 // Keys and values of every layer and kv head. The first five fields are filled in before kv_cache_lay_out.
 typedef struct {
-    KvType type;
+    Number type;  // a KvType
     int n_layers, n_kv_heads;
     int64_t head_dim;
     int positions;        // most that it will hold

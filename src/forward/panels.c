@@ -177,7 +177,7 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
     Int8Panel *panel = v->panel;
     Gemm offsets = {.m = v->n, .n = PANEL_ROWS, .k = SUPER_BLOCK / layout->columns, .b = panel->offsets};
     offsets.b_type = NUMBER_F32;
-    offsets.b_stride = offsets.c_stride = PANEL_ROWS;
+    offsets.b_stride = PANEL_ROWS;
     offsets.a_stride = sizeof(Rounded) / sizeof(float);
     offsets.c = sums;
     memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
@@ -247,7 +247,6 @@ void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Ve
     PartsGemm of_parts = {whole_units(v->n), PANEL_ROWS, .a_parts = MAX_PARTS, .b_parts = parts_of(m->type), .c = sums};
     Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .b_type = NUMBER_F32, .b_stride = PANEL_ROWS};
     gemm.c = sums;
-    gemm.c_stride = PANEL_ROWS;
     gemm.b = panel->as.columns;
     of_parts.b = panel->as.parts;
     if (!v->by_units) memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);

@@ -88,7 +88,7 @@ static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
 static const float *sinusoids(Plain *p, int position) {
     const int64_t dim = p->model->config.dim;
     for (int64_t i = 0; i < dim; i++) {
-        const double angle = position * pow(p->model->rope.theta, -(double)(i - i % 2) / (double)dim);
+        const double angle = position * pow(p->model->rope.theta, -(double)(i - i % 2) / dim);
         p->added[i] = (float)(i % 2 ? cos(angle) : sin(angle));
     }
     return p->added;
@@ -157,9 +157,9 @@ static void attend(Plain *p, int layer, int h, int i) {
         p->scores[j] = sees ? score(p, layer, h, i, j) : -INFINITY;
     }
     if (watch->scores && layer == watch->layer && h == watch->head)
-        memcpy(watch->scores, p->scores, (size_t)(i + 1) * sizeof *p->scores);
+        memcpy(watch->scores, p->scores, (i + 1) * sizeof *p->scores);
     softmax(p->scores, i + 1);
-    memset(mixed, 0, (size_t)m->head_dim * sizeof *mixed);
+    memset(mixed, 0, m->head_dim * sizeof *mixed);
     for (int j = 0; j <= i; j++) {
         const float *v = head_of(p, p->values, layer, j, n, kv);
         const float *a = w->a_values ? w->a_values + clipped(m, at(p, i) - at(p, j)) * m->head_dim : NULL;

@@ -4,7 +4,7 @@
 #include "session.h"
 
 // What the definition keeps. The first two fields are filled in before plain_lay_out.
-typedef struct {
+typedef struct Plain {
     const Model *model;
     const SessionConfig *config;
 

@@ -9,21 +9,6 @@
 #include "plain.h"
 #include "transformer.h"
 
-struct Session {
-    const Model *model;
-    SessionConfig config;
-    int position;   // tokens read so far
-    int n_logits;   // rows of x that session_logits can use
-    float *x;       // (chunk, dim) the residual stream
-    float *logits;  // (LOGIT_ROWS, vocab_size)
-    Transformer fast;
-    Plain plain;  // what stands in for it when the configuration says plain
-    uint64_t cache_bytes;
-    Arena arena;  // where all these arrays lie
-    GoOn *go_on;  // see session_ask
-    void *whose;
-};
-
 // ---- reading --------------------------------------------------------------------------------------------------------
 
 // transformer_forward by the definition, which goes by tokens: the fault is the first one of the lowest layer.
@@ -31,7 +16,7 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
     for (int t = 0; t < n; t++) {
-        const int layer = plain_forward(&s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
+        const int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
         const bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
         if (counts && layer < fault.layer) fault = (Fault){t, layer};
     }
@@ -43,14 +28,14 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
     const int64_t dim = s->model->config.dim;
     const Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
-                                        : transformer_forward(&s->fast, tokens, n, s->position, length, n_logits);
+                                        : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     const int at = session_place(s, s->position + fault.row);
     if (fault.row < n && fault.layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
     if (fault.row < n)
         return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
                     fault.layer, at);
-    memmove(s->x, s->x + (n - n_logits) * dim, (size_t)(n_logits * dim) * sizeof *s->x);
+    memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;
     return true;
@@ -67,7 +52,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
     for (int done = 0, count; done < n; done += count) {
         count = n - done < c->chunk ? n - done : c->chunk;
-        if (s->go_on && !s->go_on(s->whose)) return fail(err, "the reading was given up at position %d", s->position);
+        if (c->go_on && !c->go_on(c->whose)) return fail(err, "the reading was given up at position %d", s->position);
         int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
@@ -77,10 +62,10 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
 
 float *session_logits(Session *s, int row, int n_rows, Error *err) {
     const ModelConfig *m = &s->model->config;
-    if (!s->config.plain) transformer_logits(&s->fast, s->x + row * m->dim, n_rows, s->logits);
+    if (!s->config.plain) transformer_logits(s->fast, s->x + row * m->dim, n_rows, s->logits);
     for (int i = 0; i < n_rows; i++) {
         float *logits = s->logits + (int64_t)i * m->vocab_size;
-        if (s->config.plain) plain_logits(&s->plain, s->x + (row + i) * m->dim, logits);
+        if (s->config.plain) plain_logits(s->plain, s->x + (row + i) * m->dim, logits);
         if (all_finite(logits, m->vocab_size)) continue;
         fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
              session_place(s, s->position - s->n_logits + row + i));
@@ -89,16 +74,14 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     return s->logits;
 }
 
-void session_watch(Session *s, int layer, int head, float *scores) { s->config.watch = (Watch){layer, head, scores}; }
-
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 // All arrays of a session, counted or handed out (see Arena).
 static void lay_out(Session *s) {
     const int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
     Arena *arena = &s->arena;
-    s->cache_bytes = s->config.plain ? plain_lay_out(&s->plain, arena) : transformer_lay_out(&s->fast, arena);
-    s->x = s->fast.x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
+    s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena) : transformer_lay_out(s->fast, arena);
+    s->x = s->fast->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 
@@ -117,10 +100,15 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 
 // A session whose memory is counted, but not there yet. NULL with the reason.
 static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
-    Session *s = check_places(model, config, err) ? alloc_array(1, sizeof *s, "a session", err) : NULL;
-    if (!s) return NULL;
-    *s = (Session){.model = model, .config = *config};
+    struct {
+        Session session;  // first, so that its address is that of all
+        Transformer fast;
+        Plain plain;
+    } *all = check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
+    if (!all) return NULL;
+    Session *s = &all->session;
     SessionConfig *c = &s->config;
+    *s = (Session){.model = model, .config = *config, .fast = &all->fast, .plain = &all->plain};
     c->spread.n = c->context;
     // The fast engine's tables of what depends on distances are for neighbors that are one apart.
     if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
@@ -128,8 +116,8 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     if (c->chunk > c->context) c->chunk = c->context;
     const Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
                        .most = c->threads ? 0 : thread_count()};
-    s->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
-    s->plain = (Plain){.model = model, .config = c};
+    all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
+    all->plain = (Plain){.model = model, .config = c};
     lay_out(s);
     return s;
 }
@@ -147,11 +135,11 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     if (!s) return NULL;
     Error why;
     const size_t available = available_memory("");
-    const double needed = (double)s->arena.used / 1e6, cache = (double)s->cache_bytes / 1e6;
+    const double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
     // The system promises more memory than it has and kills who uses it, so the question is asked here.
     if (s->arena.used > available) {
         fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
-             config->context, needed, cache, (double)available / 1e6);
+             config->context, needed, cache, available / 1e6);
     } else if (!arena_open(&s->arena, "a session", &why)) {
         fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, why.text);
     } else {
@@ -160,11 +148,6 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     }
     free(s);
     return NULL;
-}
-
-size_t session_bytes(const Session *s, size_t *cache_bytes) {
-    *cache_bytes = (size_t)s->cache_bytes;
-    return (size_t)s->arena.used;
 }
 
 void session_free(Session *s) {
@@ -180,16 +163,7 @@ void session_rewind(Session *s, int position) {
 void session_begin(Session *s, int n) {
     session_rewind(s, 0);
     s->config.spread.n = n;
-    s->fast.angles.n_blocks = 0;  // of which the tables are of other positions
-}
-
-void session_ask(Session *s, int chunk, GoOn *go_on, void *whose) {
-    if (chunk > 0 && chunk < s->config.chunk) s->config.chunk = chunk;
-    s->go_on = go_on;
-    s->whose = whose;
+    s->fast->angles.n_blocks = 0;  // of which the tables are of other positions
 }
 
 int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }
-int session_position(const Session *s) { return s->position; }
-int session_vocab_size(const Session *s) { return s->model->config.vocab_size; }
-int session_chunk(const Session *s) { return s->config.chunk; }

@@ -12,10 +12,10 @@ enum {
     LOGIT_ROWS = 64,      // most rows of logits at a time
 };
 
-// A head whose scores somebody wants, see session_watch.
+// A head whose scores for the last token of each read somebody wants, as the softmax takes them.
 typedef struct {
-    int layer, head;
-    float *scores;  // NULL: nobody wants any
+    int layer, head;  // from 0
+    float *scores;    // one per token up to that one, -infinity where nothing is seen; NULL: nobody wants any
 } Watch;
 
 typedef struct {
@@ -30,30 +30,36 @@ typedef struct {
     // flaw of Hugging Face's generate with dynamic scaling, on purpose.
     bool stale_keys;
     Spread spread;  // where tokens stand; n, which the session fills in, is `context` until session_begin
+    // What may be changed between reads; the chunk, too, but not to more than it was.
     Watch watch;
+    bool (*go_on)(void *whose);  // is asked before each chunk, and ends the reading by false; NULL: it goes on
+    void *whose;
 } SessionConfig;
 
-typedef struct Session Session;
+// The fields down to `arena` are the caller's to read.
+typedef struct {
+    const Model *model;
+    SessionConfig config;
+    int position;          // tokens read so far
+    uint64_t cache_bytes;  // of memory, for the key-value cache
+    Arena arena;           // where all arrays lie
+    int n_logits;          // rows of x that session_logits can use
+    float *x;              // (chunk, dim) the residual stream
+    float *logits;         // (LOGIT_ROWS, vocab_size)
+    struct Transformer *fast;
+    struct Plain *plain;  // what stands in for it when the configuration says plain
+} Session;
 
 // A session with nothing read yet. The model must outlive it. NULL with the reason, which says how much memory was
 // asked, when it cannot be had; nothing has been computed then.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
-size_t session_bytes(const Session *session, size_t *cache_bytes);  // of memory, and those of the key-value cache
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.
 uint64_t session_needs(const Model *model, const SessionConfig *config);
 
 // Forgets what was read from `position` on; 0: all. For a method that follows the length, what is kept must have been
 // read at the length that the rest will be read at, or it is not what a fresh session would hold.
 void session_rewind(Session *session, int position);
-int session_position(const Session *session);    // tokens read so far
-int session_vocab_size(const Session *session);  // of its model
-
-// From now on `chunk` tokens at most go through a layer together, and before them `go_on(whose)` is asked. When it says
-// no, the reading ends: false, with a reason. The chunk is no more than the session was made with; 0: as it is.
-typedef bool GoOn(void *whose);
-void session_ask(Session *session, int chunk, GoOn *go_on, void *whose);
-int session_chunk(const Session *session);
 
 // Forgets all, for a text of n tokens, at most as many as the session can hold. Of one that is spread no more are read.
 void session_begin(Session *session, int n);
@@ -66,10 +72,6 @@ int session_place(const Session *session, int i);
 // the vocabulary, and no more than the context holds; activations that are not finite end the reading: false with the
 // reason.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
-
-// From now on the scores of one head for the last token of each read go to `scores`: one per token up to that
-// one, what the softmax takes; -infinity where nothing is seen. Both count from 0.
-void session_watch(Session *session, int layer, int head, float *scores);
 
 // Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was kept; at most
 // LOGIT_ROWS at a time. When a read was longer than a chunk, only its last chunk's rows are still there. Valid until

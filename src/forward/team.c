@@ -58,10 +58,6 @@ void team_wait(const Team *team) {
     atomic_fetch_sub(&s->sleepers, 1);
 }
 
-int team_next_task(const Team *team) {
-    return atomic_fetch_add_explicit(&team->shared->next_task, 1, memory_order_relaxed);
-}
-
 int thread_count(void) { return omp_get_max_threads(); }
 
 void set_thread_count(int n) { omp_set_num_threads(n); }

@@ -33,7 +33,9 @@ static inline int team_end(const Team *team, int n) { return (int)((long long)n 
 
 // The number of the next task that nobody has begun, from 0 on, for work whose pieces differ in size. The count begins
 // anew at every team_wait.
-int team_next_task(const Team *team);
+static inline int team_next_task(const Team *team) {
+    return atomic_fetch_add_explicit(&team->shared->next_task, 1, memory_order_relaxed);
+}
 
 // How many threads a parallel region will have, and how to say it: 1 without OpenMP.
 int thread_count(void);

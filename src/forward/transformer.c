@@ -28,12 +28,12 @@ enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done b
 // ---- attention ------------------------------------------------------------------------------------------------------
 
 // n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles, if there are any.
-static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, const float *norm, const Turns *turns) {
+static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, const float *norm, const float *turns) {
     const ModelConfig *m = &t->model->config;
-    const int pairs = t->angles.n_pairs, at = row * pairs;
+    const int pairs = t->angles.n_pairs, at = row * 2 * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
-        if (turns && turns->cosines) rope_rotate(x, pairs, turns->cosines + at, turns->sines + at);
+        if (turns) rope_rotate(x, pairs, turns + at, turns + at + pairs);
     }
 }
 
@@ -42,8 +42,8 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Turns *turns = layer->flags & LAYER_NOPE ? NULL : &t->angles.queries;
-    const Turns *turns_of_keys = layer->flags & LAYER_NOPE ? NULL : &t->angles.keys;
+    const float *turns = layer->flags & LAYER_NOPE ? NULL : t->angles.queries;
+    const float *turns_of_keys = layer->flags & LAYER_NOPE ? NULL : t->angles.keys;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK;
     int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1, n = m->n_kv_heads * n_blocks;
@@ -76,8 +76,7 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.first = t->first + skipped;
     a.n = t->n - skipped;
     a.out = t->mixed;
-    a.scores = watch ? watch->scores : NULL;
-    a.watched_head = watch ? watch->head : 0;
+    a.watch = watch;
     attention_by_team(team, &a);
 }
 
@@ -168,7 +167,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
             }
         }
         const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
-        if (is_worth_it && is_whole) pace_step(pace, (double)(work * layers), now_seconds() - start, processor_seconds);
+        if (is_worth_it && is_whole) pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
     }
     return t->fault;
 }
@@ -195,7 +194,7 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     const int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
     const int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
     const int threads = thread_count();
-    t->cache = (KvCache){c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
+    t->cache = (KvCache){(Number)c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
     kv_cache_lay_out(&t->cache, arena);
     const uint64_t cache_bytes = arena->used;
     t->q = arena_take(arena, chunk * heads, sizeof(float));

@@ -13,7 +13,7 @@ typedef struct {
 } Fault;
 
 // The fields up to `reading` are filled in before transformer_lay_out, which lays out the others.
-typedef struct {
+typedef struct Transformer {
     const Model *model;
     const SessionConfig *config;
     Pace decoding, reading;  // how many threads read a token, and a prompt

@@ -23,18 +23,14 @@ static inline void store_some(float *out, vf x, int64_t n) {
     else memcpy(out, &x, n * sizeof *out);
 }
 
-// Fewer than LANES numbers.
-static void widen_some(float *out, const uint8_t *x, Number type, int64_t n) {
-    uint8_t all[LANES * sizeof *out] = {0};
-    memcpy(all, x, n * number_bytes(type));
-    store_some(out, load_number(type, all), n);
-}
-
 ALWAYS_INLINE void widen(float *out, const uint8_t *x, Number type, int64_t n) {
     const int size = number_bytes(type);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(out + i, load_number(type, x + i * size));
-    if (i < n) widen_some(out + i, x + i * size, type, n - i);
+    if (i == n) return;
+    uint8_t rest[LANES * sizeof *out] = {0};
+    memcpy(rest, x + i * size, (n - i) * size);
+    store_some(out + i, load_number(type, rest), n - i);
 }
 
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
@@ -43,14 +39,6 @@ void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
     case NUMBER_F16: widen(out, x, NUMBER_F16, n); break;
     case NUMBER_BF16: widen(out, x, NUMBER_BF16, n); break;
     default: widen(out, x, NUMBER_I8, n);
-    }
-}
-
-static void round_to_f16(uint8_t *out, const float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i += LANES) {
-        uint8_t halves[2 * LANES];
-        store_f16(n - i >= LANES ? out + 2 * i : halves, load_some(x + i, n - i));
-        if (n - i < LANES) memcpy(out + 2 * i, halves, 2 * (n - i));
     }
 }
 
@@ -75,8 +63,12 @@ ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
     if (type == NUMBER_I8 && n == 64) return round_to_i8(out, x, 64);  // without loops
     if (type == NUMBER_I8) return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
-    if (type == NUMBER_F16) round_to_f16(out, x, n);
-    else memcpy(out, x, n * sizeof *x);
+    if (type == NUMBER_F32) memcpy(out, x, n * sizeof *x);
+    for (int64_t i = 0; type == NUMBER_F16 && i < n; i += LANES) {
+        uint8_t *halves = (uint8_t *)out + 2 * i, some[2 * LANES];
+        store_f16(n - i >= LANES ? halves : some, load_some(x + i, n - i));
+        if (n - i < LANES) memcpy(halves, some, 2 * (n - i));
+    }
     return 1;
 }
 
@@ -84,7 +76,7 @@ float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
 // that `sum` is registers.
 ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column) {
     const int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
-    const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->c_stride;
+    const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->n;
     const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;
     float *c = g->c + row * c_stride + column;
@@ -98,9 +90,9 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
         UNROLLED (j, vecs) w[0][j] = load_number(type, b + j * LANES * size);
         UNROLLED (j, vecs) {
             if (!turns) continue;
-            const int64_t at = p / 2 * g->b_stride + column + j * LANES;
+            const float *turn = g->turns + p / 2 * g->b_stride + column + j * LANES;
             vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
-            vf cosine = load(g->cosines + at), sine = load(g->sines + at);
+            vf cosine = load(turn), sine = load(turn + g->k / 2 * g->b_stride);
             w[0][j] = x * cosine - y * sine;
             w[1][j] = x * sine + y * cosine;
         }
@@ -135,7 +127,7 @@ ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
 }
 
 ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
-    if (g->cosines) gemm_of(type, true, g);
+    if (g->turns) gemm_of(type, true, g);
     else gemm_of(type, false, g);
 }
 
@@ -219,21 +211,4 @@ float max_of(const float *x, int64_t n) {
     float max = max_lanes(most);
     for (; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;
-}
-
-void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        float x = a[i], y = b[i];
-        a[i] = x * cosines[i] - y * sines[i];
-        b[i] = x * sines[i] + y * cosines[i];
-    }
-}
-
-void rotate_back(float *out, const float *x, int64_t d, int64_t pairs, const float *cosines, const float *sines) {
-    memcpy(out + 2 * pairs, x + 2 * pairs, (d - 2 * pairs) * sizeof *out);
-    for (int64_t i = 0; i < pairs; i++) {
-        float a = x[2 * i], b = x[2 * i + 1];
-        out[2 * i] = a * cosines[i] + b * sines[i];
-        out[2 * i + 1] = b * cosines[i] - a * sines[i];
-    }
 }

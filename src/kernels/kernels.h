@@ -8,9 +8,9 @@
 typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8, NUMBER_BF16 } Number;
 static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_I8 ? 1 : 2; }
 
-// C (m, n) += A (m, k) B (k, n); the rows of each lie a stride apart, in elements. n is a multiple of 16. B is of any
-// type but bfloat16. With cosines and sines (k / 2, b_stride) B is rotated on the way, and k is even: rows 2i and
-// 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with their rows i.
+// C (m, n) += A (m, k) B (k, n); rows of A and B lie a stride apart, in elements. n is a multiple of 16. B is of any
+// type but bfloat16. With turns, cosines (k / 2, b_stride) and then as many sines, B is rotated on the way, and k is
+// even: rows 2i and 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with their rows i.
 typedef struct {
     int64_t m, n, k;
     const float *a;
@@ -19,8 +19,7 @@ typedef struct {
     Number b_type;
     int64_t b_stride;
     float *c;
-    int64_t c_stride;
-    const float *cosines, *sines;  // or NULL
+    const float *turns;  // or NULL
 } Gemm;
 
 void gemm_accumulate(const Gemm *gemm);
@@ -46,7 +45,3 @@ void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
 // round(x / scale) with scale = max|x| / 127, which is returned: 0 when all are 0, NaN when one is no number. Else 1 is
 // returned.
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n);
-// Rotates pair rows by a table, elementwise over n lanes: (a, b) = (a c - b s, a s + b c).
-void rotate_lanes(float *a, float *b, const float *cosines, const float *sines, int64_t n);
-// Rotates d elements back, the first of them in pairs, each by its own angle; those behind the pairs stay.
-void rotate_back(float *out, const float *x, int64_t d, int64_t pairs, const float *cosines, const float *sines);

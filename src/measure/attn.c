@@ -48,7 +48,7 @@ bool show_attention(const Measurement *m, Error *err) {
                     heads - 1);
     float *scores = alloc_array(m->n_ids, sizeof *scores, "scores", err);
     Session *s = scores ? open_session(m, m->plans, n, true, err) : NULL;
-    if (s) session_watch(s, layer, head, scores);
+    if (s) s->config.watch = (Watch){layer, head, scores};
     bool ok = s && session_read(s, m->ids, n, n, 1, err);
     if (ok) print_keys(m, s, scores);
     session_free(s);

@@ -96,7 +96,7 @@ static double cache_bytes(const Measurement *m, double positions) {
     const ModelConfig *c = &m->model->config;
     const RopeConfig *rope = &m->plans->rope;
     double seen = rope->window > 0 ? (double)rope->window + rope->sinks : positions;
-    KvCache block = {m->options->kv, c->n_layers, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
+    KvCache block = {(Number)m->options->kv, c->n_layers, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
     Arena count = {0};
     kv_cache_lay_out(&block, &count);
     return (double)count.used / KV_BLOCK * (seen < positions ? seen : positions);

@@ -93,9 +93,11 @@ static bool go_on(void *whose) {
 }
 
 static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
-    Session *s = open_session(c->m, plan, context, false, err);
-    if (s) session_ask(s, c->chunk, go_on, c);
-    return s;
+    SessionConfig config = session_config(c->m, plan, context);
+    config.chunk = c->chunk;
+    config.go_on = go_on;
+    config.whose = c;
+    return session_new(c->m->model, &config, err);
 }
 
 // Opens a session for texts of n tokens that stand up to a length, in so many pieces.
@@ -320,8 +322,7 @@ static bool check_jumps(Check *c, Error *err) {
     if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
     c->judged = text == OK;
     if (!c->judged) return true;
-    const double bases = seconds_of(c, OTHER_BASES, 0, 0);
-    if (is_rope && !attempt(c, OTHER_BASES, 0, 7 * bases, &text, err)) return false;
+    if (is_rope && !attempt(c, OTHER_BASES, 0, 7 * seconds_of(c, OTHER_BASES, 0, 0), &text, err)) return false;
     for (int i = last; i > 0; i--) {
         if (!attempt(c, JUMPS, i, 0, &text, err)) return false;
         const double next = seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, LEAST_TRIALS);
@@ -379,16 +380,16 @@ static void print_verdict(Check *c) {
     c->holds = (int)fmin(c->holds, longest);
     if (alike < known) table_note(table, "read alike by", "%d of %d engines: --engines", alike, known);
     table_end(table);  // the verdict has a line of its own
-    if (c->judged) {
-        table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->holds);
-        table_end(table);
-        const double all = budget_for(all_seconds(c, last));
-        if (c->whole == n) table_note(table, "read whole to", "%d", n);
-        else table_note(table, "read whole to", "%d; all of %d takes --budget %.10g", c->whole, n, all);
-    } else {
-        const char *why = c->windows ? "the model fails in a short text, too" : "there was no time for a short text";
+    const char *why = c->windows ? "the model fails in a short text, too" : "there was no time for a short text";
+    if (!c->judged) {
         table_note(table, "holds to", "unknown: %s", why);
+        return;
     }
+    table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->holds);
+    table_end(table);
+    const double all = budget_for(all_seconds(c, last));
+    if (c->whole == n) table_note(table, "read whole to", "%d", n);
+    else table_note(table, "read whole to", "%d; all of %d takes --budget %.10g", c->whole, n, all);
 }
 
 // All that is known before the first row: lengths, the text, how fast it is read, and so how long short windows are.
@@ -413,24 +414,23 @@ static bool prepare(Check *c, Error *err) {
 static bool run_checks(Check *c, Error *err) {
     const Measurement *m = c->m;
     const int last = c->n_lengths - 1;
-    Table *table = &c->table;
-    *table = table_open(m->options->tsv);
-    print_heading(m, table, "check");
-    table_note(table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");
+    c->table = table_open(m->options->tsv);
+    print_heading(m, &c->table, "check");
+    table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
+    table_note(&c->table, "text", "%.200s", m->options->check_path ? m->options->check_path : "made up");
     if (m->tokenizer && !isfinite(c->budget)) {
-        table_columns(table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
+        table_columns(&c->table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
         for (int i = 0; i <= last; i++)
-            table_row(table, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS), all_seconds(c, i),
-                      megabytes(c, i));
+            table_row(&c->table, "%d\t%.3g\t%.3g\t%.1f", c->lengths[i], jump_seconds(c, i, MOST_TRIALS),
+                      all_seconds(c, i), megabytes(c, i));
     } else {
         if (m->tokenizer)
-            table_note(table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
-        c->holds = judge_settings(m, &c->references[FILES_OWN], table);
+            table_note(&c->table, "whole", "%.10g s, %.1f MB", budget_for(all_seconds(c, last)), megabytes(c, last));
+        c->holds = judge_settings(m, &c->references[FILES_OWN], &c->table);
         if (m->tokenizer && (!check_jumps(c, err) || (c->judged && !check_whole(c, err)))) return false;
         if (m->tokenizer) print_verdict(c);
     }
-    table_end(table);
+    table_end(&c->table);
     return true;
 }
 

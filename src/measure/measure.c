@@ -128,12 +128,11 @@ SessionConfig session_config(const Measurement *m, const RopePlan *plan, int con
 Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err) {
     const SessionConfig config = session_config(m, plan, context);
     Session *s = session_new(m->model, &config, err);
-    size_t cache, bytes = s ? session_bytes(s, &cache) : 0;
     if (!s || !say_memory) return s;
     char over[40] = "positions";
     if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
-    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over, (double)bytes / 1e6,
-            kv_type_names[config.kv], (double)cache / 1e6);
+    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over,
+            (double)s->arena.used / 1e6, kv_type_names[config.kv], (double)s->cache_bytes / 1e6);
     if (plan->spread && context <= plan->piece)
         fprintf(stderr, "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n", context,
                 plan->piece);

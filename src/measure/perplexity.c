@@ -15,10 +15,10 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
 }
 
 bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err) {
-    int vocab_size = session_vocab_size(s), step = length ? session_chunk(s) : 1;
+    int vocab_size = s->model->config.vocab_size, step = length ? s->config.chunk : 1;
     for (int start = 0; start < n - 1; start += step) {
         int count = n - 1 - start < step ? n - 1 - start : step;
-        if (!session_read(s, ids + start, count, length ? length : session_position(s) + 1, count, err)) return false;
+        if (!session_read(s, ids + start, count, length ? length : s->position + 1, count, err)) return false;
         for (int row = 0; row < count; row += LOGIT_ROWS) {
             int rows = count - row < LOGIT_ROWS ? count - row : LOGIT_ROWS;
             float *logits = session_logits(s, row, rows, err);
@@ -34,7 +34,7 @@ bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, 
 }
 
 bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err) {
-    int at = session_position(s);
+    int at = s->position;
     return session_read(s, ids + at, from - 1 - at, length, 0, err) &&
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
