@@ -345,9 +345,8 @@ ALWAYS_INLINE Floats16 floats_of_halves(Number type, Halves x) {
 
 // 0, 1, 2 and so on.
 ALWAYS_INLINE vi lane_numbers(void) {
-    vi all = {0};
-    for (int i = 0; i < LANES; i++) all[i] = i;
-    return all;
+    static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return (vi)load(numbers);
 }
 
 // For the lanes of register i, each of which has 4 columns, the one of its columns: there is one for every `columns`.
