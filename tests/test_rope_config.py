@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -320,6 +321,17 @@ def test_unscaled_positions():
         text = json.dumps(dict(block, unscaled_positions='@')).replace('"@"', bad)
         one_line(run(in_work('unscaled.bin'), '--explain', '--rope-config', saved(text, 'block')), 1,
                  'unscaled_positions of ' + bad, 'unscaled_positions cannot be used')
+
+
+def test_quantized_copy():
+    """--quantize writes both lists of the block, which lie apart in memory, and not the model's."""
+    short, long = [1.0, 1.5, 4, 9], [2.0, 3, 5, 11]
+    model = tiny_model('plain.bin', head_dim=8, train_ctx=16, seq_len=64)
+    block = {'rope_type': 'longrope', 'short_factor': short, 'long_factor': long, 'factor': 4.0, ORIGINAL: 16}
+    good(model, '--quantize', 'q8', in_work('copy.bin'), '--rope-config', saved(block, 'block'))
+    with open(in_work('copy.bin'), 'rb') as file:
+        found = struct.unpack_from('<8d', file.read(), 256)
+    check(list(found) == short + long, '--quantize with a block keeps its lists', found)
 
 
 if __name__ == '__main__':

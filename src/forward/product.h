@@ -26,7 +26,7 @@ typedef struct {
 // What few vectors need besides, whose products add up in the lanes of a register.
 typedef struct {
     _Alignas(64) int32_t starts[SUPER_BLOCK / 4];  // minus the sums of each lane's values
-    int32_t nibble_starts[SUPER_BLOCK / 8];        // of pairs of lanes, for add_nibbles
+    int32_t nibble_starts[SUPER_BLOCK / 8];        // of the two lanes that add_nibbles brings together
     int8_t nibble_values[SUPER_BLOCK];  // first the first halves of the parts whose nibbles lie in a register
     uint8_t magnitudes[SUPER_BLOCK];    // of nibble_values, see dot_in_place
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];  // so that whole registers can be loaded
