@@ -122,7 +122,7 @@ def beside(out):
     return os.path.join(folder, 'tokenizer.bin' if stem == 'model' else stem + '.tokenizer.bin')
 
 
-# ---- the command ----------------------------------------------------------------------------------------------------
+# ---- the command ----
 
 WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer')
 

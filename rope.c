@@ -14,7 +14,7 @@
 
 static const double PI = 3.14159265358979323846;
 
-// ---- methods --------------------------------------------------------------------------------------------------------
+// ---- methods ----
 
 // Plain RoPE: every hand keeps its speed, theta^(-2i/d). RoFormer, arXiv 2104.09864.
 static double none(const RopePair *p) { return p->plain; }
@@ -107,7 +107,7 @@ const RopeMethod rope_methods[] = {
 };
 const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
-// ---- distance maps --------------------------------------------------------------------------------------------------
+// ---- distance maps ----
 
 // A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
 // map keeps the distances below `near` as they are, so that neighbors stay sharp, and has another rule for what is
@@ -186,7 +186,7 @@ double rope_logn(const RopeConfig *c, int position) {
     return c->logn && position >= c->train_ctx ? log(position + 1.0) / log(c->train_ctx) : 1;
 }
 
-// ---- methods at work ------------------------------------------------------------------------------------------------
+// ---- methods at work ----
 
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing from there.
 static double scale_at(const RopeConfig *c, int length) {

@@ -77,7 +77,7 @@ typedef struct {
 extern const RopeMethod rope_methods[];
 extern const int rope_n_methods;
 
-// ---- distance maps --------------------------------------------------------------------------------------------------
+// ---- distance maps ----
 
 // What a map makes of one position p. A query at i and a key at j <= i stand D(i, j) apart: i - j below near(i), and
 // query(i) - key(j) from there on. No part knows both i and j. So attention turns a query once for near keys and once

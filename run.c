@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
     return passed ? status : EXIT_FAILURE;
 }
 
-// ---- load -----------------------------------------------------------------------------------------------------------
+// ---- load ----
 
 // The model, or what the options say in its place.
 static bool load(Program *p, Error *err) {
@@ -113,7 +113,7 @@ static bool load_text(Program *p, Error *err) {
     return p->job.ids;
 }
 
-// ---- plan -----------------------------------------------------------------------------------------------------------
+// ---- plan ----
 
 // The method or methods of --rope.
 static bool read_methods(Program *p, Error *err) {
@@ -150,7 +150,7 @@ static bool plan(Program *p, Error *err) {
     return !o->reading || plans_as_read(&p->job, &p->readings, err);
 }
 
-// ---- session --------------------------------------------------------------------------------------------------------
+// ---- session ----
 
 // The model's memory of one text. A chat whose length nobody said, and for which the model's whole context is too much
 // memory, gets a half of it, or a quarter, and so on, each planned anew.
@@ -181,7 +181,7 @@ static bool open_text(Program *p, Error *err) {
     return true;
 }
 
-// ---- prompt ---------------------------------------------------------------------------------------------------------
+// ---- prompt ----
 
 // Reads a prompt, at its own full length. Ctrl-C ends it after the chunk at hand.
 static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
@@ -197,7 +197,7 @@ static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
     return ok;
 }
 
-// ---- answer ---------------------------------------------------------------------------------------------------------
+// ---- answer ----
 
 static bool is_end(const Program *p, int token) {
     const ModelConfig *c = &p->model.config;
@@ -233,7 +233,7 @@ static bool generate(Program *p, Error *err) {
     return true;
 }
 
-// ---- chat -----------------------------------------------------------------------------------------------------------
+// ---- chat ----
 
 static bool chat(Program *p, Error *err) {
     const Options *o = &p->options;
@@ -267,7 +267,7 @@ static bool chat(Program *p, Error *err) {
     return ok;
 }
 
-// ---- the jobs -------------------------------------------------------------------------------------------------------
+// ---- the jobs ----
 
 static bool run_text(Program *p, Error *err) {
     if (!open_text(p, err) || !(p->options.mode == MODE_CHAT ? chat : generate)(p, err)) return false;

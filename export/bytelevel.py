@@ -70,7 +70,7 @@ def missing_bytes(tokens):
     return 256 - len({text for text, _, kind in tokens if kind in (NORMAL, USER_DEFINED) and len(text) == 1})
 
 
-# ---- tiktoken's ranks, GGUF -----------------------------------------------------------------------------------------
+# ---- tiktoken's ranks, GGUF ----
 
 def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
     """Llama 3's tokenizer.model: a line for each token, in base64 and with its rank, which is its id. The pattern and

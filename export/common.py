@@ -28,7 +28,7 @@ class Problem(Exception):
         super().__init__('%s: %s' % (path, what))
 
 
-# ---- settings: a key is asked for with its type and range, and refused by its name ----------------------------------
+# ---- settings: a key is asked for with its type and range, and refused by its name ----
 
 REFUSED = object()  # what a missing key, or a null, is taken for unless the caller says otherwise
 
@@ -74,7 +74,7 @@ def is_number(value, above=0.0):
     return type(value) in (int, float) and above < value <= NUMBER_LIMIT
 
 
-# ---- files ----------------------------------------------------------------------------------------------------------
+# ---- files ----
 
 def size_of(path):
     """The size of a file that will be read."""

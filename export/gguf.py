@@ -95,7 +95,7 @@ def split_fused(path, tensors, model):
               {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
 
 
-# ---- RoPE -----------------------------------------------------------------------------------------------------------
+# ---- RoPE ----
 
 def read_rope(path, keys, tensors, rotary_dim, seq_len):
     """The RoPE fields, as llama.cpp understands the keys: without a type the factor is linear interpolation's, and
@@ -171,7 +171,7 @@ def divided(rope, divisors, rotary_dim, seq_len):
             'attention_factor': rope['attention_factor'] or 1, 'short_factor': divisors, 'long_factor': divisors}
 
 
-# ---- the file -------------------------------------------------------------------------------------------------------
+# ---- the file ----
 
 class Reader:
     """Walks through the head of a file, never past its end."""

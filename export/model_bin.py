@@ -92,7 +92,7 @@ def widen_all(path, out):
         raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1])
 
 
-# ---- versions 3 and 4 -----------------------------------------------------------------------------------------------
+# ---- versions 3 and 4 ----
 
 def read_model_bin(path):
     total = size_of(path)

@@ -134,7 +134,7 @@ class Named:
         self.name, self.dtype, self.shape, self.read = name, whole.dtype, whole.shape, whole.read
 
 
-# ---- the file -------------------------------------------------------------------------------------------------------
+# ---- the file ----
 
 def text_of(data):
     return struct.pack('<Q', len(data)) + data

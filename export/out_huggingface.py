@@ -63,7 +63,7 @@ def write_readme(folder, config):
                        './run --engines --rope-config config.json -n %d\n\n%s' % (most, ''.join(lines.values())))
 
 
-# ---- weights --------------------------------------------------------------------------------------------------------
+# ---- weights ----
 
 def named_tensors(path, plan, model):
     """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused."""
@@ -109,7 +109,7 @@ def write_safetensors(file, tensors):
                 file.write(chunk)
 
 
-# ---- config.json ----------------------------------------------------------------------------------------------------
+# ---- config.json ----
 
 def config_of(path, model):
     """config.json: what its family asks for, and nothing left to a default that differs from release to release."""

@@ -45,7 +45,7 @@ def demand_fallback(path, tokenizer):
                       '(--no-tokenizer leaves it out)')
 
 
-# ---- Hugging Face ---------------------------------------------------------------------------------------------------
+# ---- Hugging Face ----
 
 def tokenizer_json(path, tokenizer):
     demand_fallback(path, tokenizer)
@@ -148,7 +148,7 @@ def tokenizer_config(tokenizer, model, ends):
             **{name: tokens[id][0].decode('utf-8', 'replace') if id >= 0 else None for name, id in named.items()}}
 
 
-# ---- GGUF -----------------------------------------------------------------------------------------------------------
+# ---- GGUF ----
 
 def gguf_tokenizer(tokenizer, model):
     """{key: (type, value)}, a list's value being (type of its items, items)."""

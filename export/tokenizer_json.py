@@ -154,7 +154,7 @@ def spelled(path, text):
         raise Problem(path, 'token %a is not text' % text[:40])
 
 
-# ---- byte-level: the vocabulary is spelled in an alphabet of bytes --------------------------------------------------
+# ---- byte-level: the vocabulary is spelled in an alphabet of bytes ----
 
 def read_bytelevel(top, model, vocab, merges):
     split, prefix = read_pre_tokenizer(top)
@@ -266,7 +266,7 @@ def overlap(a, b):
     return a in b or b in a or any(x.endswith(y[:n]) for x, y in ((a, b), (b, a)) for n in range(1, len(y)))
 
 
-# ---- characters: sentencepiece's BPE as Hugging Face writes it down -------------------------------------------------
+# ---- characters: sentencepiece's BPE as Hugging Face writes it down ----
 
 def read_characters(top, model, vocab, merges, unknown):
     """A sentencepiece tokenizer out of a tokenizer.json such as Llama 2's."""

@@ -67,7 +67,7 @@ def read_torch(path):
     return tensors
 
 
-# ---- the pickle -----------------------------------------------------------------------------------------------------
+# ---- the pickle ----
 
 class Machine:
     """Runs a pickle, of any protocol that torch.save can write. `stack` and `marks` are the pickle machine's own;
@@ -212,7 +212,7 @@ def whole_numbers(*values):
     return values
 
 
-# ---- the zip --------------------------------------------------------------------------------------------------------
+# ---- the zip ----
 
 def read_zip(path):
     """Where a zip's entries lie, {name: (start, size)}: by its directory, which is at the end. Nothing is unpacked:

@@ -58,7 +58,7 @@ FOR_PAGE void page_free(Page *page) {
 
 FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 
-// ---- what there is --------------------------------------------------------------------------------------------------
+// ---- what there is ----
 
 // Opens a model with RoPE and its tokenizer, which lie in emscripten's file system; they may be removed there
 // afterwards.
@@ -140,7 +140,7 @@ FOR_PAGE const char *page_methods(Page *page) {
     return page->text;
 }
 
-// ---- plan -----------------------------------------------------------------------------------------------------------
+// ---- plan ----
 
 // Plans a method, written as for --rope, for `context` positions.
 FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
@@ -245,7 +245,7 @@ FOR_PAGE bool page_check(Page *page, int length) {
     return ok;
 }
 
-// ---- search ---------------------------------------------------------------------------------------------------------
+// ---- search ----
 
 // JavaScript's Module.heard hears of it while the search runs.
 EM_JS(void, tell_page, (double done, double nll, const double *divisors, double attention_factor),
@@ -281,7 +281,7 @@ FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32
     return ok;
 }
 
-// ---- text -----------------------------------------------------------------------------------------------------------
+// ---- text ----
 
 // The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids until the next text.
 FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos) {
@@ -309,7 +309,7 @@ FOR_PAGE bool page_is_end(const Page *page, int token) {
     return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids, page->model.config.n_eos);
 }
 
-// ---- readers --------------------------------------------------------------------------------------------------------
+// ---- readers ----
 
 // Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging
 // Face's generate would; NULL with the reason.

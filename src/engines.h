@@ -24,7 +24,7 @@ typedef struct {
 // refuse, keys that no rope_type has, and heads that are not those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 
-// ---- engines --------------------------------------------------------------------------------------------------------
+// ---- engines ----
 
 enum { MOST_READINGS = 16 };
 

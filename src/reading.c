@@ -33,7 +33,7 @@ bool rope_list(const char *block, const char *key, int n, double *out) {
     return !v && i == n;
 }
 
-// ---- what engines do to a config ------------------------------------------------------------------------------------
+// ---- what engines do to a config ----
 
 void note(const Config *c, const char *format, ...) {
     char text[200];
@@ -64,7 +64,7 @@ void multiply_by(Config *c, double a) {
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
-// ---- where the settings stand ---------------------------------------------------------------------------------------
+// ---- where the settings stand ----
 
 static int length_at(Config *c, const char *object, const char *key) {
     double x = number_of(c, object, key, 0);
@@ -175,7 +175,7 @@ bool reading_begin(Config *c, Error *err) {
     return true;
 }
 
-// ---- what came out --------------------------------------------------------------------------------------------------
+// ---- what came out ----
 
 // Notes each fact that is otherwise, of the two that plain RoPE has or of all.
 static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {

@@ -10,7 +10,7 @@
 
 static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
-// ---- the fields -----------------------------------------------------------------------------------------------------
+// ---- the fields ----
 
 enum { MOST = 1 << 30 };
 #define IN(field) .place = offsetof(RopeConfig, field)
@@ -137,7 +137,7 @@ void settings_say(RopeSettings *s, const char *option, double value) {
 
 static bool is_said(const RopeSettings *s, const char *option) { return s->said >> row_of(option) & 1; }
 
-// ---- methods and defaults -------------------------------------------------------------------------------------------
+// ---- methods and defaults ----
 
 // "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
 // stands behind a method and a +; alone it stands behind none.

@@ -30,7 +30,7 @@ WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
 # What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
 RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
 
-# ---- counting -------------------------------------------------------------------------------------------------------
+# ---- counting ----
 
 counts = {'passed': 0, 'failed': 0, 'skipped': 0}
 
@@ -83,7 +83,7 @@ def main(tests):
     sys.exit(1 if counts['failed'] else 0)
 
 
-# ---- programs -------------------------------------------------------------------------------------------------------
+# ---- programs ----
 
 class Result:
     def __init__(self, status, raw, err):
@@ -267,7 +267,7 @@ def fuzzer():
     return compiled('tests/fuzz/fuzz.c', 'sanitized', '-Wl,--wrap=map_file,--wrap=unmap_file')
 
 
-# ---- files ----------------------------------------------------------------------------------------------------------
+# ---- files ----
 
 def in_work(name):
     return os.path.join(WORK, name)

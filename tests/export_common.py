@@ -42,7 +42,7 @@ def skip(name):
     print('skipped: ' + name)
 
 
-# ---- writing checkpoints --------------------------------------------------------------------------------------------
+# ---- writing checkpoints ----
 
 # Small sizes that are no multiples of 64 bytes, so that every tensor needs padding.
 LLAMA = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 24,
@@ -179,7 +179,7 @@ class Case:
         shutil.rmtree(self.place)
 
 
-# ---- reading model.bin, from docs/format.md -------------------------------------------------------------------------
+# ---- reading model.bin, from docs/format.md ----
 
 FIELDS = {'magic': (0, 'I'), 'version': (4, 'I'), 'weight_type': (8, 'I'), 'group_size': (12, 'I'), 'dim': (16, 'I'),
           'hidden_dim': (20, 'I'), 'n_layers': (24, 'I'), 'n_heads': (28, 'I'), 'n_kv_heads': (32, 'I'),
@@ -285,7 +285,7 @@ def exported(name, config, tensors=None, shards=1, arguments=(), **files):
         case.close()
 
 
-# ---- checks of a refusal -------------------------------------------------------------------------------------------
+# ---- checks of a refusal ----
 
 def refused(name, case, key, *arguments):
     """Status 1, one line that names the key, nothing left behind."""
@@ -301,7 +301,7 @@ def without(case, name):
     return case
 
 
-# ---- writing sentencepiece's tokenizer.model, and reading tokenizer.bin ---------------------------------------------
+# ---- writing sentencepiece's tokenizer.model, and reading tokenizer.bin ----
 
 def varint(value):
     out = b''

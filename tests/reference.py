@@ -78,7 +78,7 @@ def rope(c, length):
     return f, c['attention_factor'] or a
 
 
-# ---- distance maps --------------------------------------------------------------------------------------------------
+# ---- distance maps ----
 
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
 
@@ -120,7 +120,7 @@ def spread(n, length, piece):
     return [i + (length - n) * (i // piece) // gaps if gaps else i for i in range(n)]
 
 
-# ---- encodings other than RoPE --------------------------------------------------------------------------------------
+# ---- encodings other than RoPE ----
 
 def sinusoids(c, p):
     """PE(p) and R_p: a sine and a cosine for every speed."""
@@ -172,7 +172,7 @@ def distant(c, weights, layer):
     return lambda apart: rows[min(apart, c['encoding_rows'] - 1)]
 
 
-# ---- Llama ----------------------------------------------------------------------------------------------------------
+# ---- Llama ----
 
 def dot(a, b):
     return sum(map(mul, a, b))

@@ -77,7 +77,7 @@ class Place:
     arguments = ()
 
 
-# ---- Hugging Face ---------------------------------------------------------------------------------------------------
+# ---- Hugging Face ----
 HUGGINGFACE = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'classifier': 'lm_head',
                'attention_norm': 'input_layernorm', 'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj',
                'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj', 'ffn_norm': 'post_attention_layernorm',
@@ -152,7 +152,7 @@ def write_huggingface(folder, c, tensors, kind, shards):
     write(os.path.join(folder, '%s.%s.index.json' % (stem, kind)), json.dumps({'metadata': {}, 'weight_map': places}))
 
 
-# ---- torch.save, with Python's own pickler and stand-ins for what it names of torch ---------------------------------
+# ---- torch.save, with Python's own pickler and stand-ins for what it names of torch ----
 
 torch, torch_utils = types.ModuleType('torch'), types.ModuleType('torch._utils')
 sys.modules.update({'torch': torch, 'torch._utils': torch_utils})
@@ -249,7 +249,7 @@ def in_zip64(data):
             struct.pack('<4s4H2IH', b'PK\5\6', 0, 0, 0xffff, 0xffff, 0xffffffff, 0xffffffff, 0))
 
 
-# ---- Meta -----------------------------------------------------------------------------------------------------------
+# ---- Meta ----
 
 def meta_params(c, **changes):
     params = {'dim': c['dim'], 'n_layers': c['n_layers'], 'n_heads': c['n_heads'], 'n_kv_heads': c['n_kv_heads'],
@@ -278,7 +278,7 @@ def write_meta(folder, c, weights, dtype, shards, embedding_by_rows=False, **par
         write(os.path.join(folder, 'consolidated.%02d.pth' % i), torch_file(tensors, folder='consolidated.%02d' % i))
 
 
-# ---- GGUF -----------------------------------------------------------------------------------------------------------
+# ---- GGUF ----
 
 U32, I32, GF32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 FORMS = {0: 'B', 2: 'H', U32: 'I', I32: 'i', GF32: 'f', BOOL: '?', 10: 'Q', 12: 'd'}

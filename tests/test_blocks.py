@@ -97,7 +97,7 @@ def near(found, expected, what):
           'the mean is off by %g, a number by %g on average, by %g at most' % (mean, size, max(map(abs, off))))
 
 
-# ---- models ---------------------------------------------------------------------------------------------------------
+# ---- models ----
 
 def test_models():
     """Of blocks in every mixture: against the plain transformer; on two threads; as q8 and q4."""
@@ -150,7 +150,7 @@ def spoiled(c, weights, data):
     return write(in_work('spoiled.bin'), read(in_work('whole.bin')).replace(weights['wq.1'], data))
 
 
-# ---- GGUF -----------------------------------------------------------------------------------------------------------
+# ---- GGUF ----
 
 C = config(dim=256, hidden_dim=256, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=52)
 ALL = list(blocks.HALVES) + ['F32', 'F16', 'BF16']

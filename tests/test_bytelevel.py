@@ -87,7 +87,7 @@ def run(*arguments, inputs=()):
     return done.stdout
 
 
-# ---- the reference --------------------------------------------------------------------------------------------------
+# ---- the reference ----
 
 def kind_of(char):
     letter_or_number = {'L': 'letter', 'N': 'number'}.get(unicodedata.category(char)[0], 'other')
@@ -230,7 +230,7 @@ class Reference:
         return ids
 
 
-# ---- texts and tokenizers to try ------------------------------------------------------------------------------------
+# ---- texts and tokenizers to try ----
 
 def replaced(data):
     """Bytes as text, U+FFFD for each byte that is in no character."""
@@ -413,7 +413,7 @@ def nfc_texts(rng, count):
     yield from (('a' + ''.join(marks) * 300).encode(), b''.join(m.encode() for m in marks), b'a\xcc')
 
 
-# ---- export and compare ---------------------------------------------------------------------------------------------
+# ---- export and compare ----
 
 def export(spec, name='tokenizer'):
     """The tokenizer that comes out of a spec, and the file that it was written to."""

@@ -24,7 +24,7 @@ def released(name):
         return json.load(file)
 
 
-# ---- the formulas ---------------------------------------------------------------------------------------------------
+# ---- the formulas ----
 
 def shape(config):
     """head_dim, and how many of its elements turn."""
@@ -78,7 +78,7 @@ def window_of(config):
     return 0
 
 
-# ---- the table ------------------------------------------------------------------------------------------------------
+# ---- the table ----
 
 def rows():
     """Cells of the table of cards: those rows that begin with a link to a config."""
@@ -159,7 +159,7 @@ def test_table():
             check_row(name, cells)
 
 
-# ---- the exporter, and keys of the wild -----------------------------------------------------------------------------
+# ---- the exporter, and keys of the wild ----
 
 def test_exporter():
     """The exporter takes each file whole, and finds the same RoPE, window and layers in it."""

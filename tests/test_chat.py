@@ -88,7 +88,7 @@ def test_llama2():
           'a later turn')
 
 
-# ---- families told by their special tokens --------------------------------------------------------------------------
+# ---- families told by their special tokens ----
 
 # What the published templates make of a conversation is one string, cut at the special tokens as the library cuts it.
 

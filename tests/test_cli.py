@@ -47,7 +47,7 @@ def alphabet(more={}, **options):
     return chain_model('alphabet.bin', nexts, **options)
 
 
-# ---- what is refused ------------------------------------------------------------------------------------------------
+# ---- what is refused ----
 
 # What is not a number to any option, or too large for all of them.
 NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e', 'e5', '1e', '1e+', '1.2.3', '1,5',
@@ -224,7 +224,7 @@ def test_memory_is_refused():
           'a prompt without an end', result)
 
 
-# ---- what comes out -------------------------------------------------------------------------------------------------
+# ---- what comes out ----
 
 def text(model, *options, **more):
     return good(model, '-t', 0, *options, **more).raw

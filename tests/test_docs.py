@@ -130,7 +130,7 @@ def test_make_commands():
         check(done.returncode == 0 and not unknown, line, unknown or done.stderr[-200:])
 
 
-# ---- the README -----------------------------------------------------------------------------------------------------
+# ---- the README ----
 
 def shown():
     """{command: the lines that stand below it} of the README."""
@@ -182,7 +182,7 @@ def test_readme_is_short():
           (len(lines), wide))
 
 
-# ---- links ----------------------------------------------------------------------------------------------------------
+# ---- links ----
 
 def anchors(markdown):
     """The names that GitHub gives to headings."""
@@ -213,7 +213,7 @@ def test_links():
     check(dead == ['nowhere.md', 'manual.md#no-such'], 'dead links are found', dead)
 
 
-# ---- the manual and the man page ------------------------------------------------------------------------------------
+# ---- the manual and the man page ----
 
 def options_of(text):
     """Names of options at the start of code, of what --help prints or of a table's first cells."""
@@ -252,7 +252,7 @@ def test_man_page():
     check(done.returncode == 0 and not problems, 'groff takes it', problems[:3])
 
 
-# ---- the lesson -----------------------------------------------------------------------------------------------------
+# ---- the lesson ----
 
 def test_method_of_your_own():
     lesson = document('docs/lesson.md')

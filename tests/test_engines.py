@@ -129,7 +129,7 @@ def test_notes():
     check(all(row['note'] == '-' for row in rows.values()), 'plain RoPE has no notes', rows)
 
 
-# ---- rules that no case has, by formulas ----------------------------------------------------------------------------
+# ---- rules that no case has, by formulas ----
 
 def yarn(d, theta, L, s, fast=32.0, slow=1.0, truncate=True):
     edge = [d * math.log(L / (2 * math.pi * turns)) / (2 * math.log(theta)) for turns in (fast, slow)]
@@ -292,7 +292,7 @@ def test_lengths():
             check(rows[name]['max_len'] == str(most or '-'), 'max_len of %s' % name, rows[name])
 
 
-# ---- readings in force ----------------------------------------------------------------------------------------------
+# ---- readings in force ----
 
 def small_model(**changes):
     c = dict(dict(head_dim=8, dim=16, n_heads=2, n_kv_heads=1, n_layers=1, vocab_size=64, seq_len=64, train_ctx=64,
@@ -401,7 +401,7 @@ def test_hf5_is_ours():
     check(both > 70, 'most configs are taken by both', both)
 
 
-# ---- a block that all read alike ------------------------------------------------------------------------------------
+# ---- a block that all read alike ----
 
 def test_rope_json():
     """The block of every method is read by Hugging Face 5 as it is meant; the # lines say who reads it otherwise, as
@@ -475,7 +475,7 @@ def test_check():
               'the remark of --check %s' % options, lines[-3:])
 
 
-# ---- hostile configs ------------------------------------------------------------------------------------------------
+# ---- hostile configs ----
 
 def test_hostile():
     """Each of these ends in a table or in one line, whatever engine reads it."""

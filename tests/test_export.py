@@ -17,7 +17,7 @@ from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
 from rope_cases import NOTHING, REFUSED, SPELLINGS, YARN, changed
 
 
-# ---- tests: weights -------------------------------------------------------------------------------------------------
+# ---- tests: weights ----
 
 def test_weights():
     def mixed(name):
@@ -102,7 +102,7 @@ def test_tying():
     check('inv_freq of old checkpoints', header)
 
 
-# ---- tests: config.json ---------------------------------------------------------------------------------------------
+# ---- tests: config.json ----
 
 def test_rope_spellings():
     tensors = safetensors(make_tensors(LLAMA))
@@ -149,7 +149,7 @@ def test_other_settings():
     check('generation_config adds end tokens', header and header['eos_ids'] == [2, 7, 9], header)
 
 
-# ---- tests: what is refused -----------------------------------------------------------------------------------------
+# ---- tests: what is refused ----
 
 def test_refused_settings():
     tensors = safetensors(make_tensors(LLAMA))
@@ -295,7 +295,7 @@ def test_refused_weights():
     refused('a tensor in another shard', case, q)
 
 
-# ---- tests: the command ---------------------------------------------------------------------------------------------
+# ---- tests: the command ----
 
 def test_command():
     case = Case(LLAMA, make_tensors(LLAMA))
@@ -385,7 +385,7 @@ def test_large():
     case.close()
 
 
-# ---- tests: checkpoints that were not made here ---------------------------------------------------------------------
+# ---- tests: checkpoints that were not made here ----
 
 def test_golden():
     folders = [os.path.join(place, name)

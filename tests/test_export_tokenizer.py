@@ -11,7 +11,7 @@ from export_common import (EXPORTER, LLAMA, LONG, NORMALIZER, PIECES, SHARED, TR
                            varint)
 
 
-# ---- tests: tokenizers ----------------------------------------------------------------------------------------------
+# ---- tests: tokenizers ----
 
 def test_tokenizer_alone():
     case = Case(LLAMA, tokenizer__model=sentencepiece())
@@ -176,7 +176,7 @@ def test_real_tokenizer():
     case.close()
 
 
-# ---- tests: damage of any kind --------------------------------------------------------------------------------------
+# ---- tests: damage of any kind ----
 
 DAMAGE = '''
 import importlib.util, io, os, random, sys

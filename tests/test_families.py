@@ -45,7 +45,7 @@ def test_golden():
         close([float(settings['attention_factor'])], [expected['attention_factor']], 1e-6, '%s: attention' % name)
 
 
-# ---- model files ----------------------------------------------------------------------------------------------------
+# ---- model files ----
 
 LISTS = {'short_factors': [1.0, 1.2, 1.9], 'long_factors': [1.1, 3.0, 9.0]}
 VARIANTS = {
@@ -109,7 +109,7 @@ def test_explain():
     check('rotary_dim' not in whole, 'nothing is said of a whole head', whole)
 
 
-# ---- config.json ----------------------------------------------------------------------------------------------------
+# ---- config.json ----
 
 NAMES = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'classifier': 'lm_head'}
 PARTS = {'attention_norm': 'input_layernorm', 'ffn_norm': 'post_attention_layernorm', 'w1': 'mlp.gate_proj',
@@ -359,7 +359,7 @@ def test_refused_tensors():
                   '%s, %s %s' % (family, what, named), done.stderr)
 
 
-# ---- GGUF -----------------------------------------------------------------------------------------------------------
+# ---- GGUF ----
 
 BLOCK = {'q_proj': 'attn_q', 'k_proj': 'attn_k', 'v_proj': 'attn_v', 'o_proj': 'attn_output', 'qkv_proj': 'attn_qkv',
          'q_norm': 'attn_q_norm', 'k_norm': 'attn_k_norm', 'gate_proj': 'ffn_gate', 'up_proj': 'ffn_up',

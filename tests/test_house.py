@@ -14,7 +14,7 @@ import house  # noqa: E402
 
 WALK = 2000  # lines at most in the numbered rows
 
-# ---- the style ------------------------------------------------------------------------------------------------------
+# ---- the style ----
 
 
 def test_repository():
@@ -173,7 +173,7 @@ def test_checker_on_python():
     check(list(house.check_python('tests/a.py', long % '')) == [], 'tests may have long functions')
 
 
-# ---- README, Reading the code, and docs/code.md -----------------------------------------------------------------
+# ---- README, Reading the code, and docs/code.md ----
 
 def section_of(readme):
     return readme.partition('\n## Reading the code\n')[2].partition('\n## ')[0]

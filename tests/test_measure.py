@@ -205,7 +205,7 @@ def test_terminal():
               repr(seen[-200:]))
 
 
-# ---- passkey --------------------------------------------------------------------------------------------------------
+# ---- passkey ----
 
 DIGITS = [' %d' % d for d in range(1, 10)]
 PIECES = [chr(c) for c in range(32, 127)] + DIGITS + [' key is']
@@ -300,7 +300,7 @@ def test_passkey_lengths():
           '--passkey with a tokenizer of bytes and a random model', rows)
 
 
-# ---- rope-json ------------------------------------------------------------------------------------------------------
+# ---- rope-json ----
 
 def test_rope_json():
     """The block goes into a config.json, the exporter makes a model of it, and --explain finds

@@ -87,7 +87,7 @@ def test_weights():
                     refused(result, '%s in %s of %s, %s cache' % (value, tensor, name, kv), where, 0)
 
 
-# ---- one token alone is bad: the position where it stands is the one that is named ----------------------------------
+# ---- one token alone is bad: the position where it stands is the one that is named ----
 
 def bad_token(name, bad, where):
     """A model of three layers in which one token's embedding is NaN ('embedding'), or in which a weight is so large

@@ -49,7 +49,7 @@ def refused(what, word, *arguments, status=1):
     check(sorted(os.listdir(os.path.dirname(arguments[1].rstrip('/')))) == before, 'refused, nothing left: ' + what)
 
 
-# ---- readers --------------------------------------------------------------------------------------------------------
+# ---- readers ----
 
 def read_safetensors(path):
     """{name: (type, shape, bytes)}"""
@@ -100,7 +100,7 @@ def read_gguf(path):
     return settings, {name: (kind, shape, data[start + offset:]) for name, (kind, shape, offset) in places.items()}
 
 
-# ---- every family, against converters of its own --------------------------------------------------------------------
+# ---- every family, against converters of its own ----
 
 ALL = [1, 1, 1]
 # What the variants of test_families.py are called elsewhere: model_type, and the keys that say what it is.
@@ -207,7 +207,7 @@ def test_no_such_family():
     refused('logn, GGUF', 'logn', in_work('logn.bin'), in_work('refused.gguf'))
 
 
-# ---- RoPE -----------------------------------------------------------------------------------------------------------
+# ---- RoPE ----
 
 LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
 YARN = dict(METHODS['yarn'])
@@ -319,7 +319,7 @@ def test_rope():
         refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
 
 
-# ---- types of weights -----------------------------------------------------------------------------------------------
+# ---- types of weights ----
 
 def test_types():
     """Floats as they are; q8 and q4 as float16; blocks as themselves in GGUF, as float16 in a folder."""
@@ -388,7 +388,7 @@ def test_too_large_for_float16():
           'a weight that float16 does not hold', done.stderr)
 
 
-# ---- hostile places and files ---------------------------------------------------------------------------------------
+# ---- hostile places and files ----
 
 def test_hostile():
     model, out = tiny_model('good.bin'), in_work('refused/')

@@ -10,7 +10,7 @@
 #include "src/util.h"
 #include "tests/test_units.h"
 
-// ---- threads --------------------------------------------------------------------------------------------------------
+// ---- threads ----
 
 // A machine: how long a step takes with so many threads, and how much of them the processors run, at a time.
 typedef struct {
@@ -83,7 +83,7 @@ static void test_paces(void) {
     check(pace.size == 2, "0.2 s after the other work had ended there were %d threads", pace.size);
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 static void put(const char *root, const char *path, const char *text) {
     char at[512];
@@ -143,7 +143,7 @@ static void test_memory(const char *folder) {
     check_memory(root, 620000, "version 1, among other controllers");
 }
 
-// ---- other work -----------------------------------------------------------------------------------------------------
+// ---- other work ----
 
 static void check_unhindered(const char *root, const char *load, int threads, int expected) {
     put(root, "proc/loadavg", load);

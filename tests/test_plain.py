@@ -100,7 +100,7 @@ def written(c, seed, weights=None):
     return in_work('model.bin'), random_ids(80, c['vocab_size'], seed)
 
 
-# ---- float32 on both sides ------------------------------------------------------------------------------------------
+# ---- float32 on both sides ----
 
 def test_families():
     """As a prompt, inside and past the trained context; token by token, where dynamic methods change their scale with
@@ -166,7 +166,7 @@ def test_how_many():
     check(compared.exact >= 300, 'combinations that were held to 1e-4', compared.exact)
 
 
-# ---- what rounds ----------------------------------------------------------------------------------------------------
+# ---- what rounds ----
 
 def test_caches():
     for seed, (family, c) in enumerate(FAMILIES.items()):
@@ -174,7 +174,7 @@ def test_caches():
             compared.of('%s, %s cache' % (family, kv), *written(c, seed), THREE + MAPS, kind=(F32, kv))
 
 
-# ---- other jobs, and the session's functions ------------------------------------------------------------------------
+# ---- other jobs, and the session's functions ----
 
 def words_alike(found, expected):
     """The same words, numbers to 1e-4 of themselves or 2e-4."""
@@ -265,7 +265,7 @@ def test_not_finite():
                   '%s of %s in %s' % (value, names, options), '%r, %r' % (fast.err[-120:], plain.err[-120:]))
 
 
-# ---- eight errors in the fast engine --------------------------------------------------------------------------------
+# ---- eight errors in the fast engine ----
 
 # What it is, the text that must stand once in the fast engine's files, the text in its place, and the comparison that
 # must tell: a model, its method, options.

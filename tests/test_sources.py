@@ -33,7 +33,7 @@ def same_scores(what, place, weights, c=C):
     close(scores(place.out), scores(in_work('expected.bin')), 1e-5, 'scores of ' + what)
 
 
-# ---- the same model from every source -------------------------------------------------------------------------------
+# ---- the same model from every source ----
 
 def test_huggingface():
     for kind, shards, dtype, weight_type in (('safetensors', 1, 'F32', F32), ('safetensors', 3, 'BF16', BF16),
@@ -121,7 +121,7 @@ def test_llama2c_as_it_runs():
             close(scores(place.out), scores(source), 1e-6, 'a version 3 copy: ' + what)
 
 
-# ---- settings -------------------------------------------------------------------------------------------------------
+# ---- settings ----
 
 def test_meta_settings():
     for what, params, fields in (

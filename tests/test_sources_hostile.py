@@ -14,7 +14,7 @@ from source_writers import ARRAY, BOOL, GF32, STRING, U32, WEIGHTS, C, Place
 from test_legacy import write_legacy
 
 
-# ---- hostile pickles ------------------------------------------------------------------------------------------------
+# ---- hostile pickles ----
 
 def hostile_pickles(mark):
     """What, what the line says, the pickle."""
@@ -115,7 +115,7 @@ def test_hostile_pickles():
     check(not os.path.exists(mark), 'no hostile pickle ran')
 
 
-# ---- damage ---------------------------------------------------------------------------------------------------------
+# ---- damage ----
 
 def test_refused_torch_files():
     tensors = w.huggingface_tensors(C, WEIGHTS, 'F32')

@@ -25,7 +25,7 @@ def ids_file(ids):
     return write(in_work('ids.txt'), ' '.join(map(str, ids)))
 
 
-# ---- tables for eyes ------------------------------------------------------------------------------------------------
+# ---- tables for eyes ----
 
 def test_a_matrix_of_methods():
     model, path = tiny_model('eyes.bin', **SHAPE), ids_file(random_ids(600, 60, 2))
@@ -117,7 +117,7 @@ def test_status_lines():
           'without a terminal, a line for each method', lines)
 
 
-# ---- perplexity -----------------------------------------------------------------------------------------------------
+# ---- perplexity ----
 
 def test_standard_error():
     """The se column, of per-token scores: the error of a ratio of sums over blocks of 16 positions."""
@@ -185,7 +185,7 @@ def test_stepwise_and_stale_keys():
     close([float(x) for x in rows], [float(rows[0])] * 3, 1e-5, 'a static method does not care')
 
 
-# ---- attention ------------------------------------------------------------------------------------------------------
+# ---- attention ----
 
 def test_attention():
     count = write_tokenizer(in_work('attn.tokenizer.bin'), LETTERS)
@@ -229,7 +229,7 @@ def test_attention():
         check(result.status == 1 and 'layers 0 to 0' in result.err and not result.raw, '--attn %s' % value, result)
 
 
-# ---- tasks ----------------------------------------------------------------------------------------------------------
+# ---- tasks ----
 
 TASKS = ['task', 'method', 'length', 'depth', 'trials', 'correct', 'accuracy']
 
@@ -321,7 +321,7 @@ def test_tasks_in_a_text():
     check(run(model, '--tasks', 'passkey', '-f', '/nonexistent', '-n', 512).status == 1, 'a text that is not there')
 
 
-# ---- manners --------------------------------------------------------------------------------------------------------
+# ---- manners ----
 
 def test_what_was_meant():
     model = tiny_model('eyes.bin', **SHAPE)

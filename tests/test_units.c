@@ -11,7 +11,7 @@
 
 static Error err;
 
-// ---- rope -----------------------------------------------------------------------------------------------------------
+// ---- rope ----
 
 // Every pair at every position, cos and sin with the factor.
 static void check_turns(double theta, int d, int position, int count, double attention) {
@@ -133,7 +133,7 @@ static void test_rotate(void) {
     }
 }
 
-// ---- number formats -------------------------------------------------------------------------------------------------
+// ---- number formats ----
 
 static double half_value(uint16_t h) {
     int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -213,7 +213,7 @@ static void test_i8(void) {
         }
 }
 
-// ---- loops over vectors ---------------------------------------------------------------------------------------------
+// ---- loops over vectors ----
 
 static void test_vectors(void) {
     enum { MOST = 100 };
@@ -359,7 +359,7 @@ static void test_rotated(void) {
             }
 }
 
-// ---- products -------------------------------------------------------------------------------------------------------
+// ---- products ----
 
 static Activations activations = ACTIVATIONS_INT8;  // of all products
 
@@ -745,7 +745,7 @@ static void test_products(int quick) {
                 }
 }
 
-// ---- sampling -------------------------------------------------------------------------------------------------------
+// ---- sampling ----
 
 // Tokens come as often as the nucleus says, and no others: logits fall by `slope` from token to token, in a stirred order.
 // Of the tokens those among the top_k likeliest are left, of these the fewest whose share of them exceeds top_p, of these
@@ -796,7 +796,7 @@ static void test_nucleus(void) {
     check_nucleus(50, 0.5, 0, 0, 1e-6);
 }
 
-// ---- spreads --------------------------------------------------------------------------------------------------------
+// ---- spreads ----
 
 // The formula in exact arithmetic, what follows from it, and spread_token by trying one token after the other.
 static void check_spread(int n, int piece, int length) {

@@ -55,7 +55,7 @@ def fail(what):
     sys.exit('bench.py: ' + what)
 
 
-# ---- models ---------------------------------------------------------------------------------------------------------
+# ---- models ----
 
 def tensors(shape):
     """(name in GGUF, rows, columns or None for a norm), in the order of model.bin."""
@@ -205,7 +205,7 @@ def export(source, path, rename=None, *more):
     os.replace(out, path)
 
 
-# ---- programs -------------------------------------------------------------------------------------------------------
+# ---- programs ----
 
 def output_of(command, threads, both=False):
     done = subprocess.run(command, capture_output=True, env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
@@ -286,7 +286,7 @@ class Llama2c:
         return float(re.search(r'achieved tok/s: ([\d.]+)', out).group(1))
 
 
-# ---- beside other work ----------------------------------------------------------------------------------------------
+# ---- beside other work ----
 
 # model and weight type; characters of a prompt, tokens to generate
 BUSY_ROWS = [('model.bin', '', 1500, 1000), ('110M', 'f32', 400, 100), ('110M', 'q8', 400, 200),
@@ -334,7 +334,7 @@ def beside_other_work(ours, loads):
                 loop.wait()
 
 
-# ---- main -----------------------------------------------------------------------------------------------------------
+# ---- main ----
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -48,7 +48,7 @@ def say(text):
     print(text, flush=True)
 
 
-# ---- running --------------------------------------------------------------------------------------------------------
+# ---- running ----
 
 def run_quietly(arguments, text=b''):
     """Standard output of ./run, whose remarks on stderr are shown only when it fails. A
@@ -175,7 +175,7 @@ def settings_of(model):
     return dict(line[2:].split('\t', 1) for line in lines if line.startswith('# '))
 
 
-# ---- what is measured and drawn -------------------------------------------------------------------------------------
+# ---- what is measured and drawn ----
 
 def tables(options, text, trained, near, far):
     """{table: the commands that make it}. near and far are the lengths: 4 and 16 times the trained one."""

@@ -27,7 +27,7 @@ from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, counted, draw_lines,
                         plain, save, style_of, token_figure, word_colour)
 from plot_tables import book_of, fail, method_of, read_tables, trained_length
 
-# ---- the pictures ---------------------------------------------------------------------------------------------------
+# ---- the pictures ----
 
 def draw_perplexity(tables, options):
     """Against position, or, when the tables are of several lengths, of whole texts against their length."""

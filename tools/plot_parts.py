@@ -21,7 +21,7 @@ DOTS = (0, (1, 2))
 WIDTH, DPI = 8.3, 200  # 1660 pixels, twice what GitHub shows
 
 
-# ---- drawing --------------------------------------------------------------------------------------------------------
+# ---- drawing ----
 
 def plain(x):
     """A number as people say it: 0.01, 512, 1k, 8k, 300, 100k; powers of ten below 0.001 as such."""

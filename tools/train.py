@@ -52,7 +52,7 @@ from optimizer import Optimizer
 from recipe import BOS, BYTES_END, CONFIG, EOS, STAGES, at_progress, batch, learning_rate
 
 
-# ---------------------------------------------------------------- training
+# ---- training ----
 
 def save(path, value):
     """Writes a checkpoint so that a crash in the middle leaves the old one whole."""
@@ -192,7 +192,7 @@ def owned_gradients(worker, workers, optimizer, grads):
                 for name, *_ in optimizer.matrices[worker] + optimizer.others[worker]}
 
 
-# ---------------------------------------------------------------- files
+# ---- files ----
 
 def read_book(path):
     return lzma.open(path, "rt", encoding="utf-8").read()

@@ -66,7 +66,7 @@ export function learnMethods(page, { trainedContext }) {
     return methods;
 }
 
-// ---- the reader's own -----------------------------------------------------------------------------------------------
+// ---- the reader's own ----
 
 // What a formula may use, and the one to begin with.
 export const NAMES_IN_FORMULAS = ['plain', 'turns', 's', 'L', 'i', 'd'];
@@ -116,7 +116,7 @@ const OWN = {
     },
 };
 
-// ---- a method as it runs --------------------------------------------------------------------------------------------
+// ---- a method as it runs ----
 
 // For the program in the page: as --rope spells it, with the factor that the state says, or divisors at a length.
 export function methodFor(name, length) {

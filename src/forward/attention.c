@@ -64,7 +64,7 @@ typedef struct {
     int64_t rows;        // n * heads, of which the heads count fastest
 } Task;
 
-// ---- products with a block ------------------------------------------------------------------------------------------
+// ---- products with a block ----
 
 // Must be called when x has n new rows.
 static void rows_changed(const Rows *rows, int64_t n, int64_t width) {
@@ -93,7 +93,7 @@ static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const Task
     gemm_accumulate(&p);
 }
 
-// ---- queries --------------------------------------------------------------------------------------------------------
+// ---- queries ----
 
 // Of the query that row r is of, and its head.
 static int token_of(const Task *k, int64_t r) { return k->first + (int)(r / k->heads); }
@@ -128,7 +128,7 @@ static void load_queries(const Task *k) {
     if (has_far) rows_changed(&k->scratch->q[FAR], k->rows, d);
 }
 
-// ---- terms of encodings other than RoPE -----------------------------------------------------------------------------
+// ---- terms of encodings other than RoPE ----
 
 // The column of their tables where query number i meets a block's first key. When that is ahead of the query, no key of
 // the block is seen, and any column will do.
@@ -176,7 +176,7 @@ static void add_terms_of_values(const Task *k, int block, const float *weights, 
     }
 }
 
-// ---- scores ---------------------------------------------------------------------------------------------------------
+// ---- scores ----
 
 // Rotates a block of widened keys by what they lack: the sum of two angles, the block's and the step's. cos(a+b) =
 // cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
@@ -287,7 +287,7 @@ static void score_block(const Task *k, const KvBlock *block, int index) {
     for (int64_t r = 0; r < k->rows; r++) mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }
 
-// ---- softmax, mix ---------------------------------------------------------------------------------------------------
+// ---- softmax, mix ----
 
 // One row's scores become exponentials below its running maximum; when that grows, what was summed up so far shrinks.
 static void update_softmax(float *scores, float *sums, int64_t width, float *maximum, float *total) {
@@ -313,7 +313,7 @@ static void mix_values(const Task *k, const KvBlock *block, int count, float *su
     multiply_block(product, weights->parts, true, k->scratch);
 }
 
-// ---- tasks ----------------------------------------------------------------------------------------------------------
+// ---- tasks ----
 
 // n queries over so many blocks. With few groups the past is split.
 static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
@@ -390,7 +390,7 @@ void attention_by_team(const Team *team, const Attention *a) {
     team_wait(team);
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 // Memory for n rows that will multiply blocks of so many columns. A float32 cache is for exact numbers, which matrix
 // units do not give.

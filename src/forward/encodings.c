@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-// ---- vectors of positions -------------------------------------------------------------------------------------------
+// ---- vectors of positions ----
 
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
 static double speed(const Model *m, int64_t i) { return pow(m->rope.theta, -(double)(i - i % 2) / m->config.dim); }
@@ -22,7 +22,7 @@ void encoding_vector(const Model *m, int64_t position, float *out) {
     for (int64_t i = 0; i < m->config.dim; i++) out[i] = element(m, position, i);
 }
 
-// ---- tables of terms that are added to scores -----------------------------------------------------------------------
+// ---- tables of terms that are added to scores ----
 
 bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  // see model.h
 

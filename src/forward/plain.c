@@ -43,7 +43,7 @@ static void softmax(float *x, int n) {
     for (int i = 0; i < n; i++) x[i] /= sum;
 }
 
-// ---- positions ------------------------------------------------------------------------------------------------------
+// ---- positions ----
 
 // Where token i stands: at i, unless the text jumps.
 static int at(const Plain *p, int i) { return spread_position(&p->config->spread, i); }
@@ -94,7 +94,7 @@ static const float *sinusoids(Plain *p, int position) {
     return p->added;
 }
 
-// ---- attention ------------------------------------------------------------------------------------------------------
+// ---- attention ----
 
 // A head (d) of token i, in one of the arrays (n_layers, context, n, d); the token's row begins with head 0.
 static float *head_of(const Plain *p, float *array, int layer, int i, int n, int head) {
@@ -167,7 +167,7 @@ static void attend(Plain *p, int layer, int h, int i) {
     }
 }
 
-// ---- forward --------------------------------------------------------------------------------------------------------
+// ---- forward ----
 
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;

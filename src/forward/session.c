@@ -9,7 +9,7 @@
 #include "plain.h"
 #include "transformer.h"
 
-// ---- reading --------------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 // transformer_forward by the definition, which goes by tokens: the fault is the first one of the lowest layer.
 static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
@@ -74,7 +74,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     return s->logits;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 // All arrays of a session, counted or handed out (see Arena).
 static void lay_out(Session *s) {

@@ -25,7 +25,7 @@
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
 
-// ---- attention ------------------------------------------------------------------------------------------------------
+// ---- attention ----
 
 // n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles, if there are any.
 static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, const float *norm, const float *turns) {
@@ -80,7 +80,7 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     attention_by_team(team, &a);
 }
 
-// ---- forward --------------------------------------------------------------------------------------------------------
+// ---- forward ----
 
 static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
     return (Input){x, n, weight, (float)m->norm_eps};
@@ -186,7 +186,7 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
     }
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;

@@ -118,7 +118,7 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-// ---- LANES numbers of a narrower type, as float32 -------------------------------------------------------------------
+// ---- LANES numbers of a narrower type, as float32 ----
 
 static inline vf load_bf16(const void *p) { return (vf)((vu) __builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
 
@@ -201,7 +201,7 @@ static inline void store_f16(void *p, vf x) {
 #endif
 }
 
-// ---- transposing ----------------------------------------------------------------------------------------------------
+// ---- transposing ----
 
 // LANES vectors as the rows of a square of 32-bit elements, transposed in place.
 static inline void transpose(vf rows[LANES]) {

@@ -149,7 +149,7 @@ static inline vb load_pairs_of_x(const void *group, int i) {
     return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
 }
 
-// ---- weights of 2 to 8 bits -----------------------------------------------------------------------------------------
+// ---- weights of 2 to 8 bits ----
 
 // Weights are stored in parts of 32 columns. A register takes the bytes of two parts (AVX-512), of one (AVX2) or of one
 // half of a part; where a function is given a second part b, or a half, the others have no use for it.

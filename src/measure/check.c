@@ -74,7 +74,7 @@ typedef struct {
     Verdict verdict;
 } Row;
 
-// ---- time -----------------------------------------------------------------------------------------------------------
+// ---- time ----
 
 static double spent(const Check *c) { return now_seconds() - c->start; }
 
@@ -136,7 +136,7 @@ static bool measure_speed(Check *c, Error *err) {
     return ok;
 }
 
-// ---- what things take -----------------------------------------------------------------------------------------------
+// ---- what things take ----
 
 static int key_tokens(const Check *c) { return (int)fmin(fmax(2 * c->half, KEY_TOKENS), c->lengths[0]); }
 
@@ -173,7 +173,7 @@ static double megabytes(const Check *c, int i) {
     return (double)session_needs(c->m->model, &config) / 1e6;
 }
 
-// ---- what is read ---------------------------------------------------------------------------------------------------
+// ---- what is read ----
 // Each fills a row in. False with the reason, or when it was too late.
 
 static bool at_most(Row *row, double value, double limit) {
@@ -288,7 +288,7 @@ static const struct {
              {"jump-retrieval", read_keys},    {"step-by-step", read_steps}, {"perplexity", read_text},
              {"retrieval", read_keys}};
 
-// ---- rows -----------------------------------------------------------------------------------------------------------
+// ---- rows ----
 
 // Reads for a row about the i-th length, if there is time for that and `kept` seconds more, and prints it. What takes
 // longer than it should says so for all that follows; what takes less, by half.
@@ -355,7 +355,7 @@ static bool check_whole(Check *c, Error *err) {
     return true;
 }
 
-// ---- the check ------------------------------------------------------------------------------------------------------
+// ---- the check ----
 
 // The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {

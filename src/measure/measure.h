@@ -24,7 +24,7 @@ typedef struct {
     size_t n_ids;
 } Measurement;
 
-// ---- for run.c ------------------------------------------------------------------------------------------------------
+// ---- for run.c ----
 
 // model_open, which checks a model's settings of RoPE, too. When it fails there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
@@ -50,7 +50,7 @@ bool quantize_model(const Model *model, const Options *options, Error *err);
 // Does the job of the options, one of those below. *passed becomes false when it was done and found wanting.
 bool measure(const Measurement *m, bool *passed, Error *err);
 
-// ---- the jobs, whose tables the manual explains ---------------------------------------------------------------------
+// ---- the jobs, whose tables the manual explains ----
 
 // Perplexity by position of --samples windows that are spread evenly over the text.
 bool measure_perplexity(const Measurement *m, Error *err);
@@ -95,7 +95,7 @@ bool explain(const Measurement *m, Error *err);
 // no such method. Of m it takes the model's config and rope_file besides.
 bool explain_json(const Measurement *m, Error *err);
 
-// ---- what they share ------------------------------------------------------------------------------------------------
+// ---- what they share ----
 
 // What the command line says of a session of a plan, for a text of `context` tokens: its cache, its threads and so on.
 SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context);

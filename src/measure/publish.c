@@ -190,7 +190,7 @@ static void print_llama_cpp(const RopeConfig *c) {
     printf(" --rope-freq-base %.12g\n", base_of(c));
 }
 
-// ---- engines --------------------------------------------------------------------------------------------------------
+// ---- engines ----
 
 static bool is_same(const Reading *r) { return strcmp(r->verdict, "same") == 0; }
 

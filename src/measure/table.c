@@ -74,7 +74,7 @@ static void put_cell(Table *t, const char *text, int width, Style style) {
     t->at += taken;
 }
 
-// ---- what eyes see --------------------------------------------------------------------------------------------------
+// ---- what eyes see ----
 
 bool next_cell(const char **rest, const char *separator, char *cell, int capacity) {
     if (!*rest) return false;
@@ -182,7 +182,7 @@ static void draw_cell(Table *t, const char *row) {
     add_name(t->row, sizeof t->row, "\t", cells[value]);
 }
 
-// ---- what tools see -------------------------------------------------------------------------------------------------
+// ---- what tools see ----
 
 void table_note(Table *t, const char *key, const char *format, ...) {
     char text[MAX_ROW], both[MAX_ROW];

@@ -87,7 +87,7 @@ typedef struct {
 
 static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
 
-// ---- prompts --------------------------------------------------------------------------------------------------------
+// ---- prompts ----
 
 // What a trial hides: the same for every method. splitmix64's mixing (Steele et al., 2014).
 static void choose(Tasks *t, int number) {
@@ -168,7 +168,7 @@ static bool find_pieces(Tasks *t, Error *err) {
            fail(err, "the text is too short for a haystack of %d positions: a longer one is expected", t->length);
 }
 
-// ---- trials ---------------------------------------------------------------------------------------------------------
+// ---- trials ----
 
 // Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at most `most` tokens.
 // These need not be read again. A prompt of another length shares none: its scale may be another one.
@@ -283,7 +283,7 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
     return ok;
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------
+// ---- the table ----
 
 // All trials of the cell at hand, and its row. A method without a table prints nothing.
 static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {

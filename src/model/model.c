@@ -5,7 +5,7 @@
 
 #include "header.h"
 
-// ---- what a Llama consists of ---------------------------------------------------------------------------------------
+// ---- what a Llama consists of ----
 
 enum { N_TENSORS = 25 };
 
@@ -69,7 +69,7 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
     }
 }
 
-// ---- where a file has it --------------------------------------------------------------------------------------------
+// ---- where a file has it ----
 
 // Stands at a byte of the file, and takes what begins there. `offset` goes on past the end of the file, so that the
 // size that was expected can be told; pointers past the end are never formed.

@@ -38,7 +38,7 @@ typedef struct {
     size_t first, n_ids, ids_capacity;  // first: of the text, behind BOS
 } Encoder;
 
-// ---- Merging --------------------------------------------------------------------------------------------------------
+// ---- Merging ----
 
 static bool is_better(Pair a, Pair b) { return a.score != b.score ? a.score > b.score : a.left < b.left; }
 
@@ -96,7 +96,7 @@ static void merge_symbols(Encoder *e) {
     }
 }
 
-// ---- Words ----------------------------------------------------------------------------------------------------------
+// ---- Words ----
 
 // A symbol without a token: its bytes, or else the unknown token, one for a run of such symbols.
 static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
@@ -170,7 +170,7 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
     return true;
 }
 
-// ---- Texts ----------------------------------------------------------------------------------------------------------
+// ---- Texts ----
 
 // The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
 // symbol for both), U+FFFD for every byte that is not UTF-8. A byte-level tokenizer keeps U+2581, and may ask for

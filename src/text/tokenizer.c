@@ -64,7 +64,7 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
     return true;
 }
 
-// ---- The trailer ----------------------------------------------------------------------------------------------------
+// ---- The trailer ----
 
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     const bool bytelevel = head->kind == BYTELEVEL;
@@ -189,7 +189,7 @@ static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
 }
 
-// ---- What is found --------------------------------------------------------------------------------------------------
+// ---- What is found ----
 
 static Spelling spelling_of(const Piece *piece) {
     Spelling s = {.piece = piece};
@@ -256,7 +256,7 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
     return NULL;
 }
 
-// ---- What others ask ------------------------------------------------------------------------------------------------
+// ---- What others ask ----
 
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
     char own[4096], common[4096];  // cut, they lead to no file

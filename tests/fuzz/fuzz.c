@@ -44,7 +44,7 @@ static void promise(bool kept, const char *what) {
     abort();
 }
 
-// ---- targets --------------------------------------------------------------------------------------------------------
+// ---- targets ----
 
 // A model file: when it opens, a prompt and a token are read with it. Its last byte chooses the cache, the window and a distance map. The
 // reason why it does not open goes to *err.
@@ -412,7 +412,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 
 #else
 
-// ---- without libFuzzer ----------------------------------------------------------------------------------------------
+// ---- without libFuzzer ----
 
 static const uint8_t *tried;
 static size_t n_tried;

@@ -17,7 +17,7 @@ const TYPES = {
     '.wasm': 'application/wasm',
 };
 
-// ---- counting -------------------------------------------------------------------------------------------------------
+// ---- counting ----
 
 const counts = { passed: 0, failed: 0 };
 
@@ -58,7 +58,7 @@ export async function main(tests, words) {
     process.exit(counts.failed ? 1 : 0);
 }
 
-// ---- the program ----------------------------------------------------------------------------------------------------
+// ---- the program ----
 
 // The page's numbers are those of a build with vectors of 128 bits and without fused products, to the last digit; on
 // another processor's a few int8 roundings of activations differ, and with them some tokens by a tenth.
@@ -94,7 +94,7 @@ export function tableOf(printed) {
     return lines.slice(1).map((cells) => Object.fromEntries(cells.map((cell, i) => [lines[0][i], cell])));
 }
 
-// ---- the browser ----------------------------------------------------------------------------------------------------
+// ---- the browser ----
 
 export function serve() {
     const server = createServer((request, response) => {

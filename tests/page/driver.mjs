@@ -53,7 +53,7 @@ export const stopAll = () =>
         for (const b of document.querySelectorAll('button')) if (['Stop', 'Pause'].includes(b.textContent)) b.click();
     });
 
-// ---- the commands that panels show ----------------------------------------------------------------------------------
+// ---- the commands that panels show ----
 
 // A folder like the repository's as a reader has it, in which commands are run as they are shown.
 export const desk = mkdtempSync(join(tmpdir(), 'rope-desk-'));
