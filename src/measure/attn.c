@@ -1,12 +1,11 @@
-// What one head of one layer thinks of every key, for the last query of a prompt: scores past the trained context are
-// what a method is about.
+// The scores and weights that one head gives to every key, for the last query of a prompt.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "measure.h"
 
-// The text of a token on one line: what cannot be shown stands there as C spells it.
+// Writes the text of a token on one line, with bytes that cannot be shown as C spells them.
 static void spell(const char *piece, size_t n, char *out, size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < n && used + 6 < capacity; i++) {

@@ -1,4 +1,4 @@
-// How fast a model runs here, beside what the machine could give.
+// Times a model, and what the machine's memory and arithmetic could give.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
 enum { FEWEST_RUNS = 3, MOST_RUNS = 25 };
 static const double ENOUGH_SECONDS = 2;  // of runs, once there are FEWEST_RUNS
 
-// As many runs of one piece of work as it needs to be sure: while (another_run(&runs)) work, then the median.
+// Runs of one piece of work, until their times are sure: while (another_run(&runs)) work, then the median.
 typedef struct {
     double seconds[MOST_RUNS + 1];  // when each run began and the last one ended
     int n;
@@ -25,7 +25,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The median of the seconds that a run took.
+// The median of the seconds that a run took. Overwrites r->seconds.
 static double median(Runs *r) {
     int n = r->n - 1;
     for (int i = 0; i < n; i++) r->seconds[i] = r->seconds[i + 1] - r->seconds[i];
@@ -33,7 +33,6 @@ static double median(Runs *r) {
     return (r->seconds[(n - 1) / 2] + r->seconds[n / 2]) / 2;
 }
 
-// Reads memory once, on all threads.
 static uint64_t sum_words(const void *memory, size_t bytes) {
     const uint64_t *words = memory;
     size_t n = bytes / sizeof *words;
@@ -43,8 +42,8 @@ static uint64_t sum_words(const void *memory, size_t bytes) {
     return total;
 }
 
-// Bytes per second at which all threads read the mapped file and `more` bytes besides: what the memory gives, or the
-// cache when all of it fits. 0 with the reason on failure.
+// Bytes per second at which all threads read the mapped file and `more` bytes: the speed of the memory, or of the cache
+// when they fit there. 0 with the reason on failure.
 static double reading_speed(const MappedFile *file, size_t more, Error *err) {
     Runs runs = {0};
     void *memory = alloc_array(more, 1, "a stretch of memory to read", err);
@@ -84,14 +83,14 @@ static double multiplying_speed(Error *err) {
     return 2.0 * COUNT * SIZE / median(&runs);
 }
 
-// All of the file but the embedding, of which a token needs one row, unless it is the classifier too.
+// Bytes of the file without the embedding, of which a token needs one row, unless it is the classifier too.
 static double weight_bytes(const Model *m) {
     const uint8_t *embedding = m->embedding.data, *after = (const uint8_t *)m->layers[0].attention_norm;
     bool apart = !m->config.shared_classifier && after > embedding;
     return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
 }
 
-// Of the cache of as many positions, or of those that a window shows.
+// Bytes of the cache of so many positions, or of those that a window shows.
 static double cache_bytes(const Measurement *m, double positions) {
     const ModelConfig *c = &m->model->config;
     const RopeConfig *rope = &m->plans->rope;
@@ -102,8 +101,7 @@ static double cache_bytes(const Measurement *m, double positions) {
     return (double)count.used / KV_BLOCK * (seen < positions ? seen : positions);
 }
 
-// Prints the row of one phase: decoding behind the first n of `tokens`, or (prefill) reading those. Decoding expects
-// that the session has read them.
+// Prints the row of reading the first n of `tokens` or, when these have been read, of decoding behind them.
 static bool bench_phase(const Measurement *m, Table *table, Session *s, const int32_t *tokens, bool decode, int n,
                         Error *err) {
     int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;

@@ -1,7 +1,7 @@
-// One verdict: does a model, as it stands, hold to so many positions? Its settings are held against one another. Then a
-// short text is read, whose perplexity no length can break. The same text, spread over many positions, meets the angles
-// of a long one at the cost of a short one; so does a key that is asked for far behind. Last, texts are read whole, as
-// far as the budget goes. What a thing costs is known before it is begun. docs/check.md has the limits, and why.
+// --check: to how many positions does a model hold as it stands? First its settings are judged. Then a short text is
+// read, whose perplexity no length can break. Spread over many positions, that text and a key meet the angles of a long
+// text at the cost of a short one. Last, texts are read whole, as far as the budget goes. What a row costs is estimated
+// before it is begun. docs/check.md has the limits and the reasons for them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 enum {
     LEAST = 16,        // positions that a check needs
     MOST_HALF = 256,   // tokens of half a short window
-    LEAST_HALF = 64,   // and where time is short
-    MOST_HALVES = 4,   // of a text that is spread, or 2; the last half of them is scored
-    PIECES = 8,        // of such a text
-    KEY_TOKENS = 256,  // of a text with a key, at least, and two pieces
-    MOST_TRIALS = 5,   // keys at each length
-    LEAST_TRIALS = 3,  // for which time is kept
+    LEAST_HALF = 64,   // the same when time is short
+    MOST_HALVES = 4,   // halves in a text that is spread, or 2; the last half of these is scored
+    PIECES = 8,        // of a text that is spread
+    KEY_TOKENS = 256,  // of a text with a key, at least; they make two pieces
+    MOST_TRIALS = 5,   // keys at each length, at most
+    LEAST_TRIALS = 3,  // keys for which time is kept
     ANSWER = 6,        // tokens of an answer, about
     TAIL = 64,         // tokens that are read one by one
     MAX_LENGTHS = 32,
@@ -46,10 +46,10 @@ typedef struct {
     bool late;             // a reading was given up
     char doing[40];        // what progress is shown of
     // Texts.
-    int lengths[MAX_LENGTHS], n_lengths;  // from a short window on
+    int lengths[MAX_LENGTHS], n_lengths;  // rising, from a short window on
     RopePlan references[N_REFERENCES];
     int32_t *ids;      // (length) of the text, BOS before it, if there is one
-    int half, halves;  // of a short window; of them in a text that is spread
+    int half, halves;  // tokens of half a short window; halves in a text that is spread
     Session *windows;  // short ones by the best reference
     Session *session;  // of the plan that is checked
     double baseline;   // sum of -ln p(token) over the scored half of the text, in short windows
@@ -58,15 +58,13 @@ typedef struct {
     double in_short;         // share of the keys that are found in a short text; below 0: not known
     int failed;              // the first of the lengths at which something fails
     int holds;               // the length to which the model holds by what is known
-    bool judged;             // perplexity could be
+    bool judged;             // short texts are read well enough to judge by
     int n_read;              // lengths whose texts were read whole
     int whole;               // the longest of these whose keys were asked for, too
 } Check;
 
-// The kinds of rows.
-typedef enum { SHORT_TEXT, OTHER_BASES, JUMPS, JUMP_KEYS, STEPS, WHOLE_TEXT, WHOLE_KEYS } Kind;
+typedef enum { SHORT_TEXT, OTHER_BASES, JUMPS, JUMP_KEYS, STEPS, WHOLE_TEXT, WHOLE_KEYS } Kind;  // of a row
 
-// What came of a row.
 typedef struct {
     Kind kind;
     int length, trials;  // of the text, or of a short window; keys
@@ -78,13 +76,12 @@ typedef struct {
 
 static double spent(const Check *c) { return now_seconds() - c->start; }
 
-// Whether there is time for what should take so many seconds.
 static bool fits(const Check *c, double seconds) { return !c->late && seconds * MARGIN <= c->budget - spent(c); }
 
 // Seconds that some tokens of a text of n should take.
 static double seconds_for(const Check *c, double tokens, double n) { return tokens * c->per_token * (1 + c->deep * n); }
 
-// A session asks this before it reads on. The end of the budget ends the reading.
+// A session asks this before each chunk. The end of the budget ends the reading.
 static bool go_on(void *whose) {
     Check *c = whose;
     table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
@@ -100,7 +97,7 @@ static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *e
     return session_new(c->m->model, &config, err);
 }
 
-// Opens a session for texts of n tokens that stand up to a length, in so many pieces.
+// Opens c->session for texts of n tokens that are spread over `length` positions in so many pieces.
 static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
     RopePlan plan = c->m->plans[0];
     plan.spread = length;
@@ -110,14 +107,14 @@ static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
     return c->session;
 }
 
-// What should take so many seconds gets done in so many, two digits rounded up.
+// The budget for what should take so many seconds: with a margin, and rounded up to two digits.
 static double budget_for(double seconds) {
     const double most = fmax(seconds * MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
     return ceil(most / unit) * unit;
 }
 
-// Reads a little, to know how fast: one token, to have the weights in memory, another one, then pieces that double.
-// What cannot jump to all positions is refused here.
+// Measures how fast the model reads: one token, to have the weights in memory, another one, then pieces that double. A
+// model that cannot jump to all positions is refused here.
 static bool measure_speed(Check *c, Error *err) {
     const ModelConfig *m = &c->m->model->config;
     const double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
@@ -136,7 +133,7 @@ static bool measure_speed(Check *c, Error *err) {
     return ok;
 }
 
-// ---- what things take ----
+// ---- costs ----
 
 static int key_tokens(const Check *c) { return (int)fmin(fmax(2 * c->half, KEY_TOKENS), c->lengths[0]); }
 
@@ -152,7 +149,7 @@ static double seconds_of(const Check *c, Kind kind, int i, int trials) {
     case JUMP_KEYS: return trials * seconds_for(c, keys, keys) + answers;
     case STEPS: return 2 * text + TAIL * c->per_step;
     case WHOLE_TEXT: return whole + seconds_for(c, 2.0 * window * (i + 1), window);
-    // The last key is first, and each other text is read from its key on.
+    // The text with the last key is read first, and each other one only from its key on.
     default: return whole * (trials > 1 ? 1 + trials / 2.0 : trials) + answers;
     }
 }
@@ -162,7 +159,6 @@ static double jump_seconds(const Check *c, int i, int trials) {
     return seconds_of(c, SHORT_TEXT, i, 0) + i * (seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, trials));
 }
 
-// And for whole texts and their keys.
 static double all_seconds(const Check *c, int i) {
     const double whole = seconds_of(c, WHOLE_TEXT, i, 0) + seconds_of(c, WHOLE_KEYS, i, MOST_TRIALS);
     return jump_seconds(c, i, MOST_TRIALS) + whole;
@@ -173,8 +169,8 @@ static double megabytes(const Check *c, int i) {
     return (double)session_needs(c->m->model, &config) / 1e6;
 }
 
-// ---- what is read ----
-// Each fills a row in. False with the reason, or when it was too late.
+// ---- reading ----
+// Each function fills a row in. False with the reason, or when it was too late.
 
 static bool at_most(Row *row, double value, double limit) {
     row->value = value;
@@ -204,7 +200,6 @@ static bool score_short(Check *c, Session *s, int end, int scored, double *sum, 
     return true;
 }
 
-// *sum of -ln p over the scored half of the text in short windows by a reference.
 static bool read_reference(Check *c, Reference reference, double *sum, Error *err) {
     Session *s = open_timed(c, &c->references[reference], 2 * c->half, err);
     bool ok = s && score_short(c, s, c->halves * c->half, c->halves / 2 * c->half, sum, err);
@@ -212,8 +207,7 @@ static bool read_reference(Check *c, Reference reference, double *sum, Error *er
     return ok;
 }
 
-// How well the model reads short windows, plain or by its file's settings, whichever is better. Without that there is
-// nothing to judge by.
+// Perplexity in short windows, plain or by the file's settings, whichever is better.
 static bool read_short(Check *c, Row *row, Error *err) {
     double own = INFINITY;
     if (!read_reference(c, PLAIN, &c->baseline, err)) return false;
@@ -225,29 +219,27 @@ static bool read_short(Check *c, Row *row, Error *err) {
     return c->windows;
 }
 
-// That in shares of the best with another base. It is no matter of length.
+// That in shares of the better one with another base.
 static bool read_bases(Check *c, Row *row, Error *err) {
     double smaller, larger;
     if (!read_reference(c, SMALLER_BASE, &smaller, err) || !read_reference(c, LARGER_BASE, &larger, err)) return false;
     return at_most(row, exp((c->baseline - fmin(smaller, larger)) / (c->halves / 2 * c->half)), BASE_LOSS);
 }
 
-// Perplexity of the end of a text in shares of the same tokens' in short windows: of the text that is spread over the
-// length, or of all up to the length (whole), behind what was read before.
+// Perplexity of the end of a text that is spread, or whole, in shares of the same tokens' in short windows.
 static bool read_text(Check *c, Row *row, Error *err) {
     const bool whole = row->kind == WHOLE_TEXT;
     const int n = whole ? row->length : c->halves * c->half;
     const int scored = row->length > c->lengths[0] ? c->halves / 2 * c->half : c->half;
     double sum = 0, plain = c->baseline;
-    if (whole) session_rewind(c->session, n - scored - 1);
+    if (whole) session_rewind(c->session, n - scored - 1);  // what was read is not read again
     else if (!open_spread(c, row->length, n, PIECES, err)) return false;
     if (!add_scores(c->session, c->ids, n - scored, n, whole ? c->m->length : n, &sum, err)) return false;
     if (whole && !score_short(c, c->windows, n, scored, &plain, err)) return false;
     return at_most(row, exp((sum - plain) / scored), whole || c->half > LEAST_HALF ? MOST_LOSS : MOST_SHORT_LOSS);
 }
 
-// Keys, as many as there is time for: in the first piece of a text whose last asks for one, or all over a whole text.
-// What a model finds in a short text matters only where it does not find enough.
+// Looks for keys in the first piece of a spread text or all over a whole one, and after a failure also in a short text.
 static bool read_keys(Check *c, Row *row, Error *err) {
     const bool whole = row->kind == WHOLE_KEYS;
     const int n = whole ? row->length : key_tokens(c);
@@ -265,7 +257,7 @@ static bool read_keys(Check *c, Row *row, Error *err) {
     return true;
 }
 
-// The last tokens of the text one by one, behind what has grown as generation grows it, and in a prompt.
+// How much -ln p of the last tokens changes when text and tokens are read as generation reads them and not as a prompt.
 static bool read_steps(Check *c, Row *row, Error *err) {
     const int n = c->halves * c->half, tail = c->half < TAIL ? c->half : TAIL, end = n - tail - 1;
     double prompt[TAIL], step[TAIL], change = 0;
@@ -290,8 +282,8 @@ static const struct {
 
 // ---- rows ----
 
-// Reads for a row about the i-th length, if there is time for that and `kept` seconds more, and prints it. What takes
-// longer than it should says so for all that follows; what takes less, by half.
+// Reads for a row about the i-th length and prints it, if there is time for that and `kept` seconds more. When it takes
+// longer than estimated, later estimates grow as much. When it takes less, they shrink by half of that.
 static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, Error *err) {
     const double began = now_seconds();
     Row row = {kind, kind <= OTHER_BASES ? 2 * c->half : c->lengths[i], MOST_TRIALS, .verdict = UNTRIED};
@@ -314,8 +306,7 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
     return true;
 }
 
-// Short windows, without which there is nothing to judge by. Then jumps to each length, the longest first, with keys;
-// then steps.
+// Reads short windows, by which all else is judged, then jumps to each length with keys, the longest first, then steps.
 static bool check_jumps(Check *c, Error *err) {
     const int last = c->n_lengths - 1, is_rope = c->m->model->config.encoding == ENCODING_ROPE;
     Verdict text, keys;
@@ -332,8 +323,7 @@ static bool check_jumps(Check *c, Error *err) {
     return attempt(c, STEPS, last, 0, &text, err);
 }
 
-// Whole texts: perplexity by length, as far as memory and the budget go; then keys at the longest that was read, and at
-// shorter ones where that fails.
+// Reads whole texts as far as memory and budget go, then keys in the longest, and in shorter ones where that fails.
 static bool check_whole(Check *c, Error *err) {
     int fitting = c->n_lengths;  // lengths that there is memory for
     Verdict verdict;
@@ -357,7 +347,6 @@ static bool check_whole(Check *c, Error *err) {
 
 // ---- the check ----
 
-// The text of the check: BOS, and the user's text or plain English, as many positions as are asked for.
 static bool find_text(Check *c, Error *err) {
     Measurement text = *c->m;
     const size_t given = window_ids(&text);
@@ -392,7 +381,7 @@ static void print_verdict(Check *c) {
     else table_note(table, "read whole to", "%d; all of %d takes --budget %.10g", c->whole, n, all);
 }
 
-// All that is known before the first row: lengths, the text, how fast it is read, and so how long short windows are.
+// Works out what the rows need: lengths, the text, how fast it is read, and so how long short windows are.
 static bool prepare(Check *c, Error *err) {
     const int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
     if (n < LEAST) return fail(err, "--check needs at least %d positions (found -n %d)", LEAST, n);
@@ -410,7 +399,6 @@ static bool prepare(Check *c, Error *err) {
     return true;
 }
 
-// All checks, one after the other.
 static bool run_checks(Check *c, Error *err) {
     const Measurement *m = c->m;
     const int last = c->n_lengths - 1;

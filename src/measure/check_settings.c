@@ -1,5 +1,4 @@
-// What settings alone tell of a model: they are held against one another, against the length that is asked for, and
-// against what the model was made with. docs/check.md has the limits, and why they are so.
+// The rows of --check about settings. docs/check.md has the limits and the reasons for them.
 #include <math.h>
 #include <stdio.h>
 
@@ -24,8 +23,8 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
-    // Map and window decide how long a text may be before its last query sees its first key at that distance: no later
-    // key is further away. lm-infinite's first keys stand at the limit.
+    // The longest text whose last query sees its first key within that distance. No later key is further away.
+    // lm-infinite's first keys stand at the limit.
     const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;
@@ -36,8 +35,8 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
-// What the file (or --rope-config) says is held against itself. What was asked for is held against the length, and
-// against what the model was made with: another method, base or trained context is another model.
+// What the file (or --rope-config) says is compared with itself. What was asked for is compared with the length and
+// with what the model was made with: another method, base or trained context is another model.
 int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
     const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
     const RopeMethod *method = &rope_methods[said->method];
@@ -57,9 +56,9 @@ int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
         if (!judge(table, "temperature", n, found, expected, near)) holds = 0;
     }
     if (asked->window > 0 && !judge(table, "window", n, seen, n, seen >= n)) holds = fmin(holds, seen);
-    if (m->model->config.encoding != ENCODING_ROPE) return (int)holds;  // how far it reaches, the text shall tell
+    if (m->model->config.encoding != ENCODING_ROPE) return (int)holds;  // the text shows how far it reaches
     double reach = reach_of(&given, seq_len);
-    // A context that was left at the trained length is usual; one beyond what the factor gives is a slip.
+    // A context left at the trained length is usual. One beyond what the factor gives is a mistake.
     if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0 &&
         !judge(table, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1))
         holds = 0;

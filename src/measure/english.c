@@ -1,12 +1,12 @@
-// Plain English that means nothing: sentences from a small grammar, for whoever has no text at hand. Its words are
-// common ones, so that any tokenizer has them, and many, so that a model cannot learn them by heart within its window.
+// Plain English that means nothing, from a small grammar. Its words are common, so that any tokenizer has them, and
+// many, so that a model cannot learn them by heart within its window.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
 
-// What may stand for a rule, by its name, which is a capital: choices between bars, with names of rules in them.
+// The rules of the grammar by their names, capital letters. A rule is choices between bars, in which rules are named.
 static const char *const rules[256] = {
     ['Z'] = "C.|C.|C.|C, and C.|C, but C.|C because C.|C while C.|C before C.|W, C.|W, C.|if C, C.|although C, C.|"
             "\"C,\" said N.",
@@ -40,7 +40,7 @@ static const char *const rules[256] = {
 };
 enum { LONGEST_SENTENCE = 400, TOKEN_BYTES = 6, MORE_BYTES = 7680 };
 
-// Writes one of a rule's choices behind `end`, and in the place of each rule's name a choice of that rule. The new end.
+// Writes one of a rule's choices at `end`, with a choice of each rule that is named in it. Returns the new end.
 static char *write_choice(char *end, const char *rule, uint64_t *state) {
     uint32_t choices = 1;
     for (const char *c = rule; *c; c++) choices += *c == '|';

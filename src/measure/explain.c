@@ -1,9 +1,8 @@
-// What a method does, or an encoding other than RoPE, in numbers.
+// --explain: what a method, or an encoding other than RoPE, does in numbers.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../forward/encodings.h"
@@ -12,8 +11,8 @@
 static const double PI = 3.14159265358979323846;
 enum { MOST_WIDE = 40 };  // columns of a bar
 
-// The kept share g of each pair: 1 is kept, 0 interpolated by s. At a fixed scale it follows from the frequency, which
-// is plain * g + plain / s * (1 - g).
+// kept[i] = g, the share of pair i that is kept: 1 is kept, 0 is interpolated by s. At a fixed scale it follows from
+// the frequency, which is plain * g + plain / s * (1 - g).
 static void kept_at(RopeConfig c, double s, int length, double *kept) {
     RopeFreqs f;
     c.dynamic = false;
@@ -23,7 +22,7 @@ static void kept_at(RopeConfig c, double s, int length, double *kept) {
         kept[i] = s == 1 ? 1 : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
 }
 
-// Shares that do not depend on s, as 2 and 3 tell, can be told at s = 1, too.
+// The shares at s = 2 when they do not depend on s, which s = 3 tells. At s = 1 there is nothing to tell them by.
 static void kept_shares(const RopeConfig *c, int length, double scale, double *kept) {
     double at_3[ROPE_MAX_PAIRS];
     kept_at(*c, 2, length, kept);
@@ -33,7 +32,6 @@ static void kept_shares(const RopeConfig *c, int length, double scale, double *k
     if (!same) kept_at(*c, scale, length, kept);
 }
 
-// One bar per pair.
 static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, const double *kept, int width) {
     const int train_ctx = plan->rope.train_ctx;
     fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, now->scale, train_ctx);
@@ -46,9 +44,8 @@ static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, c
     }
 }
 
-// The share of all pairs j <= i below `length` that see each other over a distance of L or more, which training never
-// showed. For one query those keys are its first: D does not grow towards the query where it reaches L. Of a very long
-// text, one query in `step` is asked.
+// The share of pairs j <= i < length that see each other over L or more, which training never showed. For a query these
+// keys are its first: D does not grow toward it where it reaches L. Of long texts one query in `step` counts.
 static double unseen_share(const RopeConfig *c, int length) {
     double unseen = 0, all = 0;
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
@@ -68,7 +65,6 @@ static double unseen_share(const RopeConfig *c, int length) {
 
 static void note(Table *t, const char *key, double value) { table_note(t, key, "%.12g", value); }
 
-// The fields that are a method's or a map's own, told by their flags.
 static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
@@ -77,7 +73,6 @@ static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigne
     }
 }
 
-// The settings in force and what follows from them.
 static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
@@ -101,7 +96,7 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
         table_note(t, "map", "%s", c->map->name);
         table_note(t, "map_source", "%s", c->map->source);
         note_fields(t, c, 0, c->map->flags);
-        // Of the last query 1, 2, 4 and so on; '-' where it does not see so far.
+        // For the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see so far.
         for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
             const int far = (int)(d < i ? d : i), j = (int)i - far;
             snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
@@ -113,7 +108,7 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
     if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
 
-// What an encoding other than RoPE adds, and where it has a say.
+// What an encoding other than RoPE adds, and whether layers and heads differ in that.
 typedef struct {
     const char *adds, *value, *source;
     bool by_layer, by_head;
@@ -139,7 +134,7 @@ static double dot(const float *a, const float *b, int64_t n) {
     return sum;
 }
 
-// The product of the vectors added at two positions, the mean over all that are `distance` apart.
+// The product of the vectors added at two positions, averaged over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     const int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
     double sum = 0;
@@ -151,7 +146,7 @@ static double product_of_added(const Model *m, int distance, float *x, float *y)
     return sum;
 }
 
-// Of W_R R_d with v, or of W_k R_d its length. x (dim), y (dim).
+// v . W_R R_d, or |W_k R_d| in a layer without v, over sqrt(head_dim). x (dim), y (dim) are scratch.
 static double value_of_projection(const Model *m, const Layer *l, int head, int distance, float *x, float *y) {
     const ModelConfig *c = &m->config;
     const int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);

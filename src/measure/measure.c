@@ -1,4 +1,4 @@
-// The jobs that measure, and what they share: models, lengths, texts, warnings, lines above tables, methods in turn.
+// What the jobs that measure share: models, lengths, texts, warnings, plans, sessions, headings, methods in turn.
 #include "measure.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ int length_of_job(const Measurement *m) {
     const Options *o = m->options;
     const Model *model = m->model;
     const int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : MOST_LENGTH;
-    const double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);
+    const double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);  // past the trained context
     if (o->steps >= 0) return o->steps > 0 ? o->steps : seq_len;
     switch (o->job) {
     case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : (int)fmin(rows, USUAL_LENGTH);
@@ -100,7 +100,7 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
     free(text);
     if (!good) {
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
-        return is_read && file->whole;  // it is theirs to refuse
+        return is_read && file->whole;  // the engines are to refuse it
     }
     if (file->unused[0] && !is_read)
         fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
@@ -161,7 +161,7 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
     const int n = m->n_plans;
     Table table = table_open(m->options->tsv);
     bool ok = true;
-    for (int i = -n; ok && i < n; i++) {  // the first time round for the memory alone
+    for (int i = -n; ok && i < n; i++) {  // the first round only tries the memory
         Method method = {m, &table, &m->plans[i < 0 ? i + n : i], .part = i};
         if (i == 0) {
             print_heading(m, &table, what);

@@ -1,4 +1,4 @@
-// Perplexity by position: how well a method predicts each token of a text, the deeper in the window it stands.
+// Perplexity by position in a window.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +39,8 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
 
-// The row of tokens [from, to), which says where they stand, of scores (samples, length). The standard error of the
-// mean is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11): sum of (s_b - mean n_b)^2 over
-// k (k - 1) / N^2. It is NaN of one block, which tells nothing.
+// Prints the row of tokens [from, to) from scores (samples, length). se is that of a ratio of sums over k blocks
+// (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. It is NaN for one block.
 static void print_bucket(const double *scores, const Method *method, int from, int to) {
     const int n = method->m->length, samples = method->m->options->samples;
     const int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
@@ -70,7 +69,7 @@ static bool run_method(void *job, Method *method, Error *err) {
     const Options *o = m->options;
     Session *s = method->session;
     const int n = m->length, step = o->stepwise ? KV_BLOCK : n;
-    // (samples, length) the scores of the windows' ids, from the second one on; then a window.
+    // `job` is (samples, length) scores, of each window's ids but the first, and behind them a window (length).
     double *scores = job, *nll = scores;
     int32_t *window = (int32_t *)(void *)(scores + (size_t)o->samples * n);
     for (int sample = 0; sample < o->samples; sample++, nll += n) {

@@ -7,8 +7,7 @@
 
 #include "measure.h"
 
-// What a method, static or dynamic, is to other programs, who have no others. Both by-parts methods are their yarn;
-// what is plain RoPE with a larger base is their default.
+// What other programs call a method. Both by-parts methods are their yarn. A method that is a larger base is default.
 typedef struct {
     const char *method;
     const char *hugging_face;  // rope_type
@@ -29,8 +28,8 @@ static const Elsewhere *elsewhere(const RopeConfig *c) {
     return NULL;
 }
 
-// A member of a JSON object behind others: n numbers, as a list where they are more than one. A number has as many
-// digits as it takes to read the same one back, and a point, so that every reader takes it for a float.
+// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers have enough digits to
+// be read back the same, and a point, so that every reader takes them for floats.
 static void json_numbers(FILE *out, const char *key, const double *x, int n) {
     char text[40];
     fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
@@ -80,7 +79,7 @@ static const char *why_ours_alone(const RopeConfig *c) {
     return NULL;
 }
 
-// The base that stands for a method that is another base; any other method's own.
+// The larger base that stands for a method, or the method's own.
 static double base_of(const RopeConfig *c) {
     double d = c->rotary_dim;
     return elsewhere(c)->is_base && d > 2 ? c->theta * pow(c->factor, d / (d - 2)) : c->theta;
@@ -95,7 +94,7 @@ static double attention_of(const RopeConfig *c) {
 // What yarn adds to 1 by itself: 0.1 ln s.
 static double grown_by(const RopeConfig *c) { return c->factor > 1 ? 0.1 * log(c->factor) : 0; }
 
-// The share of a head that turns: as d times the factor, cut to a whole number, is what turns.
+// The share of a head that turns, rounded up, since readers cut its product with head_dim to a whole number.
 static void json_partial(FILE *out, const RopePlan *plan) {
     const int d = plan->rope.rotary_dim;
     if (d < plan->head_dim) json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
@@ -128,7 +127,7 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
         json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
     }
-    if (c->unscaled_positions) fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // of ours
+    if (c->unscaled_positions) fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
     fputc('}', out);
 }
 
@@ -141,11 +140,11 @@ static const char *family_of(const Measurement *m) {
 }
 
 // The first plan as a whole config in the form that most engines read alike: theta and L are at the top level, too, and
-// max_position_embeddings is L times the factor. NULL with the reason when other programs cannot be told.
+// max_position_embeddings is L times the factor. The caller frees it. NULL with the reason where there is none.
 static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
     const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
-    // Phi-3's class in Hugging Face 4 takes a block of lists alone, and s for all is that of the lengths.
+    // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
     const bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
                          strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
                          reach(c) == c->train_ctx * c->factor;
@@ -183,7 +182,7 @@ static void print_llama_cpp(const RopeConfig *c) {
     if (!theirs->llama_cpp) return;
     printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
     if (flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
-    if (flags & ROPE_USES_BETAS)  // it multiplies by 0.1 ln s + 1 itself
+    if (flags & ROPE_USES_BETAS)  // llama.cpp multiplies by 0.1 ln s + 1 itself
         printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast %.12g "
                "--yarn-beta-slow %.12g",
                c->train_ctx, attention_of(c) / (grown_by(c) + 1), c->beta_fast, c->beta_slow);
@@ -200,8 +199,7 @@ static int count_same(const Reading *readings, int n) {
     return same;
 }
 
-// What has to stand beside the block, and what the engines make of it that read it otherwise, in texts of half of L or
-// of more than the plan reaches.
+// Prints what stands beside the block, and engines that read it otherwise, at L / 2 positions or past the plan's reach.
 static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
     int n;
     Reading *far = engines_read(NULL, config, reach(c) + 1, c, &n, err);
@@ -237,7 +235,7 @@ bool explain_json(const Measurement *m, Error *err) {
     return true;
 }
 
-// How engines read --rope-config's file as it stands, or what the first plan would be published as.
+// See show_engines. The caller frees the *n readings.
 static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
     const bool as_it_stands = m->rope_file->whole && !options_say_block(m->options);
     char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
@@ -267,7 +265,7 @@ bool show_engines(const Measurement *m, bool *same, Error *err) {
     char with_hf5[1000];
     int n;
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
-    if (list && strncmp(with_hf5 + 4, "hf5", 3) != 0) list = with_hf5;
+    if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
     Reading *readings = read_by(m, list, m->length, &n, err);
     if (!readings) return false;
     Table t = table_open(m->options->tsv);
@@ -294,7 +292,7 @@ int engines_alike(const Measurement *m, int *n) {
 }
 
 bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
-    // Of the settings only those that no block of JSON has can stand beside what an engine reads.
+    // Only settings that no block of JSON has can stand beside what an engine reads.
     RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
     const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
     int n;

@@ -1,11 +1,10 @@
-// The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3).
-//
-// The problem is the paper's: divisors that do not fall from pair to pair, and a number of first positions that stay
-// unscaled, begun with linear, NTK, YaRN and mutants. Its evolution redraws single divisors, which matter little
-// alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighboring
-// pairs. Each move has a step, which grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern
-// search). When all steps are small the hills become narrower. Candidates race: each is read window by window, and is
-// dropped once it is worse than the best by more than the standard error of the difference.
+// The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3). The problem is the
+// paper's: divisors that do not fall from pair to pair, and a number of first positions that stay unscaled. The search
+// begins with linear, NTK, YaRN and mutants. The paper's evolution redraws single divisors, which matter little alone,
+// and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighboring pairs. Its
+// step grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern search). When all steps are small
+// the hills become narrower. Candidates are read window by window, and dropped once they are worse than the best by
+// more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +13,10 @@
 
 #include "measure.h"
 
-// A difference is sampled over so many positions, as neighbors are not independent; how many hills there are at first.
+// SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS: at first.
 enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
 
-// Numbers alone, so that two are the same when their bytes are.
+// All doubles, so that two candidates are the same when their bytes are.
 typedef struct {
     double log_divisors[ROPE_MAX_PAIRS], attention;
     double unscaled;  // 0: no position, k: the first 2^(k-1)
@@ -29,15 +28,15 @@ typedef struct {
     SearchListener *listener;  // NULL: nobody
     Table table;               // of `#` lines
     RopeConfig start;          // longrope, but for what a candidate says
-    // Windows: their positions, the last of which count; so many search.
+    // Windows: their length, of which the last `counted` positions count, and how many search.
     int n, counted, windows;
     int32_t *ids;            // (n) of the one at hand
     double *best_nll, *nll;  // (windows, counted) of the best candidate, and of the one at hand
     int read, tried;         // windows and candidates so far
-    Candidate best;          // of those so far
+    Candidate best;
     const char *began_with;  // the best of the methods
     double mean, began;      // nll of the best, and of that method
-    int pairs, hills;        // at the moment; behind their moves are those of the other two
+    int pairs, hills;        // hills at the moment
     uint64_t random;
     double steps[MAX_MOVES];          // of log divisors, the log attention factor, unscaled; the sign is the direction
     double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
@@ -46,14 +45,13 @@ typedef struct {
 // Uniform in [0, 1).
 static double draw(Search *s) { return (double)(next_random(&s->random) >> 11) * 0x1p-53; }
 
-// How much of the search is done, 1 when it is over.
 static double share_done(const Search *s) {
     double share = (double)s->read / s->o->reads, seconds = s->o->seconds;
     if (seconds > 0) share = fmax(share, (now_seconds() - s->table.start) / seconds);
     return interrupted ? 1 : fmin(share, 1);
 }
 
-// Not before a candidate is there, unless by Ctrl-C.
+// Only Ctrl-C ends a search before its first candidate is read.
 static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 : interrupted; }
 
 // A method of rope.c at the scale of the search.
@@ -75,7 +73,7 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
     return plan;
 }
 
-// Reads window number w of those that search, or that judge: they take turns, spread evenly over the text.
+// Reads window number w of those that search, or that judge. They alternate, spread evenly over the text.
 static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, double *nll, Error *err) {
     Session *session = open_session(s->m, plan, s->n, false, err);
     fill_window(s->m, 2 * w + judges, 2 * s->windows, s->ids);
@@ -111,8 +109,8 @@ static double mean_of(const Search *s, const double *nll) {
     return sum / (double)n;
 }
 
-// Races a candidate against the best, whose place it takes when it is better over all windows. A race that the end of
-// the search cuts short is lost. Each race begins with another window, so that none decides more than the others.
+// Reads a candidate, which replaces the best when it is better over all windows. When the search ends first, it does
+// not. Each candidate begins with another window, so that none decides more than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
     const bool is_first = s->tried == 0;  // nothing else is as good yet
     const int start = s->tried % s->windows;
@@ -142,8 +140,8 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     return true;
 }
 
-// Adds a hill of height x around centre number h. Those behind rise with it, and those before sink with it, so that
-// divisors never fall from pair to pair. They stay from 1 to twice the scale.
+// Adds a hill of height x around center number h. Pairs behind it rise with it, and pairs before it sink with it, so
+// that divisors never fall from pair to pair. They stay from 1 to twice the scale.
 static void add_hill(const Search *s, Candidate *c, int h, double x) {
     double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (s->hills - 1), most = log(2 * s->start.factor);
     for (int i = 0; i < s->pairs; i++) e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);
@@ -151,7 +149,7 @@ static void add_hill(const Search *s, Candidate *c, int h, double x) {
     for (int i = s->pairs - 2; x < 0 && i >= 0; i--) e[i] = fmin(e[i], e[i + 1]);
 }
 
-// Move number `move`, so many times its step; behind the hills come attention factor and unscaled positions.
+// Makes a move by so many times its step. Behind the hills come the attention factor and the unscaled positions.
 static void apply(const Search *s, Candidate *c, int move, double times) {
     double x = times * s->steps[move];
     if (move < s->hills) add_hill(s, c, move, x);
@@ -165,7 +163,7 @@ static void set_steps(Search *s, double step) {
     s->steps[s->hills + 1] = s->o->search_unscaled ? 3 : 0;
 }
 
-// YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
+// Tries YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
 static bool begin(Search *s, Error *err) {
     const char *const names[] = {"yarn", "ntk", "linear", s->m->plans[0].name};
     enum { N_NAMES = sizeof names / sizeof *names };
@@ -186,7 +184,6 @@ static bool begin(Search *s, Error *err) {
     return true;
 }
 
-// One move, forward and, when that does not help, back.
 static bool try_move(Search *s, int move, Error *err) {
     bool better = false;
     double *step = &s->steps[move];
@@ -200,7 +197,7 @@ static bool try_move(Search *s, int move, Error *err) {
     return true;
 }
 
-// Rounds of all moves, each in another order, until the steps are small. Then hills are half as wide.
+// Makes rounds of all moves, each in another order, until the steps are small. Then hills are half as wide.
 static bool improve(Search *s, Error *err) {
     int order[MAX_MOVES];
     for (; s->hills <= s->pairs && s->hills > 1 && !is_over(s); s->hills = 2 * s->hills - 1) {
@@ -228,7 +225,7 @@ static void note_pair(Table *t, const char *who, const char *name, double before
     table_note(t, key, "nll %.6f ppl %.4f (%+.2f %%)", found, exp(found), 100 * (exp(found - before) - 1));
 }
 
-// What was found, on the windows that searched and, beside YaRN, on those that did not.
+// Prints what was found, on the windows that searched and, beside YaRN, on those that judge.
 static bool report(Search *s, Error *err) {
     RopePlan found = plan_of(s, &s->best), yarn = found;
     yarn.rope = named(s, "yarn");

@@ -1,4 +1,4 @@
-// Tables for tools and for eyes.
+// Tables, with tabs or drawn.
 #define _DEFAULT_SOURCE
 #include "table.h"
 
@@ -61,7 +61,7 @@ static void end_line(Table *t) {
     t->at = 0;
 }
 
-// Writes one cell, `width` columns wide (below 0: from the left). One for which the line has no room goes to the next.
+// Writes a cell of `width` columns (below 0: from the left), on the next line when this one has no room for it.
 static void put_cell(Table *t, const char *text, int width, Style style) {
     int least = (int)strlen(text), taken = abs(width) > least ? abs(width) : least;
     if (t->at > 0 && t->at + 1 + taken > t->width) {
@@ -74,7 +74,7 @@ static void put_cell(Table *t, const char *text, int width, Style style) {
     t->at += taken;
 }
 
-// ---- what eyes see ----
+// ---- drawing ----
 
 bool next_cell(const char **rest, const char *separator, char *cell, int capacity) {
     if (!*rest) return false;
@@ -84,7 +84,7 @@ bool next_cell(const char **rest, const char *separator, char *cell, int capacit
     return true;
 }
 
-// The two lines of a column's name, and how wide they are: a long one is broken at its first `_`.
+// Breaks a long name of a column at its first `_` into two lines. Returns the width of the column.
 static int split_name(char *name, const char *parts[2]) {
     char *at = strlen(name) > LONG_NAME ? strchr(name, '_') : NULL;
     parts[0] = at ? name : "";
@@ -94,7 +94,7 @@ static int split_name(char *name, const char *parts[2]) {
     return width > CELL_WIDTH ? (int)width : CELL_WIDTH;
 }
 
-// Three or four digits of a number that is not whole; anything else stays. True when it is a number.
+// Cuts a number that is not whole to three or four digits, and copies all else. True when it is a number.
 static bool shorten(const char *cell, char *out, int capacity) {
     char *end;
     double x = strtod(cell, &end);
@@ -105,7 +105,7 @@ static bool shorten(const char *cell, char *out, int capacity) {
     return number;
 }
 
-// What stands out in a matrix: a perplexity past the trained context against the last within, an accuracy by itself.
+// Perplexities past the trained context stand out by their ratio to the last one within it, accuracies by their value.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     const int position = atoi(label);
     if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
@@ -114,7 +114,7 @@ static Style style_of(const Table *t, const char *label, double value, double *w
     return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Line 0 or 1 of the columns' names, or (2) the cells of a row, whose kinds say on which side names stand.
+// Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the cells of `row` are.
 static void put_line(Table *t, const char *row, int line) {
     const bool is_list = t->shape == SHAPE_LIST;
     char name[64], cell[MAX_ROW], shown[MAX_ROW];
@@ -139,7 +139,7 @@ static void put_line(Table *t, const char *row, int line) {
     end_line(t);
 }
 
-// Draws a row, below the names of its columns when they do not stand there yet.
+// Draws a row, below the names of its columns when they are not there yet.
 static void draw_row(Table *t, const char *row) {
     char name[64];
     const char *names = t->names, *parts[2] = {"", ""};
@@ -148,14 +148,13 @@ static void draw_row(Table *t, const char *row) {
     t->headed = true;
 }
 
-// Draws the line of a matrix that was collected, if any.
 static void draw_line(Table *t) {
     if (t->row[0]) draw_row(t, t->row);
     t->row[0] = '\0';
 }
 
-// Takes in a row as the value below a label in a line of a block. The line is drawn when a cell of another one comes.
-// The last row of a method's perplexities ends where the one before it ends, and is about them all.
+// Collects the value of a row for a line of a matrix, and draws that line when a row of another one comes. The last row
+// of a method's perplexities ends where the one before it ends, and is about them all.
 static void draw_cell(Table *t, const char *row) {
     char cells[8][MAX_BLOCK], block[MAX_BLOCK] = "";
     int n = 0;
@@ -182,7 +181,7 @@ static void draw_cell(Table *t, const char *row) {
     add_name(t->row, sizeof t->row, "\t", cells[value]);
 }
 
-// ---- what tools see ----
+// ---- what others call ----
 
 void table_note(Table *t, const char *key, const char *format, ...) {
     char text[MAX_ROW], both[MAX_ROW];

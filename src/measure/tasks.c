@@ -20,7 +20,7 @@ enum {
     MAX_ANSWER = 12,    // tokens of a number or name, at most
     KEY_SLACK = 8,      // tokens by which prompts may differ, for each key
     FILLER_BYTES = 24,  // a sentence of the filler takes less
-    UNIT_BYTES = 40,    // a text of the user's is cut behind the first word that ends past so many
+    UNIT_BYTES = 40,    // a piece of the user's text ends behind the first word past so many
     PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
 };
 
@@ -56,7 +56,7 @@ static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "b
                                      "judge",  "poet",   "captain", "lawyer", "nurse"};
 enum { N_FILLER = sizeof filler / sizeof filler[0], N_OWNERS = sizeof owners / sizeof owners[0] };
 
-// What became of the trials past the trained context, and of those within.
+// Counts of trials past the trained context [0] and within it [1].
 typedef struct {
     int asked[2], correct[2];
 } Score;
@@ -79,7 +79,7 @@ typedef struct {
     int n_last;
     // All cells.
     const Task *asked[N_TASKS];
-    int n_asked, n_done;    // of these; done by the method at hand
+    int n_asked, n_done;    // n_done: by the method at hand
     double worst;           // accuracy of a method in a task
     Score score;            // of the method at hand in the task at hand
     Score by_own[N_TASKS];  // see run_task; nothing asked: not known
@@ -89,7 +89,7 @@ static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
 
 // ---- prompts ----
 
-// What a trial hides: the same for every method. splitmix64's mixing (Steele et al., 2014).
+// Chooses what a trial hides, the same for every method. splitmix64's mixing (Steele et al., 2014).
 static void choose(Tasks *t, int number) {
     const uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
     const bool one_name = t->task->names == ONE_NAME;
@@ -98,14 +98,14 @@ static void choose(Tasks *t, int number) {
         bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
         bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
         const int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
-        // A variable's letters are such as a text does not have in a row, and the second tells it from the others.
+        // Texts hardly have such letters in a row. The second one tells the variables of a prompt apart.
         const char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), 0};
         const char *owner = owners[(t->values[0] + (one_name ? 0 : k)) % N_OWNERS];
         snprintf(t->names[k], sizeof t->names[k], "%s", t->task->names == CHAIN ? letters : owner);
     }
 }
 
-// Fills a template in for the k-th sentence. The new end.
+// Fills a template in for the k-th sentence. Returns the new end.
 static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
     for (; *form; form++) {
         if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
@@ -118,7 +118,7 @@ static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
 }
 
 // The ids (n) of a prompt, which the caller frees: pieces of the haystack, what is hidden among them, and the question.
-// Those of a chain keep their order up to the end of the text; others go round.
+// Sentences of a chain keep their order up to the end of the text. Others wrap around.
 static int32_t *build(const Tasks *t, int *n, Error *err) {
     const Task *task = t->task;
     const size_t *starts = t->starts;
@@ -145,14 +145,13 @@ static int32_t *build(const Tasks *t, int *n, Error *err) {
     return ids;
 }
 
-// Finds the most pieces of the haystack with which prompt and answer fit in t->length; -1: not even the bare task does.
-// A piece is at least one token, and the prompt grows with their number, so bisection finds it. Keys may differ by a
-// few tokens, for which there is slack. Copy has pages in place of pieces.
+// Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare task does. Each piece
+// is a token or more, so bisection finds it. Keys may differ by a few tokens, for which there is slack.
 static bool find_pieces(Tasks *t, Error *err) {
     const int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
     int low = -1, high = t->length < t->n_pieces + 1 ? t->length : t->n_pieces + 1, n;
     t->pieces = t->length < 8 ? -1 : 0;
-    if (t->task->n_hidden == 0) return true;
+    if (t->task->n_hidden == 0) return true;  // copy has pages
     t->depth = N_DEPTHS / 2;
     choose(t, 0);
     for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
@@ -170,8 +169,8 @@ static bool find_pieces(Tasks *t, Error *err) {
 
 // ---- trials ----
 
-// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at most `most` tokens.
-// These need not be read again. A prompt of another length shares none: its scale may be another one.
+// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at most `most` tokens. A
+// prompt of another length shares none: its scale may be another one. Returns how many need not be read again.
 static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     int shared = 0;
     while (t->n_last == n && shared < most && ids[shared] == t->last[shared]) shared++;
@@ -183,7 +182,7 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     return shared;
 }
 
-// What the model says behind the prompt that it has read, without spaces before it: as much as may be the answer.
+// What the model says behind the prompt, without spaces before it: as much as may be the answer.
 static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
     const Tokenizer *tokenizer = t->m->tokenizer;
     const int most = t->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
@@ -205,8 +204,7 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
     return true;
 }
 
-// One number is right when the answer begins with it; several numbers or names, when all stand in the answer. Adds 1 to
-// *correct then.
+// Adds 1 to *correct when the answer begins with the one number, or has all of several numbers or names.
 static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
     char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[16];
@@ -225,12 +223,12 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     return true;
 }
 
-// A page stands in the text at the cell's depth, and again at the end. It is right when it is half as perplexing there.
-// Each trial has another page, from behind the haystack.
+// A page stands at the cell's depth and again at the end, and is right when it is half as perplexing there. Each trial
+// has another page, from behind the haystack.
 static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
     const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
-    const int scored = first > 0 ? first : 1;  // nothing foretells the first token of a text without BOS
+    const int scored = first > 0 ? first : 1;  // nothing predicts the first token of a text without BOS
     const size_t pages = (t->n_ids - (size_t)hay) / (size_t)page;
     const int32_t *copied = t->ids + hay + (size_t)number % pages * (size_t)page;
     double once[PAGE], again[PAGE], gain = 0;
@@ -285,7 +283,7 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 
 // ---- the table ----
 
-// All trials of the cell at hand, and its row. A method without a table prints nothing.
+// Runs all trials of the cell at hand, and prints its row if the method has a table.
 static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     const int trials = t->m->options->trials;
     const char *task = t->m->options->tasks ? t->task->name : "";
@@ -305,8 +303,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
     return true;
 }
 
-// t->score of one method in t->task: lengths from half the trained context up to the longest, and all depths. Texts
-// that are spread have two pieces at least, for one does not jump.
+// Fills t->score of one method in t->task: all depths, at lengths from half the trained context up to the longest. A
+// text that is spread has at least two pieces, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->score = (Score){0};
@@ -321,8 +319,8 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     }
 }
 
-// All rows of one method and t->task, and a remark when it fails where it is easy. That takes *best: what the model can
-// do within its trained context, by its own settings or plain ones. It stays empty when there is no memory.
+// Prints all rows of one method and t->task, and a remark when it fails within the trained context. The remark compares
+// it with *best: the model there by its own settings or plain ones. *best stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
     const Measurement *m = t->m;
     Score *best = &t->by_own[t->n_done];
