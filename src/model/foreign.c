@@ -1,4 +1,4 @@
-// Models as other programs keep them. Their first bytes tell them, or what lies in their folder.
+// Recognizes models of other programs by their first bytes, or by what lies in their folder.
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <limits.h>
@@ -7,13 +7,13 @@
 
 #include "header.h"
 
-// Quotes for a path in a command, if it needs any.
+// The quote that a path needs on both sides in a command, if any.
 static const char *quote(const char *path) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=,:@%";
     return !path[strspn(path, plain)] ? "" : strchr(path, '\'') ? "\"" : "'";
 }
 
-// Says what the path is, and the command that makes NAME.bin of a source called NAME, a folder or a GGUF file.
+// Fails with what the path is, and the command that makes NAME.bin of a source called NAME, a folder or a GGUF file.
 static bool refuse(const char *path, const char *what, const char *source, Error *err) {
     char place[PATH_MAX];
     snprintf(place, sizeof place, "%s", source);
@@ -55,12 +55,12 @@ bool check_native(const char *path, const MappedFile *file, Error *err) {
     DIR *folder = opendir(path);
     bool is_native = !folder || refuse_folder(path, folder, err);
     if (folder) closedir(folder);
-    const char *kind = file->size >= 16 ? kind_of(file->data) : NULL, *slash = strrchr(path, '/'), *q;
+    const char *kind = file->size >= 16 ? kind_of(file->data) : NULL, *slash = strrchr(path, '/');
     if (!kind) return is_native;
     char place[PATH_MAX] = ".";
     if (slash) snprintf(place, sizeof place, "%.*s", slash > path ? (int)(slash - path) : 1, path);
     if (memcmp(file->data, "GGUF", 4) == 0) return refuse(path, kind, path, err);
     if (memcmp(file->data, "version", 7) != 0) return refuse(path, kind, place, err);
-    q = quote(place);
+    const char *q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }

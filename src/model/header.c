@@ -20,10 +20,10 @@ enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
                                                  "alibi", "shaw", "transformer-xl", "disentangled"};
 
-// What a field is in the file, by its bytes there. I32X8 is a list, of which the first n_eos are in use.
+// The type of a field, by its bytes in the file. Of I32X8, a list, the first n_eos are in use.
 typedef enum { U32 = 4, I32 = 4, F64 = 8, I32X8 = 32 } FieldType;
 
-// In the place of `high`: any number, and limits that are known only at run time.
+// Values of `high`: no limit, and limits that are known only at run time.
 #define ANY DBL_MAX
 enum { LAST_TOKEN = -1, LAST_METHOD = -2 };
 
@@ -35,12 +35,11 @@ typedef struct {
     size_t place, bytes;  // where it goes in a Model; of a list, its first element
 } Field;
 
-// Macros, because no function can be given a member.
 #define CONFIG(member) offsetof(Model, config.member), sizeof((Model *)0)->config.member
 #define ROPE(member) offsetof(Model, rope.member), sizeof((Model *)0)->rope.member
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
-// Versions 3 and 4, to which zeros from byte V4_BYTES on are version 3. tests/test_format.py compares docs/format.md.
+// Versions 3 and 4. In version 3 all bytes from V4_BYTES on are 0. tests/test_format.py compares docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 4, CONFIG(version)},
@@ -89,8 +88,7 @@ static const Field fields[] = {
 
 static int count_of(const Field *f, const Model *m) { return f->type == I32X8 ? m->config.n_eos : 1; }
 
-// What limits another field comes before it. Numbers are little-endian in the file and here: the first bytes of a wide
-// one are the narrow one of the same value.
+// A field that limits another comes before it. Little-endian, a wide number begins with the narrow one of its value.
 static bool read_fields(const uint8_t *header, Model *m, Error *err) {
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
         for (int i = 0; i < count_of(f, m); i++) {
@@ -126,9 +124,8 @@ void header_write(Model m, uint8_t out[HEADER_BYTES]) {
     if (memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) out[4] = 4;  // the version
 }
 
-// Checks fields by one another. A rotary_dim that the file leaves out becomes the whole head.
+// Checks fields against one another. A rotary_dim of 0 becomes the whole head.
 static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, Error *err) {
-    // Bytes that no field of the version covers are 0, so that a later one may give them a meaning.
     bool covered[HEADER_BYTES] = {false};
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
         if (f->offset < V4_BYTES || c->version > 3) memset(covered + f->offset, true, f->type);
@@ -142,7 +139,7 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
         return fail(err, "weight type %s in version 3 (expected version 4)", type);
     if (c->version < 3 && c->dim % c->n_heads)
         return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
-    // Version 2's groups fill every tensor exactly, as llama2.c's exporter sees to.
+    // Version 2's groups fill every tensor exactly, as in what llama2.c exports.
     const int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? c->group_size : 1;
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
         return fail(err, "group_size %d does not divide the tensors", c->group_size);
@@ -151,7 +148,6 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
     const char *encoding = encoding_names[c->encoding];
     const bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
     if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
-    // A model without RoPE says nothing of RoPE but a base, which sinusoids have, too, and L.
     if (c->encoding != ENCODING_ROPE && (r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim))
         return fail(err,
                     "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn)",
@@ -167,8 +163,8 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
-// Writes a header of llama2.c's as one of version 3. It has seven int32, then what is new in version 1 and in 2. All
-// else is as in Llama 2.
+// Makes a header of version 3 out of llama2.c's: seven int32, then from version 1 on a byte, then in version 2 an
+// int32. All else is as in Llama 2.
 static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);

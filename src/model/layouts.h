@@ -1,10 +1,9 @@
-// How quantized weights lie in a file, a super-block of 256 columns at a time: one of ggml's blocks of 256, eight of
-// its blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns. A type is what brings its numbers,
-// and what brings its scales, into registers; both are inlined where the type is a constant.
+// How quantized weights lie in a file. A super-block is 256 columns of a row: one of ggml's blocks of 256, eight of its
+// blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns.
 //
-// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas of llama.cpp's pull requests
-// 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the OCP Microscaling Formats Specification 1.0). A
-// field is its name and [bytes]; numbers are little-endian, bit 0 is the lowest.
+// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas those of llama.cpp's pull
+// requests 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the OCP Microscaling Formats
+// Specification 1.0). A field is its name and [bytes]. Numbers are little-endian, bit 0 is the lowest.
 #pragma once
 
 #include "../kernels/simd_int8.h"
@@ -29,7 +28,6 @@ typedef struct {
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
-    // Numbers as they are.
     [WEIGHT_F32] = {.values = 1, .bytes = 4},
     [WEIGHT_F16] = {.values = 1, .bytes = 2},
     [WEIGHT_BF16] = {.values = 1, .bytes = 2},
@@ -55,9 +53,9 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
 };
 
-// The table of IQ4_NL and IQ4_XS, each number 128 more.
+// The table of IQ4_NL and IQ4_XS, with 128 added.
 static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-// MXFP4 has floats of four bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. Here is twice that, and 16 more.
+// MXFP4's floats of four bits, 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, doubled and with 16 added.
 static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
@@ -66,10 +64,9 @@ ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
 }
 
-// Numbers that are nibbles and nothing else.
 ALWAYS_INLINE bool is_nibbles(WeightType type) { return layouts[type].nibbles && !layouts[type].fifths; }
 
-// Numbers from a table, in which there is no -128.
+// Types whose numbers are from a table, which does not have -128.
 ALWAYS_INLINE bool is_looked_up(WeightType type) { return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS; }
 
 // Where a super-block lies; its scales are in `values` except for q8 and q4.
@@ -77,8 +74,7 @@ typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
 
-// Numbers of 2 bits, four of them in a byte: those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4). They
-// are brought to bit `to`.
+// Numbers of 2 bits, brought to bit `to`. Those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4).
 ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half, int to) {
     bytes += p / 4 * PART;
     return take_bits(bytes, p % 4 * 2 - to, bytes, p % 4 * 2 + 2 - to, half, 3 << to);
@@ -100,7 +96,6 @@ ALWAYS_INLINE const uint8_t *nibbles_at(WeightType type, const uint8_t *values, 
     return values + layouts[type].nibbles + p * (type == WEIGHT_IQ4_XS ? 16 : layouts[type].bytes);
 }
 
-// The numbers q that nibbles stand for.
 ALWAYS_INLINE vb number_of(WeightType type, vb nibbles) {
     if (is_looked_up(type)) return look_up(iq4_values, 128 - INT8_OFFSET, nibbles);
     return type == WEIGHT_MXFP4 ? look_up(mxfp4_values, 0, nibbles) : nibbles;
@@ -124,8 +119,8 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
     case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half, 4);
     case WEIGHT_Q6_K: {
-        // low [128], high [64], s int8 [16], d float16 [2]. Of four parts in a row, p = 0 to 3, the low four bits lie
-        // in their 64 bytes of low, from byte 32 * (p % 2) on at bit 4 * (p / 2); the high two are twos.
+        // low [128], high [64], s int8 [16], d float16 [2]. Four parts, p = 0 to 3, have their low four bits in the
+        // same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p / 2). The high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         const int shift = p % 4 / 2 * 4;
         return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
@@ -136,7 +131,7 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     return layout->fifths ? q | take_fifths(block + layout->fifths, next + layout->fifths, half) : q;
 }
 
-// Of a super-block, one for every so many columns as share one, in their order.
+// A super-block's scales and offsets in order, each for Layout.columns columns.
 typedef struct {
     Floats16 scales, offsets;
 } Scales;
@@ -154,9 +149,9 @@ ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
 
 ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_t)word_at(p + 4) << 32; }
 
-// Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. Those of parts 0 to 3 are the low six bits of bytes p
-// and 4 + p of s; those of parts 4 to 7 have their low four in the halves of byte 4 + p, and their high two in what is
-// left of bytes p - 4 and p. w = d * scale * q - dm * minimum.
+// Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. For parts 0 to 3 they are the low six bits of bytes p
+// and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 + p, and the high two are the upper bits
+// of bytes p - 4 and p. w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
     const uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
     const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030),
@@ -196,8 +191,8 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     return times(out, half_at(block), -32);
 }
 
-// MXFP4: w = 2^(e - 127) * q, here half of that for twice the q. A bfloat16 with the exponent e is that power; where e
-// is 0 or 255, bit 6 makes 2^-127 of it, or NaN.
+// MXFP4: w = 2^(e - 127) * q. Here it is half of that, since q is doubled. A bfloat16 with the exponent e is that
+// power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
     const Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255, ends = (Halves)((e == 0) | (e == 255));
     return times(floats_of_halves(NUMBER_BF16, e << 7 | (ends & 0x40)), 0.5f, 0);
@@ -226,7 +221,7 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     return out;
 }
 
-// Calls work for a type of these. It is inlined with the type as a constant, so that each type has its own loop.
+// Calls `work`, which is inlined with the type as a constant, so that each type has its own loop.
 ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given), const void *given) {
     switch (type) {
     case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
@@ -253,7 +248,7 @@ typedef struct {
 } SuperBlockCopy;
 
 // Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has of it can be read in
-// whole registers; scales are there for all, zeros for those that it lacks.
+// whole registers. Scales that the row lacks are zeros.
 SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
 // The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.

@@ -1,5 +1,4 @@
-// Rows of weights widened to float32. Those of q4 and of ggml's blocks come out of registers, a super-block at a time;
-// inlining makes a loop for each type.
+// Rows of weights as float32. Those of q4 and of ggml's blocks are unpacked a super-block at a time.
 #include "matrix.h"
 
 #include <string.h>
@@ -11,7 +10,6 @@ const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bf
                                                        "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",
                                                        "Q4_K",    "Q5_K",    "Q6_K",     "IQ4_NL", "IQ4_XS", "MXFP4"};
 
-// q8: int8 values, each group with a float32 scale. Groups begin anew with every row, or run on from row to row.
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     int64_t size = m->group_size, stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
     int64_t first = row * stride + col;  // where the values would lie if every group were full
@@ -88,7 +86,6 @@ static void widen(WeightType type, const Unpacked *u, int first, int end, float 
     }
 }
 
-// Columns [col, col + n) of a row of q4 or blocks. A scale that is no number makes its values NaN or infinite.
 static void blocks_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     for (int64_t stop = col + n; col < stop;) {
         const int first = (int)(col % SUPER_BLOCK), left = (int)(stop - col);

@@ -46,21 +46,20 @@ typedef struct {
     bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
 } Matrix;
 
-// Columns that a row has a multiple of: those of one of ggml's blocks, else 1.
+// The columns of a row are a multiple of this: the columns of one of ggml's blocks, else 1.
 int block_columns(WeightType type);
 
-// Bytes of a row's values, q4's and q8's scales not counted.
+// Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
 int64_t matrix_row_bytes(const Matrix *matrix);
-// Bytes of the scales of all rows, which q8 and q4 have; else 0.
 int64_t matrix_scale_bytes(const Matrix *matrix);
 
 // Columns [col, col + n) of a row as float32.
 void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);
 
-// Stretches of 64 columns in a row: packs of q4, groups of q8 as we write it.
+// How many stretches of 64 columns a row has: packs of q4, or groups of q8 as we write it.
 static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }
 
-// Where such a stretch's scales lie: one float32 or two float16.
+// Where the scales of such a stretch lie: one float32, or two float16.
 static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t group) {
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }

@@ -1,4 +1,4 @@
-// A Llama's tensors, and where they lie in a model file. docs/format.md is the layout.
+// A Llama's tensors, and where they lie in a model file.
 #include "model.h"
 
 #include <stdlib.h>
@@ -71,8 +71,7 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 
 // ---- where a file has it ----
 
-// Stands at a byte of the file, and takes what begins there. `offset` goes on past the end of the file, so that the
-// size that was expected can be told; pointers past the end are never formed.
+// A place in the file. Only `offset` goes past its end, for an error to tell the expected size; pointers never do.
 typedef struct {
     Model *model;
     const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
@@ -81,14 +80,13 @@ typedef struct {
     WeightType cut;        // a type of blocks that would not fill a row
 } Cursor;
 
-// What comes next, NULL where that is nothing. No header's count * item_bytes is above 2^47.
+// Takes count * item_bytes bytes, which is 2^47 at most. NULL for a count of 0.
 static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
     uint64_t here = (at->offset + at->alignment - 1) / at->alignment * at->alignment, size = at->model->file.size;
     if (here <= INT64_MAX) at->offset = here + count * item_bytes;
     return count ? at->model->file.data + (here <= size ? here : size) : NULL;
 }
 
-// Of a matrix the values, then the scales of types that have them.
 static void take_tensor(void *cursor, const Tensor *t, void *member) {
     Cursor *at = cursor;
     const ModelConfig *c = &at->model->config;
@@ -130,7 +128,6 @@ static bool take_tables(Cursor *at, Error *err) {
     return true;
 }
 
-// Takes all of the file. False with the reason when it is not exactly what the header says.
 static bool read_model(Model *m, Error *err) {
     Cursor c = {.model = m, .alignment = 1};
     if (!header_read(m, &c.offset, err)) return false;

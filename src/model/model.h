@@ -11,7 +11,7 @@ enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the
 enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
 extern const char *const encoding_names[N_ENCODINGS];
 
-// All that the header of a file says but the settings of RoPE.
+// What the header of a file says, except for the settings of RoPE.
 typedef struct {
     int magic;    // only in the file
     int version;  // of the file: 0, 1, 2 (llama2.c), 3 or 4
@@ -25,7 +25,7 @@ typedef struct {
     int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
     int seq_len;            // the context that the model is meant for
-    int sliding_window;     // positions that a query sees, itself included; 0: all. Of the layers that slide
+    int sliding_window;     // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
     int shared_classifier;  // 0 or 1
     double norm_eps;
     int bos_id;             // -1: none
@@ -37,7 +37,7 @@ typedef struct {
     int eos_ids[MAX_EOS];
     // What follows in the file before the tensors:
     int n_longrope;   // factors of each of longrope's two lists, 0: there are none
-    bool has_layers;  // flags (n_layers), a byte each
+    bool has_layers;  // Layer.flags (n_layers), a byte each
     bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
 } ModelConfig;
 
@@ -77,19 +77,19 @@ typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, F
 
 // A row of the table of all tensors, which model.c opens with.
 typedef struct {
-    bool of_layer;   // a member of each Layer has it; else of the Model: a Matrix, or a const float * to FLOATS
+    bool of_layer;   // it is a member of each Layer, else of the Model: a Matrix, or for FLOATS a const float *
     size_t place;    // the member's offset there
     int llama2c[2];  // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
     TensorKind kind;
     int64_t rows, cols;
 } Tensor;
 
-// Calls `visit` for each tensor that the model has, in the order of its file's version, with the member that has it.
+// Calls `visit` for each tensor that the model has, and the member that holds it, in the order of its file's version.
 typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version; the weights are used where they lie until model_close. The caller checks
-// its settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says; of what
-// another program keeps the reason says what to type.
+// Maps and checks a model file of any version. The weights are used where they lie until model_close. The caller checks
+// the settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says. For
+// another program's model the reason says what to type.
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);

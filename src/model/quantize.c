@@ -1,4 +1,4 @@
-// Copies of a model with other weights: each matrix some hundred rows at a time, on all threads, into a new file.
+// Copies of a model with other weights, some hundred rows of a matrix at a time, on all threads.
 #define _POSIX_C_SOURCE 200809L
 #include "quantize.h"
 
@@ -15,11 +15,11 @@
 
 enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 
-// The new file, as far as it is written. Nothing is written any more once something failed, for the reason in *err.
+// The new file. Once something failed, nothing more is written, and *err has the reason.
 typedef struct {
     FILE *file;
-    const char *path;  // what the file is to be called
-    Model copy;        // the model with the new header
+    const char *path;
+    Model copy;  // the model with the new header
     QuantizeError *errors;
     Error *err;
     bool good;
@@ -36,10 +36,9 @@ static void put(Writer *w, const void *data, size_t n, size_t alignment) {
     w->offset += gap + n;
 }
 
-// The nearest of q4's 16 values: -8 to 7.
 static float q4_value(float x, float scale) { return rintf(fminf(fmaxf(x / scale, -8), 7)); }
 
-// Of some float16 scales around the one that puts the largest value at -8, that with the least squared error; 0 for 0s.
+// The float16 scale, of 13 around the one that puts the largest value at -8, with the least squared error; 0 for zeros.
 static float best_q4_scale(const float x[Q4_GROUP]) {
     float extreme = 0, least = INFINITY, best = 0;
     for (int i = 0; i < Q4_GROUP; i++)
@@ -59,7 +58,7 @@ static float best_q4_scale(const float x[Q4_GROUP]) {
     return best;
 }
 
-// A row into packs (docs/format.md has their layout). x has room for its last pack to be filled up with zeros.
+// docs/format.md has the layout. x has room for its last pack to be filled up with zeros.
 static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) {
     int64_t n_groups = 2 * groups_of(cols);
     for (int64_t i = cols; i < n_groups * Q4_GROUP; i++) x[i] = 0;
@@ -78,7 +77,6 @@ static QuantizeError both(QuantizeError a, QuantizeError b) {
     return (QuantizeError){fmax(a.worst, b.worst), a.sum + b.sum, a.weights + b.weights, a.count + b.count};
 }
 
-// Writes x, which has room for whole packs, as row i of `to`.
 static void put_row(const Matrix *to, int64_t i, float *x) {
     int8_t *values = (int8_t *)to->data + i * matrix_row_bytes(to);
     float *scales = (float *)group_scales(to, i, 0);
@@ -91,7 +89,7 @@ static void put_row(const Matrix *to, int64_t i, float *x) {
             *scales++ = numbers_from_f32(values + at, NUMBER_I8, x + at, cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
 }
 
-// Brings rows into `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
+// Writes rows to `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
 static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, float *floats, QuantizeError *errors) {
     int64_t cols = from->cols, stride = groups_of(cols) * Q8_GROUP;
 #pragma omp parallel for
@@ -108,7 +106,7 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
     }
 }
 
-// All values, some rows at a time, then all scales. The order of sums does not depend on the number of threads.
+// All values go first, then all scales. The order of sums does not depend on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
     const ModelConfig *c = &w->copy.config;
     Matrix to = {.type = c->weight_type, .rows = m->rows, .cols = m->cols, .group_size = c->group_size};
@@ -142,7 +140,7 @@ static void put_tensor(void *writer, const Tensor *t, void *member) {
 
 bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
                     Error *err) {
-    char temporary[PATH_MAX + 32];  // cut, it is still longer than any file's name
+    char temporary[PATH_MAX + 32];  // if it is cut, it is too long to be opened
     uint8_t header[HEADER_BYTES];
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
     Writer w = {fopen(temporary, "wbx"), out_path, *m, errors, err, true, 0};

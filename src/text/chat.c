@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// How a family of models writes turns: {...} is a special token, {} BOS, & the system prompt, $ the user's message. In
-// a message the spelling of a special token is text, so no prompt can forge a turn.
+// How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $ the user's message.
+// Special tokens in a message are encoded as plain text, so no prompt can forge a turn.
 typedef struct {
-    const char *told_by;          // a special token that this family's tokenizers have, and those below it not
+    const char *told_by;          // a special token of this family's tokenizers that the families below do not have
     const char *end_of_turn;      // a special token, NULL: the text's end
     bool trims;                   // spaces around messages are dropped
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
 } Family;
 
-// As the models named here were published. docs/checkpoints.md says what is left out of their templates.
+// docs/checkpoints.md says what is left out of the templates.
 static const Family families[] = {
-    // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens, too, and does not use them.
+    // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use them.
     {"<|im_start|>", "<|im_end|>", false, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
     // Llama-3.1-8B-Instruct.
@@ -34,7 +34,7 @@ static const Family families[] = {
     {NULL, NULL, false, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
 };
 
-// Ids that grow, and the text up to the next special token.
+// The ids so far, and the text behind the last special token.
 typedef struct {
     const Tokenizer *tokenizer;
     Error *err;
@@ -44,7 +44,7 @@ typedef struct {
     int special;  // the special token that was added last, -1: none
 } Turn;
 
-// Encodes the text so far, without spaces that belong to the special token before it. Adds another one, or none for -1.
+// Encodes the text so far, without spaces that belong to the token before it, and adds `special` (-1: none).
 static bool end_text(Turn *t, int special) {
     size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), n;
     int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, t->n_text - at, false, &n, t->err);

@@ -1,10 +1,9 @@
 // Text to token ids, as sentencepiece does it for a BPE model, Hugging Face's tokenizers and tiktoken for bytes.
 //
-// The text is put in order (normalize), cut at user-defined tokens and then into words of characters, or of bytes. Of
-// all neighbors that may be joined, the two with the highest score are, the leftmost of equals first, until none may
-// be (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may be joined when a token is
-// spelled like both; with byte-level BPE when a list of merges has them, the first of the list first. Characters
-// without a token are spelled in byte tokens.
+// The text is normalized, cut at user-defined tokens, and then cut into words of characters or bytes. In a word the two
+// neighbors with the highest score are joined, the leftmost of equals first, until no two may be joined (byte-pair
+// encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may be joined when a token is spelled like both.
+// With byte-level BPE a list of merges has the pairs that may be joined, the best first.
 #include <stdlib.h>
 
 #include "tokenizer_private.h"
@@ -16,12 +15,12 @@ typedef struct {
     uint32_t length;     // in bytes; 0: joined to its left neighbor, or the word's end
     uint32_t before;     // bytes of the left neighbor; 0: there is none
     int32_t id;          // the token, -1: none
-    uint32_t half;       // bytes of the left one of the two that it was joined of; 0: it was not
-    int32_t left_id;     // of a symbol that is joined to its left neighbor: the token that this one was before,
-    uint32_t left_half;  // and its half
+    uint32_t half;       // bytes of the left one of the two that were joined to this one; 0: it was not joined
+    int32_t left_id;     // of a symbol that is joined to its left neighbor: the neighbor's id
+    uint32_t left_half;  // and half before that
 } Symbol;
 
-// Two neighbors that may be joined, as long as their lengths add up to `length`: symbols grow by whole neighbors.
+// Two neighbors that may be joined. A pair is out of date when their lengths no longer add up to `length`.
 typedef struct {
     float score;
     uint32_t left, length;
@@ -31,7 +30,7 @@ typedef struct {
 typedef struct {
     const Tokenizer *tokenizer;
     const char *word;  // the one at hand
-    Symbol *symbols;   // its parts: capacity, which grows as words need it
+    Symbol *symbols;   // its parts: capacity
     Pair *pairs;       // 2 * capacity: a heap of the neighbors that may be joined next
     size_t capacity, n_pairs;
     int32_t *ids;
@@ -61,7 +60,6 @@ static Pair pop_pair(Encoder *e) {
     return top;
 }
 
-// Puts the symbol and its right neighbor on the heap if they may be joined, which depends on nothing but the two.
 static void consider_pair(Encoder *e, uint32_t at) {
     const Tokenizer *t = e->tokenizer;
     const Symbol *left = &e->symbols[at], *right = left + left->length;
@@ -76,8 +74,7 @@ static void consider_pair(Encoder *e, uint32_t at) {
     if (both) push_pair(e, (Pair){both->score, at, length, both->id});
 }
 
-// Joins neighbors until no two may be joined. Time is O(n log n) for n symbols, with at most 3 n looks for a piece. A
-// join takes one pair from the heap and brings two or fewer, so the heap has room for two for each symbol.
+// O(n log n) for n symbols. A join takes a pair from the heap and adds two at most, so there is room for two a symbol.
 static void merge_symbols(Encoder *e) {
     for (uint32_t i = 0; e->symbols[i].length > 0; i += e->symbols[i].length) consider_pair(e, i);
     while (e->n_pairs > 0) {
@@ -98,7 +95,7 @@ static void merge_symbols(Encoder *e) {
 
 // ---- Words ----
 
-// A symbol without a token: its bytes, or else the unknown token, one for a run of such symbols.
+// A symbol without a token: its bytes, or else the unknown token, once for a run of such symbols.
 static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
     const Tokenizer *t = e->tokenizer;
     if (!(t->head.flags & BYTE_FALLBACK)) {
@@ -115,8 +112,7 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
     }
 }
 
-// Writes out the ids. Merges may pass through a piece marked unused, but one that they end on is taken apart again into
-// its two halves.
+// Merges may pass through a piece marked unused. If they end on one, it is taken apart again into its two halves.
 static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
     for (uint32_t i = 0; e->symbols[i].length > 0;) {
@@ -136,7 +132,6 @@ static bool make_room(Encoder *e, size_t more, Error *err) {
     return grow(&e->ids, &e->ids_capacity, e->n_ids + more, sizeof *e->ids, "token ids", err);
 }
 
-// Adds the ids of a word of `length` bytes, which user-defined tokens neither touch nor stand in.
 static bool encode_word(Encoder *e, const char *word, size_t length, Error *err) {
     const Tokenizer *t = e->tokenizer;
     const bool bytelevel = t->head.kind == BYTELEVEL;
@@ -172,9 +167,9 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 
 // ---- Texts ----
 
-// The text as the vocabulary wants it: a space in front if it was made so, spaces for U+2581 (tokenizer.bin writes one
-// symbol for both), U+FFFD for every byte that is not UTF-8. A byte-level tokenizer keeps U+2581, and may ask for
-// Normalization Form C. The *n bytes stand behind a first one that is free. Free with free(); NULL with the reason.
+// The text with U+FFFD for every byte that is not UTF-8, and in Normalization Form C if the flags ask for it. With
+// sentencepiece a space is put in front if they ask for it, and U+2581 becomes a space (tokenizer.bin has one symbol
+// for both). The *n bytes stand behind a free one. The caller frees them; NULL with the reason.
 static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
     if (!normal) return NULL;
@@ -191,8 +186,8 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
     return normal;
 }
 
-// Where the first user-defined token from `at` on begins, and which it is, the longest; the end and NULL when there is
-// none. Spellings of control tokens are passed over as a whole: so does the library when it is told not to obey them.
+// Where the first user-defined token from `at` on begins, and the longest one there; `end` and NULL when there is none.
+// Spellings of control tokens are skipped whole, as the library does when it takes them for text.
 static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
     for (; at < end; at += *added ? (*added)->length : 1) {
         const size_t longest = t->longest_added[(unsigned char)text[at]];
@@ -207,8 +202,8 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
     return end;
 }
 
-// The length of the first word of n >= 1 bytes of text, which can be encoded without what comes behind. With
-// sentencepiece short words are cheaper, and stand alone when no piece goes on with a space after anything else.
+// The length of the first word of n >= 1 bytes of text. A word can be encoded by itself. With sentencepiece words begin
+// with spaces, if no piece has a space behind another character; short ones are quicker.
 static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     if (t->head.kind == BYTELEVEL) return split_word(t, text, n);
     for (size_t i = 1; t->by_words && i < n; i++)
@@ -221,7 +216,7 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, b
     const bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
     Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
     e.n_ids = e.first;
-    // A text is put in order and then cut at user-defined tokens, or cut as it stands and put in order by parts.
+    // By parts, the text is cut at user-defined tokens before it is normalized, else after that.
     char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
     bool ok = (by_parts || whole) && make_room(&e, 1, err);
     if (whole) text = whole + 1;

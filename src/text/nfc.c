@@ -1,5 +1,4 @@
-// Unicode's Normalization Form C (Standard Annex 15), in which Qwen's tokenizers put a text before they cut it. The
-// rules are the tokenizer file's (docs/format.md); Korean syllables follow from arithmetic.
+// Unicode's Normalization Form C (Standard Annex 15), by rules from the tokenizer's file and arithmetic for Korean.
 #include <stdlib.h>
 
 #include "tokenizer_private.h"
@@ -10,13 +9,13 @@ enum { N_LEADS = 19, N_VOWELS = 21, N_TRAILS = 28 };
 
 enum { FIRST_MARK = 0x300 };  // no character below it joins one before it
 
-// A character with its class and its place, so that the order of numbers is the order of marks.
+// A character with its class and its place. Marks in the order of these numbers are in Unicode's order.
 typedef uint64_t Item;
 static Item item(uint32_t class, size_t place, uint32_t code) { return (Item) class << 53 | place << 21 | code; }
 static uint32_t code_of(Item x) { return x & 0x1FFFFF; }
 static uint32_t class_of(Item x) { return x >> 53; }
 
-// Adds what a character is made of, at most 4 others. Returns the new number of items.
+// Adds the characters that one is made of, 1 to 4. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
     uint32_t syllable = code - SYLLABLES, parts[4] = {code}, part;
     if (syllable < N_LEADS * N_VOWELS * N_TRAILS) {
@@ -30,7 +29,7 @@ static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t 
     return n;
 }
 
-// The character that two are together, 0: none.
+// The one character that two become, 0: none.
 static uint32_t join(const Tokenizer *t, uint32_t a, uint32_t b) {
     uint32_t syllable = a - SYLLABLES;
     if (a - LEADS < N_LEADS && b - VOWELS < N_VOWELS)
@@ -45,8 +44,8 @@ static int by_order(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Marks in order, each run of them by itself; then each joined to the last character that is no mark, unless a mark of
-// its own or a higher class stands between. Returns how many items are left.
+// Sorts each run of marks. Then joins characters to the last one before them that is no mark, unless a mark of the same
+// or a higher class stands between. Returns how many items are left.
 static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     size_t kept = 0, base = n;
     for (size_t i = 0, end; i < n; i = end + 1) {

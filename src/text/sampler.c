@@ -33,9 +33,9 @@ static int by_probability(const void *a, const void *b) {
     return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
 
-// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the cutoff. Sorting
-// all of a large vocabulary would take longer than some models do. So whenever there are twice as many candidates as
-// wanted, the less likely half goes, and the last of the others is the new cutoff. Returns how many there are.
+// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the cutoff. Returns
+// how many there are. To sort all of a large vocabulary would be slow. So whenever there are twice as many candidates
+// as wanted, the less likely half goes, and the last one left is the new cutoff.
 static int sort_likeliest(const Sampler *s, const float *x, int most, float cutoff) {
     Candidate *c = s->candidates;
     int n = 0;

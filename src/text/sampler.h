@@ -13,8 +13,8 @@ typedef struct {
     struct Candidate *candidates;  // scratch memory: vocab_size
 } Sampler;
 
-// temperature is 0 or more, top_p from 0 to 1, seed not 0. False with the reason when memory runs out; sampler_free is
-// fine then, too. The generator and the order of its use are llama2.c's, so a seed means the same text there and here.
+// temperature is 0 or more, top_p from 0 to 1, seed not 0. False with the reason when memory runs out; sampler_free may
+// be called then, too. Random numbers are made and used as in llama2.c, so a seed means the same text there and here.
 bool sampler_init(Sampler *sampler, int vocab_size, double temperature, double top_p, uint64_t seed, Error *err);
 void sampler_free(Sampler *sampler);
 

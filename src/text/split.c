@@ -1,5 +1,4 @@
-// The split patterns: where the first word of a text ends. docs/format.md has the libraries' regexes. The table below
-// has their alternatives, of which the first that matches counts.
+// The split patterns: where the first word of a text ends. docs/format.md has the libraries' regexes.
 #include <string.h>
 
 #include "tokenizer_private.h"
@@ -23,7 +22,7 @@ enum {
     MANY = 1 << 30,
 };
 
-// From `least` to `most` characters of a set, as many as there are. With a `most` of 0 it is a lookahead.
+// From `least` to `most` characters of a set, as many as there are. A `most` of 0 makes it a lookahead.
 typedef struct {
     uint32_t set, least, most;
 } Part;
@@ -31,7 +30,7 @@ typedef struct {
 enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_DIGITS_GPT2 };
 enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
 
-// An alternative and the patterns that have it. Behind its parts stands an empty one.
+// An alternative of the regexes and the patterns that have it. The first match counts. The parts end with an empty one.
 static const struct {
     uint32_t patterns;
     Part parts[5];
@@ -62,7 +61,7 @@ typedef struct {
     uint32_t pattern;  // its bit
 } Text;
 
-// What the character at `at` is, and where the next one begins.
+// The bits of the character at `at`, and where the next one begins.
 static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     if (at >= text->length) return END;
     uint32_t code = utf8_decode(text->bytes + at, text->length - at, next);
@@ -80,8 +79,8 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     return kind | (in & IN_U ? CAPITAL : 0) | (in & IN_W ? SMALL : 0);
 }
 
-// Where the ending at `at` ends, 's or its like; `at` when there is none. Tekken has none, and only GPT-2's must be in
-// small letters. Regex libraries fold case so that an s in any case may be U+017F, the long s, too.
+// Where the ending at `at`, 's or its like, ends; `at` when there is none. Tekken has none, and GPT-2's are in small
+// letters. The others fold case, so that an s may be U+017F, the long s, too.
 static size_t skip_ending(const Text *text, size_t at) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     const char *s = text->bytes + at;
@@ -97,9 +96,8 @@ static size_t skip_ending(const Text *text, size_t at) {
     return at;
 }
 
-// Where the word ends that these parts match at the text's start, 0 when they do not. A regex takes as much as it can
-// and goes back until the rest matches. Here a part stops at the last place where the next one can begin, which is far
-// enough: what follows a part that must be there may be missing.
+// Where the word that these parts match ends, 0: they do not match. A regex goes back until the rest matches. Here a
+// part ends at the last place where the next can begin. At most one part behind it is required, so that is enough.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {

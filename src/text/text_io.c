@@ -1,4 +1,4 @@
-// Token ids from decimal numbers and prompts, lines from people, and tokens to standard output.
+// Token ids as numbers, prompts, lines of input, and tokens on standard output.
 #define _POSIX_C_SOURCE 200809L
 #include "text_io.h"
 
@@ -56,7 +56,7 @@ void text_out_token(TextOut *out, int token) {
     size_t n;
     const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);
     out->previous = token;
-    // A single byte that cannot be shown: a bell, a backspace. Half a character is the stream's affair.
+    // Leaves out a control character, such as a bell. Half a character is the stream's affair.
     unsigned char first = n == 1 ? (unsigned char)piece[0] : 'a';
     if (first < 128 && !isprint(first) && !isspace(first)) return;
     char text[MAX_PIECE + 4];

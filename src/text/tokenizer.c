@@ -17,13 +17,12 @@ static int32_t read_i32(const void *at) {
     return value;
 }
 
-// Whether a field's value is possible. Reasons leave out the file's path, which tokenizer_open puts before them.
+// Reasons leave out the file's path, which tokenizer_open puts before them.
 static bool in_range(const char *field, long found, long low, long high, Error *err) {
     if (found >= low && found <= high) return true;
     return fail(err, "impossible %s (found %ld, expected %ld to %ld)", field, found, low, high);
 }
 
-// Reads token `id` and moves *at behind it.
 static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece *piece, Error *err) {
     const size_t left = (size_t)(end - *at);
     const int32_t n = left < 8 ? 0 : read_i32(*at + 4);
@@ -38,7 +37,7 @@ static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece 
     return true;
 }
 
-// Makes a BYTE, whose spelling is that byte, of a piece that is spelled <0x00> to <0xFF>. False when it is not.
+// Makes a BYTE, spelled as that byte, of a piece that is spelled <0x00> to <0xFF>. False when it is not.
 static bool make_byte(Piece *piece) {
     static const char digits[] = "0123456789ABCDEF";
     const char *s = piece->bytes;
@@ -50,17 +49,16 @@ static bool make_byte(Piece *piece) {
     return true;
 }
 
-// llama2.c's files say nothing about their tokens: they mean what Llama 2's mean.
+// A file of llama2.c's says nothing about its tokens. They are taken for Llama 2's.
 static bool assume_llama2(Tokenizer *t, Error *err) {
-    Piece *pieces = t->pieces;
     if (t->vocab_size < 3)
         return fail(err, "too few tokens without a trailer (found %d, expected 3 or more)", t->vocab_size);
     t->head = (TrailerHead){.flags = DUMMY_PREFIX | BYTE_FALLBACK, .unk_id = 0, .bos_id = 1, .n_eos = 1};
     t->eos_ids[0] = 2;
     for (int id = 0; id < t->vocab_size; id++)
-        if (!make_byte(&pieces[id])) pieces[id].type = NORMAL;
-    pieces[0].type = UNKNOWN;
-    pieces[1].type = pieces[2].type = CONTROL;
+        if (!make_byte(&t->pieces[id])) t->pieces[id].type = NORMAL;
+    t->pieces[0].type = UNKNOWN;
+    t->pieces[1].type = t->pieces[2].type = CONTROL;
     return true;
 }
 
@@ -94,7 +92,6 @@ static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     return true;
 }
 
-// A merge has three ids, the left and the right token's and that of the two as one.
 static bool check_merge(const Tokenizer *t, const Triple *merge, Error *err) {
     const int32_t ids[] = {merge->first, merge->second, merge->result};
     for (int k = 0; k < 3; k++) {
@@ -111,7 +108,6 @@ static bool check_merge(const Tokenizer *t, const Triple *merge, Error *err) {
 
 static bool is_character(int32_t code) { return code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF); }
 
-// A rule has a character, another one or what is asked of the first, and the answer.
 static bool check_rule(const Triple *rule, Error *err) {
     const int32_t key = rule->second, last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
     const bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
@@ -130,7 +126,6 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
     return bsearch(&key, sorted, n, sizeof key, by_pair);
 }
 
-// Reads n triples, merges or rules, no two of which may begin with the same two numbers.
 static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int n, Error *err) {
     const bool merges = triples == &t->merges;
     const char *what = merges ? "merge" : "rule";
@@ -148,8 +143,7 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
     return true;
 }
 
-// Reads what stands behind the tokens: a head, end tokens, types, merges and rules. The head is read as zeros past the
-// end of the file, and in the fields that its kind does not have.
+// Reads what follows the tokens: a head, end tokens, types, merges and rules. Missing parts of the head are 0.
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
@@ -158,22 +152,21 @@ static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *er
     const size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);
     memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
-    const size_t n_eos = head->n_eos, n_merges = head->n_merges, n_rules = head->n_rules;
-    const size_t expected = size + 4 * n_eos + n_tokens + 12 * (n_merges + n_rules);
+    const size_t expected = size + 4 * head->n_eos + n_tokens + 12 * (head->n_merges + head->n_rules);
     if (left != expected) return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left, expected);
     at += size;
-    for (size_t i = 0; i < n_eos; i++, at += 4) {
+    for (uint32_t i = 0; i < head->n_eos; i++, at += 4) {
         t->eos_ids[i] = read_i32(at);
         if (!in_range("end token", t->eos_ids[i], 0, t->vocab_size - 1, err)) return false;
     }
     for (int id = 0; id < t->vocab_size; id++, at++)
         if (!read_type(t, id, *at, err)) return false;
     return read_triples(t, &t->merges, at, head->n_merges, err) &&
-           read_triples(t, &t->rules, at + 12 * n_merges, head->n_rules, err);
+           read_triples(t, &t->rules, at + 12 * head->n_merges, head->n_rules, err);
 }
 
-// The file does not say how many tokens it holds: they go on to its end, or to a trailer. So all are counted, but only
-// as many kept as the model has and the file's size allows; there is room for one that is too much.
+// The file does not say how many tokens it holds: they end at its end, or at a trailer. All are counted, but only as
+// many kept as the model has and the file's size allows. There is room for one more, for those that are too many.
 static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     const uint8_t *at = t->file.data, *end = at + t->file.size;
     if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
@@ -197,7 +190,7 @@ static Spelling spelling_of(const Piece *piece) {
     return s;
 }
 
-// By their bytes, and pieces that are spelled alike by their ids; what is looked for has none, -1.
+// By their bytes, and pieces that are spelled alike by their ids. A key has the id -1.
 static int by_spelling(const void *a, const void *b) {
     const Spelling *s = a, *t = b;
     if (s->head != t->head) return s->head < t->head ? -1 : 1;
@@ -215,8 +208,8 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     return found ? found->piece : NULL;
 }
 
-// Notes what the encoder asks of all tokens, and sorts those that are found. What no text is encoded to is not found,
-// but for control tokens of a byte-level tokenizer, which hide user-defined ones, and unused ones, passed by merges.
+// Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level tokenizer's control tokens
+// are among them since they hide user-defined ones, and unused ones since merges pass through them.
 static bool index_pieces(Tokenizer *t, Error *err) {
     const bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
     bool every_byte = t->head.flags & BYTE_FALLBACK;

@@ -1,4 +1,4 @@
-// What a Tokenizer is. tokenizer.c fills it and owns what its pieces say; encode.c, split.c and nfc.c only read it.
+// What a Tokenizer is. tokenizer.c fills it; encode.c, split.c and nfc.c only read it.
 #pragma once
 
 #include "tokenizer.h"
@@ -10,7 +10,7 @@ enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERG
 enum { BY_PARTS = 32, NFC = 64 };
 enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
 
-// What the trailer of tokenizer.bin says first; without one, what Llama 2's would say.
+// The beginning of tokenizer.bin's trailer, or Llama 2's values if there is no trailer.
 typedef struct {
     uint32_t magic, kind, flags;
     int32_t bos_id, unk_id;  // -1: none
@@ -19,7 +19,6 @@ typedef struct {
     uint32_t n_rules;          // only with NFC, or a pattern that asks for cases
 } TrailerHead;
 
-// A token.
 typedef struct {
     const char *bytes;  // its spelling, in the mapped file
     float score;        // how soon neighbors become it, the highest first
@@ -30,13 +29,13 @@ typedef struct {
     bool takes_spaces;
 } Piece;
 
-// A token as it is found. Most are told apart by their heads, which is quicker than to look at their bytes.
+// A token in a sorted list. Heads tell most tokens apart, and are quicker to compare than bytes.
 typedef struct {
     uint64_t head;  // the first eight bytes of the spelling, the first one highest, zeros behind its end
     const Piece *piece;
 } Spelling;
 
-// Two tokens and the one that they become, or a rule (see unicode_rule), as the file has them.
+// Two tokens and the one that they become, or a rule (see unicode_rule), as in the file.
 typedef struct {
     int32_t first, second, result;
     int32_t place;  // in the file's list
@@ -59,23 +58,23 @@ struct Tokenizer {
 // The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
 const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length);
 
-// That of n merges or rules which begins with these two, or NULL.
+// The one of n merges or rules that begins with these two, or NULL.
 const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second);
 
-// A rule is found by a character and another, and gives the one that they are together in NFC; or by a character and
-// one of these. Where there is no such rule, the answer is `otherwise`.
-enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };  // parts -1 to -4: what it is made of
-enum { IN_U = 1, IN_W = 2 };                               // of RULE_CASE: the classes of split.c
+// A rule's answer for a character and a key, or `otherwise` if there is no such rule. The key is a second character,
+// and the answer what both become in NFC; or the key is one of these.
+enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };  // parts -1 to -4: what the character is made of
+enum { IN_U = 1, IN_W = 2 };                               // answers to RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
     const Triple *found = find_triple(t->rules, t->head.n_rules, (int32_t)code, key);
     return found ? (uint32_t)found->result : otherwise;
 }
 
-// The split patterns by their numbers in tokenizer.bin: the libraries' regexes, which stand in split.c.
+// The split patterns by their numbers in tokenizer.bin. docs/format.md has their regexes.
 enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, SPLIT_GPT4O, SPLIT_TEKKEN, N_SPLITS };
 
 // The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
 size_t split_word(const Tokenizer *t, const char *text, size_t n);
 
-// The text, which is freed, in Normalization Form C: *length bytes that the caller frees. NULL with the reason.
+// Frees the text and returns it in Normalization Form C: *length bytes that the caller frees. NULL with the reason.
 char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err);

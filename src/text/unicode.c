@@ -5,8 +5,7 @@
 
 #include "unicode_tables.h"
 
-// What the n >= 1 bytes at `text` begin with: a character (its length, 1 to 4), the beginning of one (0), or a byte
-// that no character begins with (-1). Overlong forms, surrogates and what is past U+10FFFF are no characters.
+// The length (1 to 4) of the character that n >= 1 bytes begin with; 0: its beginning alone, -1: none.
 static int utf8_scan(const char *text, size_t n) {
     const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80) return 1;

@@ -7,24 +7,24 @@
 
 enum { N_CODE_POINTS = 0x110000 };
 
-// The code point that n >= 1 bytes begin with, and its length; U+FFFD of length 1 where there is none.
+// The code point that n >= 1 bytes begin with, and its length; U+FFFD and 1 where there is none.
 uint32_t utf8_decode(const char *text, size_t n, size_t *length);
 
 // Writes a code point as UTF-8 to `out`, which has room for 4 bytes. Returns how many it took.
 size_t utf8_encode(char *out, uint32_t code);
 
-// The classes of code points as Unicode 16.0 has them: \p{L}, \p{N}, \s (the property White_Space), or none of these.
+// The classes of code points in Unicode 16.0: \p{L}, \p{N}, \s (the property White_Space), or none of these.
 enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
 
 // Fills a table of the classes of all code points, which is zeroed before.
 void unicode_classes(uint8_t classes[N_CODE_POINTS]);
 
-// Lets go of decoded bytes only in whole UTF-8 characters, so that a terminal never sees half of one. Starts as {0}.
+// Passes decoded bytes on in whole UTF-8 characters, so that a terminal never sees half of one. Starts as {0}.
 typedef struct {
     char pending[4];  // the beginning of a character
     size_t n_pending;
 } Utf8Stream;
 
-// Takes `length` bytes and writes to `out` (capacity at least length + 4) the characters that are complete; returns how
-// many bytes. What can never become a character is dropped, as llama2.c does not print it.
+// Takes `length` bytes and writes the complete characters to `out` (capacity at least length + 4). Returns how many
+// bytes it wrote. What can never become a character is dropped, as llama2.c does not print it.
 size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out);
