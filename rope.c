@@ -1,13 +1,13 @@
-// Rotary position embedding and every way of stretching it, in the order in which they were found.
+// Rotary position embedding (RoPE) and the ways of stretching it, in the order in which they were found.
 //
-// Attention does not know where a token stands. RoPE tells it by turning each query and key: the d elements of a head
-// are d/2 pairs, pair i is a hand of a clock that turns by inv_freq[i] radians per position, and the product of a query
-// at m with a key at n then depends on m - n alone. Fast hands tell near positions apart, slow ones far positions.
+// Attention does not know where a token stands. RoPE tells it by turning each query and key. The d elements of a head
+// are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians per position. The product of a query at
+// m with a key at n then depends on m - n alone. Fast hands tell near positions apart, slow ones far positions.
 //
 // A model trained on L positions has seen its slow hands on a part of their first turn only. Past L they stand at
-// angles that it never saw, and it breaks. Each method below changes the speed of the hands so that a longer text stays
-// within seen angles; they differ in which hands they slow down. s is how many times longer the text may be. A distance
-// map leaves the hands alone and changes how far apart two positions are taken to be.
+// angles that it never saw, and it breaks. A method changes the speed of the hands so that a text s times longer stays
+// within seen angles. The methods differ in which hands they slow down. A distance map leaves the hands alone and
+// changes how far apart two positions are taken to be.
 #include "rope.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static double none(const RopePair *p) { return p->plain; }
 // No angle is new, but near neighbors are harder to tell apart. arXiv 2306.15595.
 static double linear(const RopePair *p) { return p->plain / p->scale; }
 
-// NTK-aware: a larger base, theta * s^(d/(d-2)), slows the last hand by exactly s and the first not at all: near
+// NTK-aware: a larger base, theta * s^(d/(d-2)). It slows the last hand by exactly s and the first not at all. So near
 // neighbors stay sharp. The hands between are slowed too little for some lengths. bloc97, 2023.
 static double ntk(const RopePair *p) {
     double d = p->config->rotary_dim;
@@ -40,8 +40,8 @@ static double pair_with_turns(const RopeConfig *c, double r) {
 static double ramp(double x, double low, double high) { return fmin(fmax((x - low) / (high - low), 0), 1); }
 
 // The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast turns, 0 from the pair
-// of beta_slow turns on, a straight line between. The form that the YaRN authors' code and the libraries use; like
-// theirs it bounds only the low end from below and the high end from above.
+// of beta_slow turns on, a straight line between. The YaRN authors' code and the libraries use this form. Like theirs
+// it bounds the low end only from below and the high end only from above.
 static double ramp_by_dims(const RopeConfig *c, int i) {
     double low = pair_with_turns(c, c->beta_fast), high = pair_with_turns(c, c->beta_slow);
     low = fmax(c->truncate ? floor(low) : low, 0);
@@ -50,9 +50,9 @@ static double ramp_by_dims(const RopeConfig *c, int i) {
     return 1 - ramp(i, low, high);
 }
 
-// NTK-by-parts: a hand that went round many times within L has shown the model every angle and is kept; one that did
-// not complete a turn is interpolated; g_i ramps between. The paper's equation has a straight line over the turns
-// r_i = L f_i / 2 pi themselves. arXiv 2309.00071, section 3.2.
+// NTK-by-parts: a hand that went round many times within L has shown the model every angle and is kept. One that did
+// not complete a turn is interpolated. g_i ramps between. In the paper's equation it is a straight line over the turns
+// r_i = L f_i / 2 pi. arXiv 2309.00071, section 3.2.
 static double ntk_by_parts(const RopePair *p) {
     const RopeConfig *c = p->config;
     double g = c->ramp == ROPE_RAMP_TURNS ? ramp(p->turns, c->beta_slow, c->beta_fast) : ramp_by_dims(c, p->index);
@@ -61,23 +61,23 @@ static double ntk_by_parts(const RopePair *p) {
 
 static double temperature(double s, double mscale) { return s > 1 ? 0.1 * mscale * log(s) + 1 : 1; }
 
-// YaRN is NTK-by-parts, and attention made sharper again: over more keys the softmax spreads thinner, so scores grow by
+// YaRN is NTK-by-parts with sharper attention. Over more keys the softmax spreads thinner, so scores grow by
 // (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. The quotient of two temperatures is DeepSeek's.
 static double yarn_attention(const RopeConfig *c, double s) {
     bool quotient = c->mscale != 0 && c->mscale_all_dim != 0;
     return quotient ? temperature(s, c->mscale) / temperature(s, c->mscale_all_dim) : temperature(s, 1);
 }
 
-// Llama 3.1: by parts again, told by wavelength w_i = 2 pi / f_i: shorter than L / high_freq_factor is kept, longer
-// than L / low_freq_factor is divided by s, and between, t = (L/w_i - low) / (high - low) mixes the two.
+// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand with one below L / high_freq_factor is kept, a
+// hand with one above L / low_freq_factor is slowed by s. Between, t = (L/w_i - low) / (high - low) mixes the two.
 // Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
     double t = ramp(p->turns, p->config->low_freq_factor, p->config->high_freq_factor);  // L / w_i are the turns
     return (1 - t) * p->plain / p->scale + t * p->plain;
 }
 
-// LongRoPE: a divisor for each hand, found by search and shipped with the model: one list for texts up to L, one for
-// longer ones. The first positions, to which much attention goes, may be left as they are. arXiv 2402.13753.
+// LongRoPE: a divisor for each hand, found by search and stored in the model. One list is for texts up to L, one for
+// longer ones. The first positions, to which much attention goes, may stay unscaled. arXiv 2402.13753.
 static double longrope(const RopePair *p) {
     const RopeConfig *c = p->config;
     return p->plain / (p->length > c->train_ctx ? c->long_factors : c->short_factors)[p->index];
@@ -109,11 +109,11 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
 // ---- distance maps ----
 
-// A query at i meets a key at j <= i at distance d = i - j, and they turn by D(i, j) instead, without training. Every
-// map keeps the distances below `near` as they are, so that neighbors stay sharp, and has another rule for what is
-// further: D = query(i) - key(j). Each line below says {near, query, key} of one position p. L is the trained context.
+// A query at i and a key at j <= i are d = i - j apart. A map has them turn by D(i, j) instead, without training. It
+// keeps the distances below `near` as they are, so that neighbors stay sharp. For larger ones it has another rule,
+// D = query(i) - key(j). Each function below returns {near, query, key} of one position p. L is the trained context.
 
-// ReRoPE: D = min(d, w). What is far is all equally far. Su, kexue.fm 9708.
+// ReRoPE: D = min(d, w). All far keys are equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {
     (void)p;
     return (RopeParts){c->near, c->near, 0};
@@ -132,22 +132,22 @@ static RopeParts self_extend(const RopeConfig *c, int p) {
     return (RopeParts){w, p / g + w - w / g, p / g};
 }
 
-// Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk; min(i mod c + c, L-1) - j
-// mod c in the next one, which is d again as long as i mod c + c < L; L-1 - j mod c further on. arXiv 2402.17463.
+// Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk. In the next one D is
+// min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on D = L-1 - j mod c. arXiv 2402.17463.
 static RopeParts dca(const RopeConfig *c, int p) {
     int chunk = c->chunk, last = c->train_ctx - 1, in_chunk = p % chunk;
     return (RopeParts){in_chunk + 1 + (in_chunk + chunk <= last ? chunk : 0), last, in_chunk};
 }
 
-// StreamingLLM: D = min(i, W+K-1) - j for the K first keys, as if they stood right before the window of the W last
-// ones; nothing else is seen. The model rests what it has no use for on the first keys, so they must stay.
+// StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they stood right before the window of the last W. No
+// other key is seen. Models put attention that has no use elsewhere on the first keys, so they must stay.
 // arXiv 2309.17453.
 static RopeParts streaming(const RopeConfig *c, int p) {
     int last = c->window + c->sinks - 1;
     return (RopeParts){c->window, p < last ? p : last, p};
 }
 
-// LM-Infinite: D = min(d, W), for a window and the K first keys likewise: these stand at W for ever. arXiv 2308.16137.
+// LM-Infinite: D = min(d, W). It has a window and first K keys, too. These stay at distance W. arXiv 2308.16137.
 static RopeParts lm_infinite(const RopeConfig *c, int p) {
     (void)p;
     return (RopeParts){c->window, c->window, 0};

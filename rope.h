@@ -1,5 +1,5 @@
-// The RoPE stage: what every scaling method makes of the inverse frequencies, what every distance map makes of the
-// distances, and the rotation itself. Knows no file format, no model, no command line and no threads.
+// RoPE by itself: the methods, which change the inverse frequencies, the distance maps, which change the distances, and
+// the rotation. Nothing here knows of files, models, the command line or threads.
 #pragma once
 
 #include <stdbool.h>
@@ -10,59 +10,59 @@ enum { ROPE_NONE, ROPE_LINEAR, ROPE_NTK, ROPE_BY_PARTS, ROPE_YARN, ROPE_LLAMA3, 
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
-// All that a method or a map can ask. Lengths are in positions, theta and factors are plain numbers. What is 0 for "not
-// said" must have been replaced before the functions below are called (settings_fill_defaults).
+// The settings of a method and a map. Lengths are in positions, theta and factors have no unit. Where 0 means "not
+// given", settings_fill_defaults must have replaced it before the functions below are called.
 typedef struct {
     int method;               // row of rope_methods
     bool dynamic;             // the scale follows the current length
-    int rotary_dim;           // d: the elements of a head that turn, its first; even, 2 to ROPE_MAX_HEAD_DIM
+    int rotary_dim;           // d: the first d elements of a head turn; even, 2 to ROPE_MAX_HEAD_DIM
     double theta;             // base of the inverse frequencies, above 1
-    double factor;            // s; 0: not said
+    double factor;            // s; 0: not given
     int train_ctx;            // L, the trained context
-    RopeRamp ramp;            // which of the two published ramps
-    bool truncate;            // dims ramp: its ends are rounded to whole pairs
-    double beta_fast;         // turns within L from which a pair is kept; 0: not said
-    double beta_slow;         // turns within L up to which a pair is interpolated; 0: not said
-    double attention_factor;  // replaces the method's own; 0: the method's own
+    RopeRamp ramp;            // of ntk-by-parts and yarn
+    bool truncate;            // dims ramp: round its ends to whole pairs
+    double beta_fast;         // pairs of so many turns or more within L are kept; 0: not given
+    double beta_slow;         // pairs of so many or fewer are interpolated; 0: not given
+    double attention_factor;  // in place of the method's own; 0: the method's own
     double mscale;            // DeepSeek's pair of temperatures for yarn; 0: none
     double mscale_all_dim;
-    double low_freq_factor;       // llama3; 0: not said
-    double high_freq_factor;      // llama3; 0: not said
-    const double *short_factors;  // longrope's divisors, one per pair, up to L; NULL: none
+    double low_freq_factor;       // llama3; 0: not given
+    double high_freq_factor;      // llama3; 0: not given
+    const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
     const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
-    int near;                     // rerope, leaky-rerope, self-extend: distances below w are kept; 0: not said
-    int group;                    // self-extend: positions that share an angle far off; 0: not said
-    int chunk;                    // dca; 0: not said
-    double k;                     // leaky-rerope: far distances count k times less; 0: not said
-    int window, sinks;            // a query sees the last W positions, its own among them (0: all), and the first K
-    bool all_slide;               // in every layer, not only in those that the model says
-    bool logn;                    // scores of late queries grow, see rope_logn
+    int near;                     // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
+    int group;                    // G of self-extend: far positions that share an angle; 0: not given
+    int chunk;                    // c of dca: positions in a chunk; 0: not given
+    double k;                     // leaky-rerope: far distances count k times less; 0: not given
+    int window, sinks;            // a query sees the last W positions, its own included (0: all), and the first K
+    bool all_slide;               // the window holds in every layer, not only where the model has one
+    bool logn;                    // see rope_logn
 } RopeConfig;
 
-// What is known of one pair when a method is asked for its frequency.
+// One pair, as a method sees it.
 typedef struct {
     const RopeConfig *config;
-    int index;     // i, from the fastest pair on
+    int index;     // i, 0 for the fastest pair
     double plain;  // f_i = theta^(-2i/d), radians per position
-    double turns;  // within L: L f_i / 2 pi
-    double scale;  // s, how many times longer the text may be
+    double turns;  // within L positions: L f_i / 2 pi
+    double scale;  // s, how many times longer than L the text may be
     int length;    // of the text now
 } RopePair;
 
-// One method. The first gives a pair's frequency in radians per position, the second the attention factor, which
-// multiplies cos and sin, so that scores grow by its square.
+// A method's formulas. The first returns a pair's frequency in radians per position, the second the attention factor.
+// That multiplies cos and sin, so scores grow by its square.
 typedef double RopeFrequency(const RopePair *pair);
 typedef double RopeAttention(const RopeConfig *config, double scale);
 
-// What a method looks at, and what can be done with it.
+// What a method uses, and what can be done with it.
 enum {
     ROPE_USES_FACTOR = 1,        // s
     ROPE_USES_BETAS = 2,         // the ramp, beta_fast, beta_slow, truncate
     ROPE_USES_FREQ_FACTORS = 4,  // low_freq_factor, high_freq_factor
     ROPE_USES_LISTS = 16,        // short_factors, long_factors
-    ROPE_CAN_BE_DYNAMIC = 32,    // a scale that follows the length has a meaning
+    ROPE_CAN_BE_DYNAMIC = 32,    // the scale may follow the length
 };
 
 typedef struct {
@@ -79,9 +79,9 @@ extern const int rope_n_methods;
 
 // ---- distance maps ----
 
-// What a map makes of one position p. A query at i and a key at j <= i stand D(i, j) apart: i - j below near(i), and
-// query(i) - key(j) from there on. No part knows both i and j. So attention turns a query once for near keys and once
-// for far ones, and a key once for far queries, but never a key for each query.
+// What a map makes of one position p. A query at i and a key at j <= i get the distance D(i, j): i - j where that is
+// below near(i), else query(i) - key(j). No part depends on both i and j. So attention turns a query once for near keys
+// and once for far ones, and a key once for far queries, but never a key for each query.
 typedef struct {
     int near;      // of a query at p; p - near does not fall when p grows
     double query;  // of a query at p
@@ -90,13 +90,12 @@ typedef struct {
 
 typedef RopeParts RopeMapFormula(const RopeConfig *config, int p);
 
-// What a map looks at.
 enum {
     ROPE_MAP_NEAR = 1,
     ROPE_MAP_GROUP = 2,
     ROPE_MAP_CHUNK = 4,
     ROPE_MAP_K = 8,
-    ROPE_MAP_WINDOW = 16,        // a query sees keys with d < window or j < sinks, and no others
+    ROPE_MAP_WINDOW = 16,        // window and sinks: a query sees no other keys
     ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks fill the trained context together
 };
 
@@ -104,7 +103,7 @@ typedef struct RopeMap {
     const char *name;  // as --rope spells it, alone or behind a method and +
     RopeMapFormula *formula;
     unsigned flags;       // of the above
-    int sinks;            // K, when not said
+    int sinks;            // K, when not given
     const char *summary;  // one line for --help
     const char *source;
 } RopeMap;
@@ -116,10 +115,10 @@ extern const int rope_n_maps;
 RopeParts rope_parts(const RopeConfig *config, int p);
 // D(i, j) for j <= i.
 double rope_distance(const RopeConfig *config, int i, int j);
-// Whether a query at i sees a key at j <= i, in layers that slide.
+// Whether a query at i sees a key at j <= i, in layers with a window.
 bool rope_sees(const RopeConfig *config, int i, int j);
 
-// Smallest n > 0 for which the map's key(p + n) - key(p) is the same for all p: what repeats along the keys.
+// The smallest n > 0 for which the map's key(p + n) - key(p) is the same for all p.
 int rope_key_period(const RopeConfig *config);
 
 // What the scores of a query at `position` are multiplied by: 1, or with logn max(1, ln(position + 1) / ln L), so that
@@ -134,17 +133,17 @@ typedef struct {
     double inv_freq[ROPE_MAX_PAIRS];  // radians per position
 } RopeFreqs;
 
-// f_i = theta^(-2i/d) of pair i, radians per position: what plain RoPE has, and every method begins with.
+// f_i = theta^(-2i/d) of pair i, radians per position: the frequency of plain RoPE.
 double rope_plain(const RopeConfig *config, int pair);
 
-// The frequencies and the attention factor at a current length of `length` positions.
+// The frequencies and the attention factor for a text that has `length` positions so far.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
 // Radians per position of a pair at one position: longrope's unscaled positions turn as in plain RoPE.
 double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
 
-// factor * cosine and factor * sine of the angle by which a pair of this speed turns over a distance, which may be a
-// fraction and of either sign. Right to 1e-6 at 2^20 positions and beyond.
+// factor * cosine and factor * sine of the angle speed * distance. The distance may be a fraction or negative. Right to
+// 1e-6 at 2^20 positions and beyond.
 void rope_turn(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).

@@ -1,5 +1,5 @@
-// rope.c: Llama inference past the trained context. Start reading here: main, then in order what it does for a text:
-// load a model, plan its RoPE, open a session, read the prompt, answer. The other jobs stand behind.
+// The program: Llama inference past the trained context. Start reading here. After main come its steps for a text, in
+// order: load a model, plan its RoPE, open a session, read the prompt, answer. The other jobs come last.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -26,22 +26,22 @@ typedef struct {
     Options options;
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
-    Model model;         // without weights where options stand in its place
-    RopeFile rope_file;  // --rope-config, in the model's place
-    Reading *readings;   // of --reading, whose lists the plans' are
-    Measurement job;     // what it works with; tokenizer, plans and ids are the program's to free
+    Model model;         // without weights when the options replace it
+    RopeFile rope_file;  // of --rope-config, replaces the model's settings
+    Reading *readings;   // of --reading; plans point to the lists in them
+    Measurement job;     // finish frees its tokenizer, plans and ids
     // Text.
     Session *session;
     Sampler sampler;
     int end_of_turn;    // the token that ends a turn of a chat, -1: none
-    int decode_tokens;  // of all that were read, for the closing line
+    int decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Program;
 
 static bool read_methods(Program *p, Error *err);
 static bool run_job(Program *p, bool *passed, Error *err);
 
-// Ends the program with what was written to standard output, or the reason why it was not.
+// Frees everything and returns the exit status. It is `failure`, with the reason printed, unless all went well.
 static int finish(Program *p, bool ok, int failure, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
@@ -89,7 +89,7 @@ static bool load(Program *p, Error *err) {
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
     if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
     p->job.file = p->model.rope;
-    // The definition remembers float32. It also runs what the fast engine cannot spread (session_new).
+    // The plain engine has a float32 cache. It also runs what the fast engine cannot spread (session_new).
     if (o->plain || (o->spread && encoding_has_terms(p->model.config.encoding))) p->options.kv = KV_F32;
     if (o->about_rope && p->model.config.encoding)
         return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
@@ -97,7 +97,6 @@ static bool load(Program *p, Error *err) {
     return !o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err);
 }
 
-// What goes with the job: the model's tokenizer, a prompt, a text.
 static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
@@ -115,7 +114,6 @@ static bool load_text(Program *p, Error *err) {
 
 // ---- plan ----
 
-// The method or methods of --rope.
 static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
     bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
@@ -125,7 +123,6 @@ static bool read_methods(Program *p, Error *err) {
                 o->methods, p->n_methods);
 }
 
-// Each method put together with what the model says.
 static bool make_plans(Program *p, Error *err) {
     const int encoding = p->model.config.encoding;
     int n = 0;
@@ -142,7 +139,7 @@ static bool make_plans(Program *p, Error *err) {
     return plans;
 }
 
-// What runs: the methods, or what the engines of --reading make of them, or of a config that may be for engines alone.
+// Plans what runs: the methods, or what engines of --reading make of them, or of a config that only engines may take.
 static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
     const bool is_read = o->reading || o->job == JOB_ENGINES;
@@ -152,8 +149,8 @@ static bool plan(Program *p, Error *err) {
 
 // ---- session ----
 
-// The model's memory of one text. A chat whose length nobody said, and for which the model's whole context is too much
-// memory, gets a half of it, or a quarter, and so on, each planned anew.
+// A session is the model's memory of one text. If memory is short, a chat without -n gets half of the model's context,
+// or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     while (!(p->session = open_session(&p->job, p->job.plans, p->job.length, true, err))) {
         if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK) return false;
@@ -163,7 +160,6 @@ static bool open_session_that_fits(Program *p, Error *err) {
     return true;
 }
 
-// The session, and the choice of tokens.
 static bool open_text(Program *p, Error *err) {
     const Options *o = &p->options;
     uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
@@ -183,7 +179,7 @@ static bool open_text(Program *p, Error *err) {
 
 // ---- prompt ----
 
-// Reads a prompt, at its own full length. Ctrl-C ends it after the chunk at hand.
+// Reads a prompt in chunks. A dynamic method has the full length from the first one on. Ctrl-C ends it after a chunk.
 static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
     double start = now_seconds();
     int length = p->session->position + n;
@@ -204,8 +200,8 @@ static bool is_end(const Program *p, int token) {
     return token == p->end_of_turn || tokenizer_ends_text(p->job.tokenizer, token, c->eos_ids, c->n_eos);
 }
 
-// Samples and shows tokens until an end token, the end of the context, Ctrl-C or nobody who reads them. *last is the
-// token that was sampled last and, when it ended the text, has not been read.
+// Samples and prints tokens until an end token, the end of the context, Ctrl-C or an error of standard output. *last is
+// the last token sampled. If it ended the answer, the session has not read it.
 static bool answer(Program *p, TextOut *out, int32_t *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(p->session, 0, 1, err);
@@ -277,14 +273,14 @@ static bool run_text(Program *p, Error *err) {
     return true;
 }
 
-// Does what was asked for. *passed becomes false when it was done and found wanting.
+// Does the job. *passed becomes false when it was done and its result is not good enough.
 static bool run_job(Program *p, bool *passed, Error *err) {
     const Options *o = &p->options;
     Error other;
     if (!load(p, err)) return false;
     if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
     bool has_text = load_text(p, err);
-    // What a check says of settings needs no text.
+    // --check reports on settings even without a text.
     if (!has_text && (o->job != JOB_CHECK || p->job.tokenizer)) return false;
     p->job.length = length_of_job(&p->job);
     if (!plan(p, has_text ? err : &other)) return false;

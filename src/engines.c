@@ -1,4 +1,4 @@
-// Eight engines: what each of them does otherwise than Hugging Face 5 with one block. docs/engines.md has the sources.
+// What each of eight engines does otherwise than Hugging Face 5. docs/engines.md has the sources.
 #include "engines.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "reading.h"
 #include "settings.h"
 
-// yarn's own factor at scale s: 0.1 ln s + 1 (arXiv 2309.00071).
+// yarn's own attention factor, arXiv 2309.00071.
 static double yarn_temperature(double s) { return s > 1 ? 0.1 * log(s) + 1 : 1; }
 
 // dynamic, in the engines where it does not follow the text: ntk with one factor for every length.
@@ -19,26 +19,23 @@ static void fix_base(Config *c, double factor) {
     c->rope->factor = fmax(factor, 1);
 }
 
-// Texts may be as long as `length` times the factor.
 static void limit_by_factor(Config *c, int length) {
     double most = length * c->rope->factor;
     if (most > 0) c->out->max_len = (int)fmin(most, 1 << 30);
 }
 
-// Plain RoPE takes the method's place, if so.
 static void switch_off(Config *c, bool is_off, const char *why) {
     if (!is_off || c->method == PLAIN) return;
     c->method = PLAIN;
     c->why_plain = why;
 }
 
-// longrope's one list for texts of any length.
 static void choose_list(Config *c, bool is_long, const char *why) {
     c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
     c->why_list = why;
 }
 
-// transformers 5. rope_parameters holds theta as well; rope_scaling wins where there are both.
+// transformers 5. rope_parameters has theta, too. rope_scaling wins where there are both.
 static void hf5(Config *c) {
     if (!c->rope_type && !c->type && json_member(c->block, "factor")) note(c, "no rope_type: nothing is scaled");
     if (c->is_phi3 || c->partial == 1) return;
@@ -69,7 +66,7 @@ static void hf4(Config *c) {
     if (!c->is_phi3 && release < 4.51) choose_list(c, release < 4.48, "at any length");
 }
 
-// Whether `type` and `rope_type` are both there and say two things, as vLLM sees it.
+// Whether vLLM finds two different types in `type` and `rope_type`.
 static bool types_disagree(const Config *c) {
     if (!c->type || !c->rope_type || *c->type != '"') return false;
     size_t length = strcspn(c->type + 1, "\"") + 2;
@@ -78,14 +75,14 @@ static bool types_disagree(const Config *c) {
            !(json_is(c->type, "mrope") && json_is(c->rope_type, "default"));
 }
 
-// yarn's temperature in vLLM and SGLang is their own, times attn_factor.
+// yarn's attention factor in vLLM and SGLang: their own, times attn_factor.
 static void serve_yarn(Config *c, double own_factor) {
     const double more = number_of(c, c->block, "attn_factor", 1);
     multiply_by(c, more * own_factor);
     if (more != 1) c->why_attention = "attn_factor is read";
 }
 
-// vLLM. longrope's list goes by the server's length, since 0.11.1; dynamic has one base, since 0.22 the unscaled one.
+// vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22 the unscaled one.
 static void vllm(Config *c) {
     const double s = c->rope->factor, release = c->out->release;
     const char *apply = json_member(c->block, "apply_yarn_scaling");
@@ -108,7 +105,7 @@ static void vllm(Config *c) {
     if (c->rope->attention_factor != 0) c->why_attention = "short_mscale and long_mscale are read";
 }
 
-// SGLang. longrope's list goes by the text, one token later than elsewhere; dynamic has one base.
+// SGLang. longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
 static void sglang(Config *c) {
     const double s = c->rope->factor;
     if (c->method <= DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
@@ -135,7 +132,7 @@ static void llama_cpp(Config *c) {
     choose_list(c, (c->out->served ? c->served : c->length) > c->rope->train_ctx, "by the context, not the text");
 }
 
-// MLX-LM. yarn's L is 4096 where the block has none; longrope is always the long list.
+// MLX-LM. yarn's L is 4096 where the block has none. longrope always takes the long list.
 static void mlx_lm(Config *c) {
     const double s = c->rope->factor, grows = yarn_temperature(s) - 1;
     const double m = number_of(c, c->block, "mscale", 1), all = number_of(c, c->block, "mscale_all_dim", 0);
@@ -184,9 +181,9 @@ static void exllamav2(Config *c) {
     choose_list(c, c->served > c->top, "by max_seq_len");
 }
 
-// To add an engine, write above what it does otherwise than hf5 and give it a row here.
+// To add an engine, write a function above for what it does otherwise than hf5, and give it a row here.
 static const struct {
-    const char *name, *version;  // docs/engines.md has dates and commits
+    const char *name, *version;
     void (*reads)(Config *config);
     unsigned flags;  // of reading.h
 } engines[] = {
@@ -204,7 +201,7 @@ static const struct {
 enum { N_ENGINES = sizeof engines / sizeof engines[0] };
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2";
 
-// "4.51", "0.11.1" or "2026-06-20": 4.51, 0.1101, 2026.062; NULL: none, else behind it.
+// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind, NULL: no release.
 static const char *read_release(const char *text, double *release) {
     double unit = 1;
     *release = 0;
@@ -215,7 +212,7 @@ static const char *read_release(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
-// "hf4@4.51", "vllm:max_len=131072", n bytes: the row, the release and the length.
+// Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
 static bool read_name(const char *text, int n, Reading *out, Error *err) {
     static const Option max_len = {.type = WHOLE, .low = 1, .high = 1 << 30};
     const char *nearest = "";
@@ -247,7 +244,6 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
     return n;
 }
 
-// Completes a reading that has its engine.
 static bool read_as(Reading *out, const char *config, int length, const Reading *reference, Error *err) {
     Config c = {.config = config, .flags = engines[out->row].flags, .length = length, .rope = &out->rope, .out = out};
     if (!reading_begin(&c, err)) return false;

@@ -6,21 +6,19 @@
 
 static const char *space(const char *p) { return p + strspn(p, " \t\r\n"); }
 
-// Behind dots, which stand for members that a model card leaves out, and the space around them.
 static const char *behind_dots(const char *p) {
     p = space(p);
     return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0 ? space(p + 3) : p;
 }
 
-// Where a value or a member begins, or its container ends, behind the bracket or the comma at p. Dots may have a comma
-// of their own, but they are no object by themselves.
+// Where the next value or member begins, or the container ends, behind the bracket or comma at p. "{...}" is no object.
 static const char *item_behind(const char *p, bool is_object) {
     const char *start = space(p + 1), *next = is_object ? behind_dots(start) : start;
     if (next > start && *next == ',') next = space(next + 1);
     return *p == '{' && *next == '}' ? start : next;
 }
 
-// Where a text is no JSON, and what was expected there; nobody asks (NULL) of a text that was checked before.
+// Where a text is no JSON, and what was expected there. Functions get NULL for it when the text was checked before.
 typedef struct {
     const char *at, *expected;
 } Fault;
@@ -42,7 +40,6 @@ static const char *behind_string(const char *p, Fault *fault) {
     return p + 1;
 }
 
-// A key, its colon and the space around that.
 static const char *behind_key(const char *p, Fault *fault) {
     if (*p != '"') return wrong(fault, p, "a key in quotes");
     if (!(p = behind_string(p, fault))) return NULL;
@@ -107,7 +104,6 @@ bool json_check(const char *text, size_t length, Error *err) {
     return fail(err, "line %d: found '%.1s' (expected %s)", line, fault.at, fault.expected);
 }
 
-// The value behind the bracket or the comma at p; NULL: there is none.
 static const char *value_behind(const char *p, const char **key) {
     p = item_behind(p, key);
     if (key) *key = p;

@@ -1,5 +1,5 @@
-// A small reader of JSON, for settings that people paste. A value is where it begins in a text that was checked whole;
-// its first character tells its kind: { [ " t f n, or one of a number, NaN and Infinity among them.
+// A small reader of JSON, for settings that people paste. A value is the place where it begins, in a text that passed
+// json_check. Its first character tells its kind: { [ " t f n, or one of a number (NaN and Infinity are numbers).
 #pragma once
 
 #include "util.h"
@@ -7,20 +7,20 @@
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 
 // True when `length` bytes and a NUL are one value, as Python's json module takes it or as model cards show it: dots
-// ("...") stand for members, and a comma may follow the last one. False with the reason, which begins with the line.
+// ("...") may stand for members, and a comma behind the last one. False with the reason, which begins with the line.
 bool json_check(const char *text, size_t length, Error *err);
 
-// The line of the text in which a place is, from 1 on.
+// The line of a place in the text, from 1.
 int json_line(const char *text, const char *place);
 
-// The first value in a list or an object (NULL or another value: no value), and the one behind a value; NULL: none. In
-// an object *key is the member's key, at its quote; in a list key is NULL.
+// The first value of a list or object, and the one behind a value. NULL: none, or `container` is neither. In an object
+// *key becomes the member's key, at its quote. For a list, key is NULL.
 const char *json_first(const char *container, const char **key);
 const char *json_next(const char *value, const char **key);
 
-// True when a string (at its quote) is this text. Escapes are not read: a string that has one is no known word.
+// True when a string (at its quote) is this text. Escapes are not read: no known word has one.
 bool json_is(const char *string, const char *text);
-// The value of that key in an object, the last one if there are many; NULL: none, or no object.
+// The value of a key in an object, the last one if there are many. NULL: none, or no object.
 const char *json_member(const char *object, const char *key);
-// True when the value is a number, which goes to *x; *is_whole (or NULL): of at most 20 digits, and nothing else.
+// True when the value is a number, which goes to *x. *is_whole (or NULL): of digits and signs alone, at most 20.
 bool json_number(const char *value, double *x, bool *is_whole);

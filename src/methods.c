@@ -8,11 +8,11 @@
 enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 
 typedef struct {
-    const RopeSettings *base;  // where a method starts from
-    RopeSettings *items;       // (MAX_METHODS)
-    int n, first;              // from `first` on they are of one name
-    char key[32];              // of the setting whose values are read; empty: of none
-    int n_each;                // methods that each of its values makes
+    const RopeSettings *base;
+    RopeSettings *items;  // (MAX_METHODS)
+    int n, first;         // those from `first` on have one name
+    char key[32];         // of the setting whose values are read; empty: none
+    int n_each;           // methods that each of its values makes
     Error *err;
 } List;
 
@@ -52,7 +52,6 @@ static bool append_all(List *list) {
     return ok && append_method(list, "window", true);
 }
 
-// Says a setting by its option without dashes ("factor", "beta-fast", ...).
 static bool set(RopeSettings *s, const char *key, const char *value, Error *err) {
     char names[200] = "";
     for (int i = 0; i < rope_n_fields; i++) {
@@ -66,7 +65,7 @@ static bool set(RopeSettings *s, const char *key, const char *value, Error *err)
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
 
-// Each method that the setting is for, with this value. All but the first value take the place of the first.
+// Appends each method that the setting is for, with this value. In a name, a later value replaces the first one.
 static bool append_value(List *list, const char *value) {
     for (int i = 0; i < list->n_each; i++) {
         RopeSettings s = list->items[list->first + i];
@@ -80,7 +79,7 @@ static bool append_value(List *list, const char *value) {
     return true;
 }
 
-// A word between colons and commas: KEY=VALUE behind a colon, else a method, or one more value of the setting before.
+// Reads a word: KEY=VALUE behind a colon, else a method, or one more value of the setting before it.
 static bool read_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');

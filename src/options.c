@@ -112,8 +112,7 @@ enum { N_ROWS = sizeof table / sizeof table[0] };
 _Static_assert(N_ROWS <= 64, "options that were said are bits");
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
-// The option of this name, short ones in their own case, long ones in any. NULL: none, and *nearest becomes a name that
-// was perhaps meant.
+// The option of this name. Case counts for short ones only. NULL: none, and *nearest may become the one that was meant.
 static const Option *find(const Option *rows, int n, const char *name, const char **nearest) {
     for (int i = 0; i < n; i++) {
         const char *known = rows[i].option;
@@ -169,7 +168,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *value = equals ? equals + 1 : option->argument && !left_out ? argv[++*at] : "1";
     if (!value) return fail(err, "%s needs a value (%s)", name, option->argument);
     if (option->job) o->job = option->job;
-    // Windows and sinks do without RoPE.
+    // Windows and sinks work without RoPE.
     if (option->about_rope || (field && !strstr("--window --sinks", field->option))) o->about_rope = option->option;
     if (field) o->rope.said |= 1u << (field - rope_fields);
     else o->said |= UINT64_C(1) << (row - table);
@@ -193,7 +192,7 @@ bool options_parse(int argc, char **argv, Options *o, Error *err) {
     return ok;
 }
 
-// There is one job, and what was said goes with it.
+// Checks that there is one job, and that the options go with it.
 static bool check_company(const Options *o, Error *err) {
     char jobs[100] = "";
     for (int i = 0; i < N_ROWS; i++) {
@@ -216,7 +215,6 @@ bool options_say_block(const Options *o) {
     return said && (o->methods || o->model_path);
 }
 
-// Engines are known, as many as the job takes, and read a file as it stands.
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
     if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);

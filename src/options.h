@@ -1,4 +1,4 @@
-// The command line: one table of options, from which help, reading, ranges and what goes with what all follow.
+// The command line: one table of options, from which come --help, reading, limits and what goes with what.
 #pragma once
 
 #include "forward/activations.h"
@@ -6,7 +6,6 @@
 #include "settings.h"
 #include "util.h"
 
-// What the program is asked to do.
 typedef enum {
     JOB_TEXT,
     JOB_PPL,
@@ -26,29 +25,29 @@ enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 
 typedef struct {
     const char *model_path;  // NULL: none
-    Job job;                 // the last one asked for
+    Job job;                 // the last one that was asked for
     uint64_t said;           // bits (1 << row of the table)
     // Text.
     double temperature, top_p, min_p;
     int top_k;      // 0: all
     uint64_t seed;  // 0: from the clock
-    int steps;      // -1: not said; 0: the model's context
-    int spread;     // 0: not said
-    int piece;      // likewise
-    int threads;    // 0: not said
-    int mode;       // MODE_...
+    int steps;      // -1: not given; 0: the model's context
+    int spread;     // 0: not given, as of the next two
+    int piece;
+    int threads;
+    int mode;  // MODE_...
     bool ignore_eos, plain;
-    const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not said
+    const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not given
     KvType kv;
     Activations activations;
     // RoPE.
-    const char *methods;      // --rope as it was written, NULL: the model's own
+    const char *methods;      // of --rope, NULL: the model's own
     RopeSettings rope;        // the other rope options
-    int head_dim;             // 0: not said
-    const char *rope_config;  // a file that stands in the model's place, NULL: none
+    int head_dim;             // 0: not given
+    const char *rope_config;  // a file that replaces the model's settings, NULL: none
     const char *engines;      // a list, NULL: all
-    const char *reading;      // engines whose readings are in force, NULL: our own
-    const char *about_rope;   // the last option that only a model with RoPE has a use for, NULL: none
+    const char *reading;      // engines whose readings are in force, NULL: none
+    const char *about_rope;   // the last option that needs a model with RoPE, NULL: none
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
@@ -64,11 +63,11 @@ typedef struct {
     bool help, version;
 } Options;
 
-// Reads the command line. The strings stay in argv. False with the reason, which is about usage.
+// Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
-// Refuses options that contradict each other or miss one another.
+// False with the reason when options contradict each other, or one lacks another.
 bool options_check(const Options *options, Error *err);
-// Whether something is said that a block of JSON says; without a model some of that may stand beside a block.
+// Whether --rope is given, or, with a model, a setting that blocks of JSON have.
 bool options_say_block(const Options *options);
-// Prints the table to standard output.
+// Prints --help.
 void options_help(void);

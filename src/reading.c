@@ -1,4 +1,4 @@
-// What every engine's reading of a config begins and ends with: where the settings stand, and what came out otherwise.
+// The parts of a reading that all engines share: finding the settings, and comparing what came out with a reference.
 #include "reading.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ static void find_type(Config *c) {
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
 }
 
-// L: llama3, yarn and longrope look for what it was before; Phi-3's class has its own.
+// L. llama3, yarn and longrope have an original length, for which Phi-3's class has a default.
 static int original_length(const Config *c) {
     if (c->method < LLAMA3) return c->trained;
     if (c->is_phi3 && c->method == LONGROPE) return c->top ? c->top : 4096;
@@ -116,12 +116,11 @@ static void read_block(Config *c) {
         if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
 }
 
-// What stands where the flags say, in c->config of c->family: method, theta, L, and the fields.
 static void find_values(Config *c) {
     static const char original[] = "original_max_position_embeddings";
     c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
     c->block = find_block(c->config, c->flags);
-    const char *inner = c->flags & SCALING_ONLY ? NULL : c->block;  // where theta and the part that turns may stand
+    const char *inner = c->flags & SCALING_ONLY ? NULL : c->block;  // of theta and partial_rotary_factor
     c->trained = length_at(c, c->config, "max_position_embeddings");
     if (!c->trained) c->trained = c->family->max_positions;
     c->top = length_at(c, c->config, original);
@@ -135,7 +134,7 @@ static void find_values(Config *c) {
     c->rope->theta = number_of(c, inner, "rope_theta", number_of(c, c->config, "rope_theta", c->family->theta));
 }
 
-// What transformers 5 stops at, and so do the engines that let it read their configs; what stops those that serve.
+// What engines with THROUGH_HF5 refuse because transformers 5 does, and those with SERVES or NEEDS_FACTOR.
 static void refuse_by_flags(Config *c) {
     const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
     const char *factor = json_member(c->block, "factor");
@@ -177,7 +176,7 @@ bool reading_begin(Config *c, Error *err) {
 
 // ---- what came out ----
 
-// Notes each fact that is otherwise, of the two that plain RoPE has or of all.
+// Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
 static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
@@ -212,7 +211,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
              c->why_list ? c->why_list : "by that L");
 }
 
-// True when two give the same to 1e-5. Else out->worst_pair is the one that is furthest off, if there is one.
+// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a pair is.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
@@ -226,7 +225,6 @@ static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
            fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
 }
 
-// What the reading is beside its reference, and why.
 static void judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
     RopeFreqs here, there;

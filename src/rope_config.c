@@ -1,4 +1,4 @@
-// What a rope_scaling block means, key by key, as in export/config.py; tests/rope_cases.py holds both to the same.
+// Reads a config or a block key by key, as export/config.py does. tests/rope_cases.py holds both to the same.
 #include "reading.h"
 
 #include <math.h>
@@ -14,15 +14,14 @@ enum { MOST = 1 << 30 };
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
 
-// What a number may also be: missing, or null as well, for which another number stands, or even zero.
+// Whether a number may be missing, null as well, or even zero. A default replaces what is missing or null.
 typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
 
-// What is read: a config and the block in it. An object is NULL when the text has none, and then has no keys.
 typedef struct {
-    const char *text, *config, *block;  // objects where they stand in the text
-    const char *inside;                 // stands before a key of the block in errors: "rope_scaling.", or nothing
-    uint64_t asked;                     // of the first 64 members of the block: a bit for each that was looked for
-    const RopeFamily *family;           // NULL: a part of a config has none
+    const char *text, *config, *block;  // the objects in the text; NULL: none, so no keys
+    const char *inside;                 // what errors have before a key of the block: "rope_scaling.", or nothing
+    uint64_t asked;                     // a bit for each of the block's first 64 members that was looked for
+    const RopeFamily *family;           // NULL: none
     RopeType type;
     RopeFile *file;
     bool good;   // nothing is wrong so far
@@ -44,7 +43,7 @@ __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *
                    object == r->block ? r->inside : "", key, length < 40 ? (int)length : 40, found, expected);
 }
 
-// A key's value, or NULL. One that is there twice is refused.
+// A key's value, or NULL. A key that is there twice is refused.
 static const char *get(Reader *r, const char *object, const char *key) {
     const char *v = json_member(object, key);
     int times = 0, i = 0;
@@ -57,7 +56,7 @@ static const char *get(Reader *r, const char *object, const char *key) {
     return v;
 }
 
-// A key's number: above `low`, or whole and from `low` to `high` (if not 0). `missing` where it may be absent and is.
+// A key's number above `low`, or, if `high` is not 0, whole and from `low` to `high`. `missing` where it may be absent.
 static double number(Reader *r, const char *object, const char *key, double missing, int low, int high, MayBe may_be) {
     const char *v = get(r, object, key);
     double x;
@@ -104,7 +103,7 @@ static int read_head_dim(Reader *r, int of_model) {
     return head_dim;
 }
 
-// head_dim, and how many of them turn: all, but in families that can turn a part. With a model both are the model's.
+// head_dim and rotary_dim. Only some families can turn a part of a head. With a model both must be the model's.
 static void read_dims(Reader *r) {
     static const char key[] = "partial_rotary_factor";
     RopeFile *file = r->file;
@@ -122,7 +121,7 @@ static void read_dims(Reader *r) {
     file->rope.rotary_dim = turning;
 }
 
-// rope_type, or `type` where there is no rope_type. Phi3's class takes every older name of longrope for it.
+// rope_type, or `type` where there is none. Phi3's class takes every older name of longrope for it.
 static RopeType read_type(Reader *r) {
     const char *key = get(r, r->block, "type") && !get(r, r->block, "rope_type") ? "type" : "rope_type";
     const char *v = get(r, r->block, key);
@@ -145,14 +144,13 @@ static const double *read_list(Reader *r, const char *key, double *out) {
     return out;
 }
 
-// Reads the fields that are the method's own. Those of llama3 have to be there.
 static void read_fields(Reader *r, RopeConfig *c) {
     const unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->key || !(f->methods & methods)) continue;
         const char *v = get(r, r->block, f->key);
         MayBe may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
-        bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // null is false, to the library
+        bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // as in the library, null is false
         if (is_flag && v && !strchr("tfn", *v)) reject(r, r->block, f->key, "true or false");
         field_set(c, f, is_flag ? is_on : number(r, r->block, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
@@ -163,7 +161,7 @@ static void read_fields(Reader *r, RopeConfig *c) {
         reject(r, r->block, "high_freq_factor", "a number above low_freq_factor");
 }
 
-// The trained context. It is max_position_embeddings, or what it was before; some types look at the original one.
+// The trained context: max_position_embeddings, or for some types the original one.
 static int read_trained(Reader *r) {
     static const char key[] = "original_max_position_embeddings";
     const int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
@@ -178,7 +176,7 @@ static int read_trained(Reader *r) {
 static void read_rope(Reader *r) {
     RopeConfig *c = &r->file->rope;
     double theta = r->family ? r->family->theta : c->theta;
-    MayBe may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : REQUIRED;  // one of them there must be
+    MayBe may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : REQUIRED;  // it is needed once
     int trained = read_trained(r);
     *c = (RopeConfig){rope_type_methods[r->type], r->type == DYNAMIC, c->rotary_dim, .train_ctx = trained,
                       .truncate = true};
@@ -198,7 +196,7 @@ static void read_rope(Reader *r) {
         reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
 }
 
-// Whether some type has this key (at its quote). The library looks at none of the last four, which releases have.
+// Whether some type has this key (at its quote). Released blocks have the last four, which the library does not read.
 static bool is_known(const char *quoted) {
     static const char *const others[] = {"short_factor", "long_factor", "short_mscale",
                                          "long_mscale",  "finetuned",   "attn_factor"};
@@ -209,7 +207,7 @@ static bool is_known(const char *quoted) {
     return known;
 }
 
-// Notes the keys that the block's type does not look at. A key that no type has is refused.
+// Notes the keys that the block's type does not use, and refuses those that no type has.
 static void check_keys(Reader *r) {
     const char *quoted;
     int i = 0;
@@ -229,7 +227,6 @@ static bool is_something(const char *v) {
     return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
 }
 
-// Finds the block in a config: rope_scaling if it says something, else rope_parameters.
 static void find_block(Reader *r) {
     r->block = NULL;
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
@@ -241,8 +238,8 @@ static void find_block(Reader *r) {
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
 }
 
-// The text as JSON, in memory that the caller frees, which its object begins; NULL with the reason. Lines in front that
-// begin with # become blank, and members that stand alone get braces. All else stays, and no line moves.
+// A copy of the text as a JSON object, for the caller to free; NULL with the reason. Lines of # in front become blank,
+// and members that stand alone get braces. No line moves, so that errors name the right one.
 static char *completed(const char *text, size_t length, Error *err) {
     char *copy = alloc_array(length + 3, 1, "a config", err), *p = copy + 1;
     if (!copy) return NULL;
@@ -261,7 +258,7 @@ static char *completed(const char *text, size_t length, Error *err) {
     return NULL;
 }
 
-// Whether an object is a config, or a part of one, and no block.
+// Whether an object is a config, or a part of one, rather than a block.
 static bool is_config_of(const char *object) {
     static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
                                        "architectures", "max_position_embeddings", "hidden_size"};
@@ -286,8 +283,8 @@ static bool parse(RopeFile *file, const char *text, Error *err) {
     return r.good;
 }
 
-// An object as one whole config: what a block alone, or a config without a family, leaves out is what `model` has of a
-// Llama. It stands in front, so that what the file says wins.
+// An object as a whole config. A block alone, or a config without a family, gets the values of `model` as a Llama's.
+// They stand in front, so that those of the object win.
 static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 240 };
     const bool has_original = json_member(object, "original_max_position_embeddings");

@@ -10,13 +10,11 @@
 
 static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
-// ---- the fields ----
-
 enum { MOST = 1 << 30 };
 #define IN(field) .place = offsetof(RopeConfig, field)
 
-// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with what a model says, blocks
-// of JSON, --explain and the warning that nothing uses it follow.
+// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the model's settings,
+// blocks of JSON, --explain and the warning that nothing uses it follow.
 const Option rope_fields[] = {
     {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9, 1e18, .key = "rope_theta"},
     {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER, IN(factor), 1,
@@ -66,9 +64,8 @@ void field_set(void *base, const Option *f, double value) {
     else *(int *)place = (int)value;
 }
 
-// Reads a decimal number, which is the whole of `text`, within the option's limits. strtod alone would take spaces in
-// front, hexadecimal, "nan" and "infinity", too. A whole number has no sign, and may end in k (times 1,024) or m. Like
-// the functions below it leaves what was expected in *err.
+// Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and "infinity". Like the
+// functions below it leaves what was expected in *err.
 static bool read_number(const Option *option, const char *text, double *x, Error *err) {
     const bool is_whole = option->type != NUMBER;
     const double low = option->low, high = option->type == FLAG ? 1 : option->high;
@@ -137,10 +134,7 @@ void settings_say(RopeSettings *s, const char *option, double value) {
 
 static bool is_said(const RopeSettings *s, const char *option) { return s->said >> row_of(option) & 1; }
 
-// ---- methods and defaults ----
-
-// "dynamic-X" is X with a scale that follows the length; "dynamic" alone means dynamic-ntk, as in Hugging Face. A map
-// stands behind a method and a +; alone it stands behind none.
+// "dynamic" alone is dynamic-ntk, as in Hugging Face. A map alone has the method none.
 bool settings_read_method(RopeSettings *s, const char *text) {
     char copy[MAX_METHOD_NAME];
     const char *name = copy;
@@ -188,7 +182,6 @@ bool settings_has_one_list(const RopeConfig *c) {
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
-// What longrope needs of the model.
 static bool check_lists(const RopeConfig *c, Error *err) {
     if (!c->short_factors || !c->long_factors)
         return fail(err, "longrope needs the model's short and long factor lists, which it does not have");
@@ -202,7 +195,6 @@ static bool check_lists(const RopeConfig *c, Error *err) {
            fail(err, "unscaled_positions need one list of factors for all lengths, short and long the same");
 }
 
-// What a map, a window and logn need.
 static bool check_map(const RopeConfig *c, Error *err) {
     const unsigned flags = c->map ? c->map->flags : 0;
     const bool has_chunk = flags & ROPE_MAP_CHUNK;
@@ -240,7 +232,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
-// streaming and lm-infinite choose what is not said; but a model that was trained with a window never sees more.
+// streaming and lm-infinite have defaults for both. But a model that was trained with a window never sees more than it.
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     const unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
@@ -261,7 +253,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
         r.dynamic = s->rope.dynamic;
         r.map = s->rope.map;
     }
-    // A temperature in the model is meant for methods that have one; put on another it would only do harm.
+    // A model's attention factor is meant for methods that have one. On another it would only do harm.
     if (!rope_methods[r.method].attention) r.attention_factor = 0;
     for (int i = 0; i < rope_n_fields; i++)
         if (s->said >> i & 1) field_set(&r, &rope_fields[i], field_value(&s->rope, &rope_fields[i]));
@@ -285,7 +277,7 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
         if (s->said >> i & 1 && !is_used) return fail(advice, "%s has no effect on rope %s", f->option, plan->name);
     }
     const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
-    const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one are as they are
+    const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8

@@ -80,8 +80,7 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
-// How many letters must be put in, taken out, changed or swapped with the next to make b of a, in any case (optimal
-// string alignment). A word that is too long is far from every other.
+// The edit distance in any case, with swaps of neighbors (optimal string alignment). A word too long is far from all.
 static int edit_distance(const char *a, const char *b) {
     enum { LONGEST = 32 };
     int m = (int)strlen(a), n = (int)strlen(b), d[LONGEST + 1][LONGEST + 1];

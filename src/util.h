@@ -8,37 +8,36 @@
 
 enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
 
-// What went wrong: one line, without the program's name. Functions that can fail take an Error* last, return false (or
-// NULL) and leave the reason there.
+// Why something failed, in one line. Functions that can fail take an Error* last, and return false or NULL with it.
 typedef struct {
     char text[512];
 } Error;
-// Writes the reason (printf style, cut when too long) and returns false, so that `return fail(err, ...)` reads well.
-// Control characters in it (a hostile file's names) become '?', so that an error stays one line. What *err has said
-// before may be part of it.
+// Writes the reason (printf style, cut when too long) and returns false. Control characters become '?', so that it is
+// one line. err->text may be one of the arguments.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What is longer, or more than the
-// machine can address, is found out where memory is taken or a file is mapped.
-// count * size zeroed bytes aligned to 64, or NULL with the reason, which says how much was asked. Free with free().
+// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What the machine cannot address is
+// refused where memory is taken or a file is mapped.
+
+// count * size zeroed bytes aligned to 64, or NULL with the reason, which has the size. Free with free().
 void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
 
-// Gives an array room for `wanted` elements of `size` bytes, and more than asked, so that growing bit by bit is cheap.
-// `array` is the address of its pointer, NULL at first. False with the reason; the array is then as it was.
+// Gives an array room for `wanted` elements of `size` bytes, and more, so that growing bit by bit is cheap. `array` is
+// the address of its pointer, which is NULL at first. False with the reason, and the array as it was.
 bool grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
 
-// Memory for its new owner if `good`; else it is freed, and NULL.
+// Returns `memory` if `good`. Else frees it, and returns NULL.
 void *keep_if(bool good, void *memory);
 
-// One stretch of memory that arrays are laid out on, each aligned to 64 bytes. A function that takes its arrays from an
-// arena is called twice: on an arena that starts as {0} and only counts, then, after arena_open, to get them for good.
+// One piece of memory for many arrays, each aligned to 64 bytes. A function that takes its arrays from an arena is
+// called twice: first on an arena of {0}, which only counts, and after arena_open again, to get the arrays.
 typedef struct {
     uint8_t *memory;  // NULL: it only counts
     uint64_t used;    // bytes taken so far; UINT64_MAX when their number does not fit
 } Arena;
 // The next `count` elements of `size` bytes, not cleared; NULL from an arena that only counts.
 void *arena_take(Arena *arena, uint64_t count, uint64_t size);
-// Gets the memory that was counted. False with the reason, which says how much was asked for `what`.
+// Gets the memory that was counted. False with the reason, which has `what` and the size.
 bool arena_open(Arena *arena, const char *what, Error *err);
 void arena_close(Arena *arena);
 
@@ -50,39 +49,36 @@ typedef struct {
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
-// True when two paths lead to one file: the same spelling, another one, or a link. False when one leads to none.
+// True when two paths lead to one file, also by a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
 // Adds a name to a list of names, with `between` before it unless it is the first.
 void add_name(char *list, size_t capacity, const char *between, const char *name);
 
-// The nearer to `word` of two names, `known` and `best` ("": none yet), by edit distance; a name that would take more
-// than a third of the word's letters is none.
+// Which of the names `known` and `best` ("": none yet) is nearer to `word` by edit distance. `known` is too far when
+// more than a third of the word's letters would change (of 3 to 5 letters: more than 2).
 const char *nearer_name(const char *word, const char *known, const char *best);
 
 // Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
 
 // The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
-// reason, one of which is more than `most` bytes. Free with free().
+// reason, also for more than `most` bytes. Free with free().
 char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
-// Another 64 random bits, of which the upper ones are the better: xorshift64* (Vigna, arXiv 1402.6246). The state is a
-// seed at first, and never 0.
+// 64 random bits, the upper ones better: xorshift64* (Vigna, arXiv 1402.6246). *state starts as a seed and is never 0.
 uint64_t next_random(uint64_t *state);
 
 // Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
 double now_seconds(void);
 double processor_seconds(void);
 
-// True once Ctrl-C has been pressed. The only thing in the program that changes by itself.
+// True once Ctrl-C has been pressed.
 extern volatile sig_atomic_t interrupted;
 
-// From here on Ctrl-C is taken note of; a second one ends the program. With flags 0 instead of SA_RESTART it also ends
-// a read that waits for the user.
+// Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also ends a waiting read.
 void catch_interrupt(int flags);
-// Ctrl-C, SIGTERM and, without nohup, the end of the terminal are taken note of, however often they come: for work that
-// must clean up.
+// Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work that must clean up.
 void catch_termination(void);
-// A mapped file that has become shorter ends the program with a line; one that may not grow is an error of writing.
+// A mapped file that becomes shorter ends the program with a message. One that may not grow is an error of writing.
 void catch_file_errors(void);
