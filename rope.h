@@ -51,11 +51,6 @@ typedef struct {
     int length;    // of the text now
 } RopePair;
 
-// A method's formulas. The first returns a pair's frequency in radians per position, the second the attention factor.
-// That multiplies cos and sin, so scores grow by its square.
-typedef double RopeFrequency(const RopePair *pair);
-typedef double RopeAttention(const RopeConfig *config, double scale);
-
 // What a method uses, and what can be done with it.
 enum {
     ROPE_USES_FACTOR = 1,        // s
@@ -66,11 +61,12 @@ enum {
 };
 
 typedef struct {
-    const char *name;  // as --rope spells it
-    RopeFrequency *frequency;
-    RopeAttention *attention;  // NULL: 1
-    unsigned flags;            // of the above
-    const char *summary;       // one line for --help
+    const char *name;                           // as --rope spells it
+    double (*frequency)(const RopePair *pair);  // radians per position
+    // The attention factor, NULL: 1. It multiplies cos and sin, so scores grow by its square.
+    double (*attention)(const RopeConfig *config, double scale);
+    unsigned flags;       // of the above
+    const char *summary;  // one line for --help
     const char *source;
 } RopeMethod;
 
@@ -88,8 +84,6 @@ typedef struct {
     double key;    // of a key at p
 } RopeParts;
 
-typedef RopeParts RopeMapFormula(const RopeConfig *config, int p);
-
 enum {
     ROPE_MAP_NEAR = 1,
     ROPE_MAP_GROUP = 2,
@@ -101,7 +95,7 @@ enum {
 
 typedef struct RopeMap {
     const char *name;  // as --rope spells it, alone or behind a method and +
-    RopeMapFormula *formula;
+    RopeParts (*formula)(const RopeConfig *config, int p);
     unsigned flags;       // of the above
     int sinks;            // K, when not given
     const char *summary;  // one line for --help

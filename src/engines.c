@@ -21,7 +21,7 @@ static void fix_base(Config *c, double factor) {
 
 static void limit_by_factor(Config *c, int length) {
     double most = length * c->rope->factor;
-    if (most > 0) c->out->max_len = (int)fmin(most, 1 << 30);
+    if (most > 0) c->out->max_len = (int)fmin(most, MOST);
 }
 
 static void switch_off(Config *c, bool is_off, const char *why) {
@@ -214,7 +214,7 @@ static const char *read_release(const char *text, double *release) {
 
 // Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
 static bool read_name(const char *text, int n, Reading *out, Error *err) {
-    static const Option max_len = {.type = WHOLE, .low = 1, .high = 1 << 30};
+    static const Option max_len = {.type = WHOLE, .low = 1, .high = MOST};
     const char *nearest = "";
     char expected[160];
     *out = (Reading){.release = 1e9};

@@ -14,7 +14,7 @@ static const char *const modes[] = {"generate", "chat"};
 static const char *const minimized[] = {"past", "half", "all"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
-enum { MOST = 1 << 30, MANY = 1 << 20 };
+enum { MANY = 1 << 20 };
 
 static const Option table[] = {
     {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, IN(temperature), 0, 1e6},

@@ -68,7 +68,7 @@ void multiply_by(Config *c, double a) {
 
 static int length_at(Config *c, const char *object, const char *key) {
     double x = number_of(c, object, key, 0);
-    bool is_length = x >= 0 && x <= 1 << 30;
+    bool is_length = x >= 0 && x <= MOST;
     refuse(c, !is_length, "ValueError: a length is none");
     return is_length ? (int)x : 0;
 }

@@ -10,7 +10,6 @@
 #include "json.h"
 #include "settings.h"
 
-enum { MOST = 1 << 30 };
 static const double NUMBER_LIMIT = 1e12;
 static const char SPACE[] = " \t\r\n";
 

@@ -10,7 +10,6 @@
 
 static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
-enum { MOST = 1 << 30 };
 #define IN(field) .place = offsetof(RopeConfig, field)
 
 // To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the model's settings,

@@ -5,6 +5,7 @@
 #include "util.h"
 
 enum { MAX_METHOD_NAME = 160 };
+enum { MOST = 1 << 30 };  // the largest whole number of a setting
 
 // What a value is. Its place is, in this order: none, bool, int, double, int or an enum (the word's number),
 // const char *, uint64_t, int[2] (written 3.5). ROPE_FIELDS stands for the rows of rope_fields.

@@ -1,19 +1,16 @@
-// The angles of a query and a key must differ by D(i, j) times the frequency, for every j. rope.h has D as a part of
-// the query minus a part of the key, one pair of parts for near keys and one for far ones.
+// The angles of query i and key j must differ by D(i, j) times the frequency. rope.h gives D as a part of the query
+// minus a part of the key: one pair of parts for near keys, one for far keys.
 //
-// The cache holds each key turned by its part for far queries, as most of a long past is far: those blocks are
-// multiplied as they lie. To meet near queries a key lacks an angle, j minus that part, for which there are tables by
-// block and step, as there are not many near blocks. Without a map all is near, the two parts are the same, and keys
-// lack nothing. But when the frequencies change with the length, keys are cached before they are turned, never to be
-// stale, and lack their whole angle in both zones.
+// The cache holds each key turned by its far part. Most of a long past is far, and those blocks are multiplied as they
+// lie. Near blocks are few: their keys lack the angle of j minus that part, for which there are tables by block and
+// step. Without a map the two parts are the same, and keys lack nothing. When the frequencies change with the length,
+// keys are cached before they are turned, so that they are never stale. Then they lack their whole angle in both zones.
 #include "angles.h"
 
-// Cosines and sines of so many rows of angles.
 static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
     return arena_take(arena, rows * angles, 2 * sizeof(float));
 }
 
-// Which variant of steps a block has.
 static int64_t variant_of(int period, int64_t block) {
     if (period == 0) return block;
     const int64_t to_border = (period - block * KV_BLOCK % period) % period;
@@ -70,15 +67,14 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     }
 }
 
-// The distance that the angle lacks with which the key of token i is cached.
+// By how many positions the cached key of token i must still turn.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
     const int p = spread_position(&a->config->spread, (int)i);
     double far = rope_parts(&a->config->rope, p).key, wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }
 
-// What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the variants of steps that show
-// up in them first.
+// What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the new variants of steps.
 static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int to) {
     const int period = a->lacking[zone].period;
     const double factor = a->follows_length ? a->freqs.attention_factor : 1;

@@ -1,17 +1,15 @@
-// Attention: for each query and head the scores q . k / sqrt(head_dim) of all keys that it sees, their softmax, and the
-// mix of the values by these weights: `attend` of plain.c, for many queries at once and without keeping the scores.
+// Attention: `attend` of plain.c, for many queries at once and without keeping the scores.
 //
-// Blocks of 64 keys go by, and for each query a maximum, a sum and a weighted sum of values are kept and rescaled when
-// the maximum grows (online softmax, arXiv 1805.02867; FlashAttention, 2205.14135). Memory is per block, never n x n.
+// Online softmax (arXiv 1805.02867; FlashAttention, 2205.14135). Keys come in blocks of 64. Each query keeps a maximum,
+// a sum and a weighted sum of values, and rescales them when the maximum grows. Memory is per block, never n x n.
 //
-// Zones, near and far, are a distance map's (see RopeParts). Every query comes in a rotation for each, and a block of
-// keys, all near or all far to the queries of a task, is multiplied with the one that it needs; keys that were cached
-// with another angle than the zone's are rotated on the way. A block on the border is multiplied with both, and each
-// score is taken from its side.
+// Zones. Keys are near or far by the distance map (see RopeParts), and each query is rotated once for either zone. A
+// block on the border of zones for the queries of a task is multiplied with both, and each score is taken from its
+// side. Keys cached with another angle than the zone's are rotated on the way.
 //
-// Tasks. All query heads that share a kv head, and several positions of a prompt, go through a block together, while it
-// is in the first-level cache. Work is cut into tasks by kv head, by groups of positions and, when those are few, by
-// splits of the past (split-KV, as in flash-decoding), whose results are merged in a fixed order.
+// Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the past (split-KV, as in
+// flash-decoding), whose results are merged in a fixed order. All query heads of a kv head and all positions of a group
+// go through a block together, while it is in the first-level cache.
 #include "attention.h"
 
 #include <math.h>
@@ -27,18 +25,16 @@ enum {
     PARTS = 2,          // of numbers in matrix units: 16 bits, where float16 has 11
 };
 
-// Rows that multiply blocks.
 typedef struct {
     float *x;         // (rows, width)
     uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
 } Rows;
 
-// What one thread needs for a task.
 typedef struct {
     Rows q[N_ZONES];        // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
     Rows scores;            // (rows, KV_BLOCK)
-    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for its other side
-    float *widened;         // a block's keys, which may be rotated, or its values; or a few queries, rotated back
+    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
+    float *widened;         // a block's keys or values, or a few queries that are rotated back
     uint32_t *block_parts;  // these keys or values for matrix units
 } TaskScratch;
 
@@ -52,8 +48,8 @@ struct AttentionScratch {
 // How one call is cut into tasks: kv heads x groups of queries x splits of the past, which count fastest.
 typedef struct {
     int heads;              // query heads that share a kv head
-    int per_group, groups;  // queries of a group, groups
-    int per_split, splits;  // blocks of a split, splits
+    int per_group, groups;  // queries of a group; number of groups
+    int per_split, splits;  // blocks of a split; number of splits
 } Cut;
 
 typedef struct {
@@ -72,9 +68,9 @@ static void rows_changed(const Rows *rows, int64_t n, int64_t width) {
         split_row(rows->parts, PARTS, r, whole_units(n), rows->x + r * width, width);
 }
 
-// C = A B, or C += A B, as `p` has them; A's parts are for matrix units, or NULL. Few rows of A multiply B as it lies,
-// many have it widened to float32 once, and where the processor has matrix units, these multiply. B lies without gaps;
-// its rows may be read from the k-th on, up to a multiple of 32. C's may be written from the m-th on likewise.
+// C = A B of `p`, or C += A B with `add`. a_parts are A's parts for matrix units, or NULL. Few rows of A multiply B as
+// it lies; for many, B is widened to float32 once. B lies without gaps. Rows of B behind the k-th may be read and rows
+// of C behind the m-th written, up to a multiple of 32.
 static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const TaskScratch *s) {
     const bool few = p.m <= FEW_ROWS, by_units = a_parts && !few;
     const int parts = p.b_type == NUMBER_I8 ? 1 : PARTS;  // a byte is one part
@@ -95,12 +91,12 @@ static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const Task
 
 // ---- queries ----
 
-// Of the query that row r is of, and its head.
+// The token and the head of row r.
 static int token_of(const Task *k, int64_t r) { return k->first + (int)(r / k->heads); }
 static int64_t head_of(const Task *k, int64_t r) { return k->kv_head * k->heads + r % k->heads; }
 
-// The task's rows for each zone. Without RoPE no key is far: there are queries that meet distances then. Transformer-xl
-// adds u to the ones, and v to the others.
+// The task's rows for each zone. Encodings other than RoPE have no far keys: their second rows meet distances instead.
+// Transformer-XL adds u to the first rows and v to the second.
 static void load_queries(const Task *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
@@ -130,14 +126,13 @@ static void load_queries(const Task *k) {
 
 // ---- terms of encodings other than RoPE ----
 
-// The column of their tables where query number i meets a block's first key. When that is ahead of the query, no key of
-// the block is seen, and any column will do.
+// The column of the tables where query i meets a block's first key. If that is ahead, no key is seen and any will do.
 static int64_t column_of(const Task *k, int64_t i, int block) {
     const int64_t distance = k->first + i - block * KV_BLOCK;
     return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
 }
 
-// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), of terms that have rows of s_d.
+// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), where the terms have rows of s_d.
 static void add_terms_of_keys(const Task *k, int block, const float *keys, float *scores) {
     const DistanceTerms *t = k->call->terms;
     const int64_t d = k->call->cache->head_dim, first = k->call->layer * t->n_rows + t->key_rows;
@@ -147,8 +142,7 @@ static void add_terms_of_keys(const Task *k, int block, const float *keys, float
     }
 }
 
-// scores += what depends on the query and the distance, or on the distance alone. Where a key is ahead of the query,
-// the result is of no use.
+// scores += q . r_d, or -slope d. Keys ahead of the query get wrong scores, which are masked later.
 static void add_terms_of_distances(const Task *k, int block, float *scores) {
     const DistanceTerms *t = k->call->terms;
     const int64_t d = k->call->cache->head_dim;
@@ -178,8 +172,7 @@ static void add_terms_of_values(const Task *k, int block, const float *weights, 
 
 // ---- scores ----
 
-// Rotates a block of widened keys by what they lack: the sum of two angles, the block's and the step's. cos(a+b) =
-// cos a cos b - sin a sin b, sin(a+b) = sin a cos b + cos a sin b.
+// Rotates a block of widened keys by the sum of two angles that they lack, the block's and the step's.
 static void rotate_keys(float *keys, const Lack *lack) {
     const int64_t pairs = lack->pairs;
     for (int64_t i = 0; i < pairs; i++) {
@@ -195,8 +188,7 @@ static void rotate_keys(float *keys, const Lack *lack) {
     }
 }
 
-// Few rows, of the elements that turn: they are rotated back by the block's angle, and keys are rotated by their steps
-// on the way into registers.
+// Few rows, of the elements that turn: queries are rotated back by the block's angle, keys by their steps in registers.
 static void multiply_turning(Gemm p, const Lack *lack, const TaskScratch *s) {
     for (int64_t r = 0; r < p.m; r++)
         for (int64_t i = 0; i < lack->pairs; i++) {
@@ -211,8 +203,7 @@ static void multiply_turning(Gemm p, const Lack *lack, const TaskScratch *s) {
     multiply_block(p, NULL, false, s);
 }
 
-// scores (rows, KV_BLOCK) = q . the keys of a block, rotated as the zone wants them; in units of their scales when the
-// cache is q8.
+// scores (rows, KV_BLOCK) = q . the keys of a block, rotated for the zone, not yet times the scales of a q8 cache.
 static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zone zone, float *scores) {
     const Rows *q = &k->scratch->q[zone];
     const int64_t d = k->call->cache->head_dim;
@@ -240,7 +231,7 @@ static int near_from(const Attention *c, int i) {
     return spread_token(&c->config->spread, p + 1 - rope_parts(&c->config->rope, p).near);
 }
 
-// The same for whatever zones the block is in: near to all queries of the task, far from all, or on the border.
+// The same for a block that is near to all queries of the task, far from all, or on the border.
 static void multiply_zones(const Task *k, const uint8_t *keys, int block) {
     const Attention *c = k->call;
     const int start = block * KV_BLOCK;
@@ -273,7 +264,7 @@ static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
-// The scores of all rows for block number `index`, -infinity where they do not see.
+// The masked scores of all rows for block number `index`.
 static void score_block(const Task *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores.x;
@@ -315,7 +306,6 @@ static void mix_values(const Task *k, const KvBlock *block, int count, float *su
 
 // ---- tasks ----
 
-// n queries over so many blocks. With few groups the past is split.
 static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
     Cut c = {.heads = n_heads / cache->n_kv_heads};
     c.per_group = c.heads < TASK_ROWS ? TASK_ROWS / c.heads : 1;
@@ -326,7 +316,6 @@ static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
     return c;
 }
 
-// Task number `slot`, over one split of the past.
 static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScratch *scratch) {
     const AttentionScratch *s = c->scratch;
     const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
@@ -392,8 +381,7 @@ void attention_by_team(const Team *team, const Attention *a) {
 
 // ---- memory ----
 
-// Memory for n rows that will multiply blocks of so many columns. A float32 cache is for exact numbers, which matrix
-// units do not give.
+// Memory for n rows that multiply blocks of so many columns. A float32 cache wants exact numbers: no matrix units.
 static Rows take_rows(Arena *arena, const KvCache *cache, int64_t n, int64_t width, int64_t columns) {
     const bool by_units =
         cache->type != NUMBER_F32 && width % UNIT == 0 && columns % UNIT == 0 && matrix_units_allowed();

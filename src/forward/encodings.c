@@ -1,19 +1,16 @@
-// Encodings other than RoPE, each as its formula: first those that add a vector to the embedding, then those that add
-// terms to attention, as tables by distance. attention.c adds what the tables hold.
+// Encodings other than RoPE, each as its formula: vectors for embeddings, and tables of the terms that attention.c
+// adds.
 #include "encodings.h"
 
 #include <math.h>
 #include <string.h>
-
-// ---- vectors of positions ----
 
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
 static double speed(const Model *m, int64_t i) { return pow(m->rope.theta, -(double)(i - i % 2) / m->config.dim); }
 
 static float sinusoid(int64_t i, double angle) { return (float)(i % 2 ? cos(angle) : sin(angle)); }
 
-// x_t += P[t], a table (encoding_rows, dim) that is learned; behind its last row there is nothing. arXiv 1705.03122.
-// Or x_t += PE(t), which is not learned: clocks of every speed, as RoPE has them. arXiv 1706.03762, section 3.5.
+// x_t += P[t], a learned table (encoding_rows, dim): arXiv 1705.03122. Or x_t += PE(t): arXiv 1706.03762, section 3.5.
 static float element(const Model *m, int64_t position, int64_t i) {
     return m->learned ? m->learned[position * m->config.dim + i] : sinusoid(i, position * speed(m, i));
 }
@@ -22,16 +19,13 @@ void encoding_vector(const Model *m, int64_t position, float *out) {
     for (int64_t i = 0; i < m->config.dim; i++) out[i] = element(m, position, i);
 }
 
-// ---- tables of terms that are added to scores ----
-
 bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  // see model.h
 
-// score -= 2^(-8h/H) d for head h = 1 ... H: no table, nothing learned, the far is dim. ALiBi, arXiv 2108.12409.
+// ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
 
-// score += q . aK[c] / sqrt(head_dim), out += weight aV[c], c = min(d, rows - 1): two tables (encoding_rows, head_dim)
-// a layer, for all heads; beyond their last row all distances are one. Shaw et al., arXiv 1803.02155. `row` is one
-// element of a head.
+// Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with c = min(d,
+// encoding_rows - 1) and two tables (encoding_rows, head_dim) a layer, for all heads. `row` is one element of a head.
 static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     const Layer *l = &t->model->layers[layer];
     const int64_t d = t->model->config.head_dim, width = whole_vectors(d), last = t->model->config.encoding_rows - 1;
@@ -44,15 +38,13 @@ static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     }
 }
 
-// transformer-xl: score = ((q + u) . k + (q + v) . W_R R_d) / sqrt(head_dim): a distance has a key of its own, made of
-// sinusoids, and u and v are what a query thinks of keys and of distances whatever it is. W_R (n_kv_heads * head_dim,
-// dim), u and v (n_heads * head_dim). Dai et al., arXiv 1901.02860, section 3.3.
+// Transformer-XL, Dai et al., arXiv 1901.02860, section 3.3: score = ((q + u) . k + (q + v) . W_R R_d) /
+// sqrt(head_dim), with W_R (n_kv_heads * head_dim, dim), u and v (n_heads * head_dim).
 //
-// disentangled: score = (q . k + q . W_k R_d + W_q R_d . k) / sqrt(head_dim): content to content, to position, and
-// position to content, by the same matrices, without biases and head norms. What surveys give for TUPE, arXiv
-// 2006.15595, and DeBERTa, 2006.03654. Rows are those of wk, then of wq.
+// Disentangled, what surveys give for TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654: score = (q . k + q . W_k R_d +
+// W_q R_d . k) / sqrt(head_dim), by the matrices of q and k, without biases and head norms.
 //
-// A row of both is one of a matrix times all R_d. weights (dim) is memory for the matrix's.
+// Both: a row is a row of a matrix (W_R or W_k, behind those W_q) times all R_d. weights (dim) is memory for that row.
 static void project(const DistanceTerms *t, int layer, int64_t row, float *weights) {
     const ModelConfig *m = &t->model->config;
     const Layer *l = &t->model->layers[layer];
@@ -87,7 +79,6 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
     for (int h = 0; t->slopes && h < m->n_heads; h++) t->slopes[h] = encoding_slope(h, m->n_heads);
 }
 
-// Makes all tables.
 static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     const ModelConfig *m = &t->model->config;
     const int n_rows = t->n_rows, n = m->n_layers * n_rows, dim = m->dim;

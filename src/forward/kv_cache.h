@@ -16,22 +16,20 @@ typedef struct {
     Number type;  // a KvType
     int n_layers, n_kv_heads;
     int64_t head_dim;
-    int positions;        // most that it will hold
+    int positions;
     int64_t value_width;  // head_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;
 
-// Takes the cache's memory from an arena (see util.h). Not cleared: a block is, when its first position is written, so
-// that a long context costs what is used of it.
+// Takes the memory from an arena (see util.h). A block's first write clears it, so that unused blocks cost nothing.
 void kv_cache_lay_out(KvCache *cache, Arena *arena);
 
-// Stores the key and value of one position, head_dim elements each. Positions are written in rising order, those of one
-// block by one thread.
+// Stores a position's key and value (head_dim each). Positions are written in rising order, a block's by one thread.
 void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key, const float *value);
 
-// One block. Keys are transposed, so that scores of 64 positions are computed side by side without adding up lanes, and
-// so that a pair of rows is rotated for 64 positions by plain vector operations.
+// One block. Keys are transposed: vector operations score and rotate 64 positions side by side, without adding up
+// lanes.
 typedef struct {
     void *keys;           // (head_dim, KV_BLOCK) of the cache's type
     void *values;         // (KV_BLOCK, value_width)

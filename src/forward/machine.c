@@ -1,4 +1,4 @@
-// What the machine gives: memory, physical cores, processors without other work. The system's own files tell.
+// What the machine gives, as the system's own files in /proc and /sys tell it.
 #define _GNU_SOURCE  // sched_getaffinity
 #include "machine.h"
 
@@ -26,7 +26,7 @@ static double number_in(const char *folder, const char *name, const char *format
     return number;
 }
 
-// What a control group can still give: the rest up to its limit, and the pages of files that it would drop.
+// What a control group can still give: the rest up to its limit, and the cached pages of files, which can be dropped.
 static double left_in_group(const char *folder, bool v2) {
     static const char *const names[2][4] = {
         {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file %lf", "total_active_file %lf"},
@@ -36,9 +36,8 @@ static double left_in_group(const char *folder, bool v2) {
     return fmax(limit - used, 0);
 }
 
-// The least of the control groups that hold the program, each within the one above: `0::/a/b` in /proc/self/cgroup for
-// version 2, `7:memory:/a/b` for version 1. In a container the folders a and b may be out of sight, their limits then
-// stand at the top.
+// The least that any control group of the program can give: /a/b and /a when /proc/self/cgroup has `0::/a/b` (version
+// 2) or `7:memory:/a/b` (version 1). In a container these may be out of sight, and the limits stand at the top.
 static double left_in_groups(const char *root) {
     char path[PATH_MAX], line[PATH_MAX];
     double least = INFINITY;
@@ -84,7 +83,7 @@ int physical_cores(void) {
     return processors > 0 ? (int)processors : 1;
 }
 
-// It looks several times: a shell that has just started the program still runs for less than a millisecond.
+// It looks several times, because the shell that has just started the program still runs for less than a millisecond.
 int unhindered_threads(const char *root) {
     enum { LOOKS = 4 };
     const int threads = thread_count();

@@ -1,8 +1,5 @@
-// How the products are shaped. Few vectors (decode): each thread reads its share of the rows once, front to back, and
-// multiplies them as they come; memory is the limit. Many vectors (prefill): 64 rows of weights are unpacked into a
-// panel, transposed so that a SIMD register holds the same column of neighboring rows; a tile of 6 vectors x 64 rows
-// is kept in registers while a block of columns goes by, so each loaded value is used 6 or 64 times and arithmetic is
-// the limit.
+// Products of weights and vectors: the vectors are made ready, and the work is shared out. Few vectors (decode)
+// multiply rows of weights in place, see rows.c. Many vectors (prefill) multiply panels of 64 rows, see panels.c.
 #include "matmul.h"
 
 #include <stdlib.h>
@@ -20,15 +17,13 @@ static int group_of(const Matrix *m) {
     return m->type == WEIGHT_Q4 ? Q8_GROUP : is_ggml(m->type) ? PART : 0;
 }
 
-// What all matrices of a set can multiply: groups of 64 are groups of 32 with the same scale in pairs, but not the
-// other way round.
+// The same for a set: the largest group, as two groups of 32 may have one scale; 0 if a matrix takes float32.
 static int common_group(const Product *products, int n) {
     int most = PART;
     for (const Product *p = products; p < products + n; p++) {
         const int group = group_of(p->matrix), gate = p->gate ? group_of(p->gate) : group;
         if (group == 0 || gate == 0) return 0;
-        most = group > most ? group : most;
-        most = gate > most ? gate : most;
+        if (group == Q8_GROUP || gate == Q8_GROUP) most = Q8_GROUP;
     }
     return most;
 }
@@ -68,7 +63,7 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
     return at;
 }
 
-// Columns of a vector, n of them, at most a super-block, in groups with a scale each. in_lanes may be NULL.
+// Rounds n columns of a vector, at most a super-block, in groups with a scale each. in_lanes may be NULL.
 static void round_columns(const float *x, int64_t n, int group, Rounded *out, InLanes *in_lanes) {
     const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
     int32_t memory[SUPER_BLOCK / 4], *starts = in_lanes ? in_lanes->starts : memory;
@@ -108,25 +103,21 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     memset(in_lanes->behind, 0, sizeof in_lanes->behind);  // what a product loads there it multiplies with 0
 }
 
-static void round_vector(const float *x, int group, Vectors *v, int64_t t) {
-    for (int64_t i = 0; i * SUPER_BLOCK < v->cols; i++) {
-        const int64_t first = i * SUPER_BLOCK, left = v->cols - first, at = i * v->n + t;
-        round_columns(x + first, left < SUPER_BLOCK ? left : SUPER_BLOCK, group, &v->rounded[at],
-                      v->in_lanes ? &v->in_lanes[at] : NULL);
-    }
-}
-
 static void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
     const float *x = input->x + t * v->cols;
     if (input->norm) {
         rmsnorm(v->normed + t * v->cols, x, input->norm, v->cols, input->eps);
         x = v->normed + t * v->cols;
     }
-    if (group > 0) round_vector(x, group, v, t);
-    else if (v->by_units) split_row(v->parts, MAX_PARTS, t, whole_units(v->n), x, v->cols);
+    for (int64_t i = 0; group > 0 && i < super_blocks_of(v->cols); i++) {
+        const int64_t first = i * SUPER_BLOCK, left = v->cols - first, at = i * v->n + t;
+        round_columns(x + first, left < SUPER_BLOCK ? left : SUPER_BLOCK, group, &v->rounded[at],
+                      v->in_lanes ? &v->in_lanes[at] : NULL);
+    }
+    if (group == 0 && v->by_units) split_row(v->parts, MAX_PARTS, t, whole_units(v->n), x, v->cols);
 }
 
-// The input's vectors as the matrix takes them: few are made by every thread for itself, many by the team together.
+// The input's vectors as the matrix takes them. Few are made by every thread for itself, many by the team together.
 static Vectors prepare_by_team(const Team *team, const Input *input, int64_t cols, int group, const Workspace *ws) {
     const bool in_place = input->n <= VECTORS_IN_PLACE;
     Vectors v = in_place ? ws->of_threads[team->number] : ws->of_team;
@@ -147,7 +138,7 @@ static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply
     int64_t left = p->matrix->rows - row, n_rows = left < width ? left : width;
     float *gates = sums + whole_units(v->n) * width;  // units write whole ones
     if (p->gate) multiply(p->gate, row, n_rows, v, gates);
-    for (int64_t t = 0; t < v->n; t++)  // where the result goes comes into the cache meanwhile
+    for (int64_t t = 0; t < v->n; t++)  // brings the output into the cache meanwhile
         for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(p->out + t * p->stride + row + r, 1);
     multiply(p->matrix, row, n_rows, v, sums);
     for (int64_t t = 0; t < v->n; t++) {
@@ -176,7 +167,7 @@ void matmul_by_team(const Team *team, const Product *products, int n_products, c
     int pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);
     const int end = in_place ? team_end(team, pieces) : pieces;
-    // Few vectors: neighbors, so that a thread reads one stretch of memory. Panels go to who is free.
+    // With few vectors a thread's rows are neighbors, one stretch of memory. Panels go to the thread that is free.
     int piece = in_place ? team_first(team, pieces) : team_next_task(team);
     for (; piece < end; piece = in_place ? piece + 1 : team_next_task(team)) {
         const Product *p = products;

@@ -5,12 +5,11 @@
 #include "activations.h"
 #include "team.h"
 
-// Memory that products need besides their operands, for max_n vectors of at most max_cols elements and teams of at most
-// n_threads. NULL from an arena that only counts.
+// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. NULL from an arena that only counts.
 typedef struct Workspace Workspace;
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, Activations activations);
 
-// n vectors x (n, cols), and what is done to them first: with `norm`, an RMS norm with these weights and `eps`.
+// n vectors x (n, cols). With `norm` they first go through an RMS norm with these weights and `eps`.
 typedef struct {
     const float *x;
     int64_t n;
@@ -18,8 +17,8 @@ typedef struct {
     float eps;
 } Input;
 
-// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t] + bias[r]; with `gate`, silu(gate[r] .
-// x[t]) times that (SwiGLU, arXiv 2002.05202); with `add`, added to what is there.
+// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t], with `gate` times silu(gate[r] . x[t])
+// (SwiGLU, arXiv 2002.05202), plus bias[r], and with `add` plus what is there.
 typedef struct {
     const Matrix *matrix, *gate;
     const float *bias;  // (rows), NULL: none
@@ -28,12 +27,9 @@ typedef struct {
     bool add;
 } Product;
 
-// All the products with the input's vectors; all matrices have equal cols. The threads of a team call it together and
-// share the work, everything is done and can be read by all when it returns. The result does not depend on the number
-// of threads.
-//
+// Computes all the products. Their matrices have equal cols. The number of threads does not change the result.
 // Quantized weights multiply activations that are rounded to int8, with a scale for each group of 64 columns, or of 32
-// where all matrices are ggml's blocks. All other weights multiply float32: also q8 whose groups are not of 64, sets of
-// matrices in which one is not quantized, and everything in a workspace for float32.
+// where all matrices are ggml's blocks. All other weights multiply float32, and so do q8 whose groups are not of 64,
+// sets of matrices in which one is not quantized, and everything in a workspace for float32.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

@@ -1,6 +1,5 @@
-// Trials are paid for out of a budget: one that cost a millisecond more than going on as before is followed by a
-// hundred of undisturbed work, and by more after each trial that was lost. They are due at once when the processors
-// become crowded, or free again: when the threads' processor time falls behind the time that has passed.
+// A trial that cost a millisecond more than going on as before is followed by a hundred without a trial, and by more
+// after each trial that was slower. A trial is due at once when the processors become crowded or free again, see watch.
 #include "pace.h"
 
 #include <math.h>
@@ -12,7 +11,7 @@ static const double REST = 100;        // of undisturbed work for what a trial c
 static const double LONGEST_REST = 5;  // seconds
 enum { MOST_DOUBLINGS = 4 };           // of the rest
 
-// Other work is noticed by what the threads get: they wait for one another on the processor, unless for long.
+// A thread keeps its processor while it waits, unless for long. So missing processor time tells of other work.
 static void watch(Pace *p, double seconds, double (*processor_clock)(void)) {
     p->watched += seconds;
     if (p->watched < (p->crowded == 1 ? CALM : TRIAL)) return;

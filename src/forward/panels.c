@@ -1,15 +1,14 @@
 // Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and arithmetic is the
 // limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighboring
-// rows, and stays in the first-level cache while all vectors go by. What a last panel has too many repeats the matrix's
-// last row.
+// rows. It stays in the first-level cache while all vectors go by. A panel without 64 rows repeats its last row.
 #include <string.h>
 
 #include "../kernels/kernels.h"
 #include "../kernels/matrix_units.h"
 #include "product.h"
 
-// Prefetches what will be unpacked next, while the present block is multiplied: `bytes` bytes of each row from `at` on,
-// or when the row has no more, the first bytes of the next 64 rows. Rows lie row_bytes apart.
+// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or behind its end, of each of the next 64
+// rows.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
     const int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
     const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
@@ -19,8 +18,7 @@ static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int6
 }
 
 enum {
-    // AVX-512 with VNNI has registers for a tile's results, too, if it is three vectors by all rows of a panel. They
-    // stay there for a super-block, which saves a load and a store of each for every stretch of columns.
+    // AVX-512 with VNNI keeps a tile's results in registers for a super-block, if it is three vectors by a whole panel.
     HOLDS_RESULTS = PANEL_ROWS == TILE_VECS * LANES && Q8_DOT == BYTES,
     TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
     SIXES_VECTORS = LANES == 8 ? 4 : TILE_VECTORS,  // SIXES take registers of their own
@@ -35,7 +33,7 @@ typedef struct {
     int zero_bits;                                          // see Layout
 } Int8Panel;
 
-// A square of 32-bit elements, column i of each row becoming row i of `to`. Weights come as dot takes them.
+// Transposes a square of 32-bit elements: column i of the rows becomes row i of `to`. Weights come as dot takes them.
 ALWAYS_INLINE void transpose_into(float *to, const vf rows[LANES], bool are_weights) {
     vf square[LANES];
     memcpy(square, rows, sizeof square);
@@ -82,8 +80,8 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
     return columns == 32 ? x->part_starts[s] : x->half_starts[s];
 }
 
-// Vectors x to x + m: what the panel's columns give is added to sums (n, PANEL_ROWS). Inlined with
-// constants m, how and columns, those that share a scale, so that `sum` and `held` are registers.
+// Adds m vectors times the panel to sums (m, PANEL_ROWS). Inlined with constants, so that `sum` and `held` are
+// registers.
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
     const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
     const int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
@@ -94,7 +92,7 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
         int32_t starts[TILE_ROWS];
         UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
-            vi sum[TILE_ROWS][TILE_VECS];  // of int16 in wide registers, which have signs, from 0
+            vi sum[TILE_ROWS][TILE_VECS];  // from 0 where weights are int16 in wide registers: they have signs
             UNROLLED (i, m)
                 UNROLLED (j, TILE_VECS)
                     sum[i][j] = how == NIBBLES || (how == PAIRS && !IN_PAIRS) ? (vi){0} : splat_int(starts[i]);
@@ -151,7 +149,6 @@ static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Pa
     }
 }
 
-// All vectors times a panel.
 ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const Int8Panel *panel, float *sums) {
     const Rounded *x = v->rounded + panel->index * v->n;
     for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
@@ -218,10 +215,10 @@ static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t
     return memory;
 }
 
-// Numbers of 8, 11 and up to 24 bits.
+// How many parts hold the bits of a number: bfloat16 has 8, float16 11, all others up to 24.
 static int parts_of(WeightType type) { return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS; }
 
-// n columns from `col` on; up to a multiple of LANES the panel's last ones are rubbish, which is not multiplied.
+// n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is not multiplied.
 static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, bool in_parts,
                          FloatPanel *panel) {
     for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {

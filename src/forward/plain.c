@@ -1,6 +1,6 @@
 // The forward pass as its definition: a token goes straight down through the model, in the order of llama2.c. Read this
-// before transformer.c, which computes the same numbers fast; tests/test_plain.py holds it to that. --plain runs any
-// job by this file: one thread, float32, and a loop where a formula has a sum.
+// before transformer.c, which computes the same numbers fast; tests/test_plain.py compares them. --plain runs any job
+// by this file: one thread, float32, and a loop where a formula has a sum.
 //
 // A key is kept as wk makes it. The query is turned instead, for each key anew, by the distance between the two. So
 // every RoPE method, distance map and other encoding stands here as its formula. In comments d is head_dim.
@@ -35,7 +35,7 @@ static void matmul(const Plain *p, float *out, const Matrix *w, const float *x, 
     }
 }
 
-// x (n) = exp(x) / sum(exp(x)); the largest is taken off first, so that exp stays in range
+// x (n) = exp(x) / sum(exp(x)). The largest is subtracted first, so that exp stays in range.
 static void softmax(float *x, int n) {
     float max = x[0], sum = 0;
     for (int i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
@@ -48,8 +48,8 @@ static void softmax(float *x, int n) {
 // Where token i stands: at i, unless the text jumps.
 static int at(const Plain *p, int i) { return spread_position(&p->config->spread, i); }
 
-// RoPE: a query at m that meets a key at n turns by D(m, n) times the frequency f of each pair. Unscaled positions have
-// another f, and stale keys keep that of the step that read them: their part of D turns by the difference besides.
+// RoPE: a query at m that meets a key at n turns by D(m, n) times each pair's frequency f. Unscaled positions have
+// another f, and stale keys that of the step that read them: their part of D then turns by the difference, too.
 static void fill_turns(Plain *p, int i, int length) {
     const RopeConfig *c = &p->config->rope;
     const int n_pairs = c->rotary_dim / 2, m = at(p, i);
@@ -101,8 +101,8 @@ static float *head_of(const Plain *p, float *array, int layer, int i, int n, int
     return array + (((int64_t)layer * p->config->context + i) * n + head) * p->model->config.head_dim;
 }
 
-// Two encodings make vectors of distances: a key for each query to meet, of R_distance (dim) by the layer's matrix, and
-// disentangled a query for each key to meet. Token i brings one distance more, and others in place of those that jump.
+// Two encodings make vectors of distances, from R_distance (dim) by the layer's matrices: a key that each query meets,
+// and disentangled also a query that each key meets. Token i has one new distance, and more where the text jumps.
 static void fill_distances(Plain *p, int layer, int i) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = &p->model->layers[layer];
@@ -117,10 +117,10 @@ static void fill_distances(Plain *p, int layer, int i) {
     }
 }
 
-// Shaw's tables (encoding_rows, d) end somewhere: beyond, all distances are one.
+// Shaw's tables (encoding_rows, d) end somewhere. All distances behind the last row take that row.
 static int64_t clipped(const ModelConfig *m, int d) { return d < m->encoding_rows ? d : m->encoding_rows - 1; }
 
-// What the query q (d) of head h of token i makes of the key k (d) of token j. kr and qr are of R_distance.
+// The score of head h of the query of token i with the key of token j. kr and qr are the key and query of the distance.
 static float score(const Plain *p, int layer, int h, int i, int j) {
     const ModelConfig *m = &p->model->config;
     const RopeConfig *c = &p->config->rope;
@@ -144,7 +144,7 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
     }
 }
 
-// One head of the query of token i: mixed (d) = sum over j of softmax(scores)[j] * value[j]; Shaw adds to values, too
+// One head of the query of token i: mixed (d) = sum over j of softmax(scores)[j] * value[j]. Shaw adds to the values.
 static void attend(Plain *p, int layer, int h, int i) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = &p->model->layers[layer];

@@ -1,4 +1,4 @@
-// The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is held against it.
+// The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is tested against it.
 #pragma once
 
 #include "session.h"
@@ -8,15 +8,14 @@ typedef struct Plain {
     const Model *model;
     const SessionConfig *config;
 
-    // Of every token that was read.
+    // For every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
     int *lengths;          // (context) the current length when it was read
-    // Of every number of tokens by which a key is behind the query, NULL without an encoding that has vectors for
-    // distances.
+    // For every number of tokens by which a key can be behind the query.
     int *distances;           // (n_layers, context) the distance to which that comes
-    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim)
-    float *distance_queries;  // (n_layers, context, n_heads * head_dim)
-    // Of the token at hand. What is no longer than `row` has as much memory.
+    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL without an encoding that has them
+    float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
+    // For the present token.
     float *normed, *added;   // (dim)
     float *q, *mixed;        // (n_heads * head_dim)
     float *gate, *up;        // (hidden_dim)
@@ -28,9 +27,9 @@ typedef struct Plain {
 // Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all tokens.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
-// Reads token number i, behind those from 0 to i - 1, in a text of `length` positions by now. x (dim) becomes what the
-// last layer gives. Returns the first layer whose result has a NaN or an infinity: -1 when already the embedding has
-// one, n_layers when none has.
+// Reads token number i, behind those from 0 to i - 1, in a text of `length` positions by now. x (dim) becomes the last
+// layer's result. Returns the first layer whose result has a NaN or an infinity: -1 when the embedding already has one,
+// n_layers when none has.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 
 // logits (vocab_size) of what plain_forward gave.

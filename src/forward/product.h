@@ -12,10 +12,9 @@ enum {
     IN_PAIRS = HAS_PAIRS && LANES == 4,  // also in place
 };
 
-// A super-block of a vector rounded to int8, x = scale * value, zeros behind the vector's end. Weights are stored as
-// q = w + zero, and what that adds is known beforehand: sums begin at -zero times the sum of the values. With the zero
-// 8 of Q4_0, weights -3 and 2 are stored as 5 and 10; times values 4 and 5 that gives 20 + 50, and behind the start
-// -8 * (4 + 5) = -72 the product -2 = -12 + 10.
+// A super-block of a vector as int8: x = scale * value, zeros behind the vector's end. Weights are stored as q = w +
+// zero, so sums begin at -zero times the sum of the values. Example: with the zero 8 of Q4_0, weights -3 and 2 are
+// stored as 5 and 10. Times values 4 and 5, from -8 * (4 + 5) = -72 on, they give -72 + 20 + 50 = -2 = -12 + 10.
 typedef struct {
     _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them as pairs, where dot takes those
     int32_t half_starts[2 * PARTS], part_starts[PARTS];                   // minus the sums of 16 and of 32 values
@@ -23,7 +22,7 @@ typedef struct {
     float sums[PARTS], half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
 } Rounded;
 
-// What few vectors need besides, whose products add up in the lanes of a register.
+// What few vectors need besides. Their products add up in the lanes of a register.
 typedef struct {
     _Alignas(64) int32_t starts[SUPER_BLOCK / 4];  // minus the sums of each lane's values
     int32_t nibble_starts[SUPER_BLOCK / 8];        // of the two lanes that add_nibbles brings together
@@ -32,14 +31,14 @@ typedef struct {
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];  // so that whole registers can be loaded
 } InLanes;
 
-// The input's vectors as a thread multiplies them: normed, and when the weights are quantized rounded to int8.
+// The input's vectors as a thread multiplies them: normed, and rounded to int8 when the weights are quantized.
 typedef struct {
     int64_t n, cols;
     const float *x;     // (n, cols)
     Rounded *rounded;   // (super-blocks, n)
     InLanes *in_lanes;  // (super-blocks, n); NULL: there are many vectors
-    bool by_units;      // matrix units multiply: bytes, or float32 as
-    uint32_t *parts;    // n rows of cols in tiles, see matrix_units.h, where else the rounded are
+    bool by_units;      // matrix units multiply: bytes, or the parts of float32
+    uint32_t *parts;    // n rows of cols in tiles, see matrix_units.h; in the memory of `rounded`
     float *normed;      // (n, cols) memory for x
     void *panel;        // this thread's memory for weights
 } Vectors;

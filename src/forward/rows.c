@@ -4,7 +4,7 @@
 
 #include "product.h"
 
-// Bytes of a super-block where its numbers lie.
+// Bytes of a super-block, without the scales that lie elsewhere.
 ALWAYS_INLINE int bytes_of(WeightType type) { return SUPER_BLOCK / layouts[type].values * layouts[type].bytes; }
 
 // Prefetches with register i of a super-block its share of the cache lines.
@@ -14,8 +14,7 @@ ALWAYS_INLINE void prefetch_share(WeightType type, SuperBlock at, int i) {
 }
 
 #ifdef SIMD_FOURS
-// sum += n registers of a super-block times a vector's, for numbers of up to 6 bits. The scales s have the vector's in
-// them.
+// sum += n registers of a super-block of up to 6 bits times a vector's. The scales s have the vector's in them.
 ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x, const Scales *s, vf sum[4]) {
     const int zero_bits = zero_bits_of(type);
     UNROLLED (h, 2) {
@@ -33,8 +32,8 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
 }
 #endif
 
-// sum += a super-block of nibbles times a vector's. Of a register of nibbles, the low and the high halves have the same
-// scales, so that their products are added up before they are scaled.
+// sum += a super-block of nibbles times a vector's. A register's low and high halves share scales and are added up
+// first.
 ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, const InLanes *lanes, const Scales *s,
                                vf sum[4]) {
     const int zero_bits = zero_bits_of(type);
@@ -115,7 +114,6 @@ ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, 
 
 enum { FLOAT_STEP = 4 * LANES };  // four sums that do not wait for one another
 
-// The product of the whole steps of a row.
 ALWAYS_INLINE float dot_of_type(Number type, const Matrix *m, int64_t row, const float *x) {
     vf sum[4] = {{0}};
     const int size = number_bytes(type);
@@ -142,7 +140,7 @@ static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) 
     return sum;
 }
 
-// A row of any other type: stretches of it are widened, once for all vectors.
+// A row of any other type, of which stretches are widened once for all vectors.
 static void widened_row_dots(const Matrix *m, int64_t row, const Vectors *v, float *sums) {
     enum { STRETCH = 256 };
     const int64_t row_bytes = matrix_row_bytes(m), stretch_bytes = row_bytes * STRETCH / m->cols;

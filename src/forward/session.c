@@ -1,5 +1,4 @@
-// Sessions: their memory, their place in the text, and what is refused. The forward pass itself is in transformer.c, or
-// by its definition in plain.c.
+// Sessions: their memory, their place in the text, and what is refused.
 #include "session.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 // ---- reading ----
 
-// transformer_forward by the definition, which goes by tokens: the fault is the first one of the lowest layer.
+// Does what transformer_forward does, token by token. The fault is the first one of the lowest layer.
 static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
@@ -23,8 +22,7 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
     return fault;
 }
 
-// One chunk; the last n_logits rows end up at the front of s->x. Weights that are not numbers, or sums that left
-// float32's range, end the run where they first show.
+// One chunk. The last n_logits rows end up at the front of s->x.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
     const int64_t dim = s->model->config.dim;
     const Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
@@ -53,7 +51,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
     for (int done = 0, count; done < n; done += count) {
         count = n - done < c->chunk ? n - done : c->chunk;
         if (c->go_on && !c->go_on(c->whose)) return fail(err, "the reading was given up at position %d", s->position);
-        int wanted = n_logits - (n - done - count);  // rows of this chunk that are among the last n_logits
+        int wanted = n_logits - (n - done - count);  // of this chunk
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
     }
@@ -85,7 +83,7 @@ static void lay_out(Session *s) {
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 
-// Refuses texts that have no place.
+// Refuses texts that have more tokens than positions, or than the model knows positions.
 static bool check_places(const Model *model, const SessionConfig *c, Error *err) {
     const int length = c->spread.length, positions = length ? length : c->context;
     if (length && (c->spread.piece < 1 || length < c->context))
@@ -98,7 +96,7 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
                 model->config.encoding_rows, positions);
 }
 
-// A session whose memory is counted, but not there yet. NULL with the reason.
+// A session without its memory, which is only counted. NULL with the reason.
 static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
     struct {
         Session session;  // first, so that its address is that of all
@@ -136,7 +134,7 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     Error why;
     const size_t available = available_memory("");
     const double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
-    // The system promises more memory than it has and kills who uses it, so the question is asked here.
+    // The system promises more memory than it has and kills the program that uses it, so this asks before.
     if (s->arena.used > available) {
         fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
              config->context, needed, cache, available / 1e6);

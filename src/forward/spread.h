@@ -3,11 +3,9 @@
 
 #include <stdint.h>
 
-// Jumps: the n tokens of a text stand in pieces, each further on than the one before it, so that the last token stands
-// at length - 1. Few tokens then meet every distance of a long text. Models are trained so by PoSE (arXiv 2309.10400)
-// and with randomized positions (arXiv 2305.16843); here jumps measure.
-//
-// The number of a token in its text, from 0, is its slot in the cache. All that knows positions goes by its position.
+// A spread text of n tokens stands in pieces, with jumps between them and the last token at length - 1, so that few
+// tokens meet every distance of a long text. Models are trained so by PoSE (arXiv 2309.10400) and randomized positions
+// (arXiv 2305.16843). A token's number, from 0, is its slot in the cache. All encodings go by its position.
 typedef struct {
     int length;  // N, positions; 0: each token's position is its number
     int piece;   // P, tokens of a piece, at least 1
@@ -15,7 +13,7 @@ typedef struct {
 } Spread;
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces. One piece stands as
-// without a spread. What would follow on the last piece does not jump again.
+// without a spread. Tokens behind the last piece do not jump again.
 static inline int spread_position(const Spread *s, int i) {
     if (s->length == 0 || s->n <= s->piece) return i;
     const int64_t jumps = (s->n - 1) / s->piece, before = i / s->piece < jumps ? i / s->piece : jumps;  // K - 1

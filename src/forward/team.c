@@ -22,8 +22,7 @@ enum { SPINS = 2000 };  // looks at the others before the processor is given awa
 
 Team team_join(TeamShared *shared) { return (Team){omp_get_thread_num(), omp_get_num_threads(), shared}; }
 
-// A futex: a thread sleeps while *word is `value`, and wake lets all go that sleep on it. Where there is none, the
-// processor is offered to others again and again.
+// A futex: a thread sleeps while *word is `value`, until wake_all. Without futexes it yields its processor repeatedly.
 #ifdef SYS_futex
 static void sleep_while(atomic_uint *word, unsigned value) { syscall(SYS_futex, word, 128, value, NULL, NULL, 0); }
 static void wake_all(atomic_uint *word) { syscall(SYS_futex, word, 129, 1 << 30, NULL, NULL, 0); }
@@ -36,9 +35,9 @@ static void sleep_while(atomic_uint *word, unsigned value) {
 static void wake_all(atomic_uint *word) { (void)word; }
 #endif
 
-// Rounds are counted instead of a flag turned, so that a thread that is late to leave cannot take the next round for
-// its own. The last to arrive prepares the next round before it lets the others go. Who goes to sleep first says so and
-// then looks at the round, who ends the round first does so and then looks for sleepers: one of them sees the other.
+// Rounds are counted, so that a thread that is late to leave cannot take the next round for its own. The last to arrive
+// prepares the next round before it lets the others go. A thread counts itself as a sleeper before it looks at the
+// round, and the round ends before the sleepers are looked at: one of the two sees the other.
 void team_wait(const Team *team) {
     TeamShared *s = team->shared;
     unsigned round = atomic_load_explicit(&s->rounds, memory_order_acquire);

@@ -12,13 +12,13 @@
 //     matmul_by_team, .gate       the two matmuls of the feed-forward layer, and silu
 //     transformer_logits          plain_logits
 //
-// Threads. transformer_forward opens the parallel region of a step, which is a token, or one layer of a prompt's chunk.
-// In there every thread of the team runs the same lines side by side. A function whose name ends in _by_team is called
-// by the whole team together, with the same arguments: each thread takes its share of the rows, heads or pairs (from
-// team_first on, or team_next_task where pieces differ in size), and writes nothing that another one writes. Before it
-// returns it waits for the others (team_wait), so that all can read in the next line what it has made. What one thread
-// does for all stands behind `team->number == 0`. All other functions belong to the thread that calls them. How many
-// threads a step gets, pace.h says; reads too small to be worth a team run on the caller alone.
+// Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a prompt's chunk. In it
+// every thread of the team runs the same lines side by side. A function whose name ends in _by_team is called by the
+// whole team together, with the same arguments. Each thread takes its share of the rows, heads or pairs (team_first, or
+// team_next_task where pieces differ in size), and writes nothing that another one writes. At the end it waits for the
+// others (team_wait), so the next line can read what all have made. What one thread does for all stands behind
+// `team->number == 0`. All other functions belong to the thread that calls them. pace.h says how many threads a step
+// gets; a small read runs on the caller alone.
 #include "transformer.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
     }
 }
 
-// Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. The team shares out the
-// blocks of the cache, those of each kv head apart: who has one also does the query heads that share the kv head.
+// Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A thread's share is
+// blocks of the cache, each of one kv head, with the query heads that share the kv head.
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -60,8 +60,7 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     team_wait(team);
 }
 
-// mixed = attention of one layer for the queries of the chunk from row `skipped` on: of a window unless the layer sees
-// all, and turned unless it does not turn. With `watch` its scores are taken, of the chunk's last query.
+// mixed = attention of one layer for the chunk's queries from row `skipped` on. `watch` takes a single query's scores.
 static void attend_by_team(const Team *team, Transformer *t, int index, int skipped, const Watch *watch) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -86,8 +85,8 @@ static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelC
     return (Input){x, n, weight, (float)m->norm_eps};
 }
 
-// One layer for the n rows of the chunk. All rows have keys and values. The rest is for the last n_wanted rows: all of
-// them but in the last layer, where only those matter whose logits are wanted.
+// One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the last n_wanted rows: in
+// the last layer those whose logits are wanted, before it all.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -127,7 +126,7 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     matmul_by_team(team, &w2, 1, &input, t->workspace);
 }
 
-// The first row of x, from `first` on, that holds what is no number goes to t->fault.row.
+// t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
 static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     const int64_t dim = t->model->config.dim;
     const int n = t->n - first;

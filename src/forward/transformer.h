@@ -1,5 +1,4 @@
-// The fast forward pass: chunks of positions go through the layers together, by a team of threads. plain.h has the same
-// as its definition.
+// The fast forward pass: a team of threads takes chunks of positions through the layers. plain.h has its definition.
 #pragma once
 
 #include "attention.h"
@@ -25,7 +24,7 @@ typedef struct Transformer {
     Workspace *workspace;
     TeamShared team;
 
-    // Of the chunk at hand.
+    // For the present chunk.
     float *x;       // (n, dim) the residual stream, the caller's
     int n, first;   // rows, and the number of the first token
     float *q;       // (chunk, n_heads * head_dim)
@@ -38,8 +37,8 @@ typedef struct Transformer {
 // Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
 
-// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length` positions by now. x
-// (n, dim) becomes what the last layer gives, in its last n_logits rows. Row n of the result: there is no fault.
+// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length` positions by now. The last
+// n_logits rows of x (n, dim) become the last layer's result. Without a fault the result's row is n.
 Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first, int length, int n_logits);
 
 // logits (n_rows, vocab_size) of rows that transformer_forward gave.

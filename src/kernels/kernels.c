@@ -1,6 +1,5 @@
 // Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k goes by, so that
-// arithmetic is the limit and not loading. Keys and values are multiplied as they lie in the cache, widened on the way
-// to the registers.
+// arithmetic is the limit and not loading. B is multiplied as it lies, and widened on the way to the registers.
 #include "kernels.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@
 
 enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower than memory is read
 
-// The first n of LANES elements, zeros behind them; a call only where it is needed.
+// The first n of LANES elements, zeros behind them.
 static inline vf load_some(const float *x, int64_t n) {
     float lanes[LANES] = {0};
     if (n >= LANES) return load(x);
@@ -72,8 +71,7 @@ float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
     return 1;
 }
 
-// Rows [row, row + m) and vecs vectors of columns from `column` on. Inlined with constant m, vecs, type and `turns`, so
-// that `sum` is registers.
+// Rows [row, row + m), `vecs` vectors of columns from `column` on. Inlined with constants, so that `sum` is registers.
 ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column) {
     const int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
     const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->n;
@@ -112,7 +110,7 @@ ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, i
 
 ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
     const int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
-    const int most = turns ? 4 : TILE_ROWS;                              // what turns takes registers of its own
+    const int most = turns ? 4 : TILE_ROWS;                              // turning takes registers, too
     int64_t row = 0;
     for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, g, row, n);
     switch (g->m - row) {
@@ -158,8 +156,8 @@ void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float e
 }
 
 // e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
-// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result would be no normal number; NaN
-// stays NaN.
+// greatest relative error, e^0 exact), and n added to the exponent. 0 where the result is no normal number; NaN is
+// kept.
 static inline vf exp_vf(vf x) {
     vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
     vf n = shifted - 0x1.8p23f;

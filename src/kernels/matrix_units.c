@@ -1,5 +1,5 @@
-// Four tiles of C, 32 x 32 sums, stay in the units' registers while the depth goes by; two tiles of A and two of B are
-// loaded for four products of tiles.
+// Four tiles of C, 32 x 32 sums, stay in registers while the depth goes by. Two tiles of A and two of B give four
+// products.
 #define _DEFAULT_SOURCE  // syscall
 #include "matrix_units.h"
 
@@ -32,8 +32,7 @@ void units_begin(int depth) {
 
 void units_end(void) { _tile_release(); }
 
-// A pair of numbers to a lane, each of their parts into a tile of its own. What is left when a part is taken off is
-// exact.
+// Puts a pair of numbers into each lane, and each of their parts into a tile of its own. What a part leaves is exact.
 ALWAYS_INLINE void split(uint32_t *tile_row, int parts, vf x, vf y) {
     UNROLLED (p, parts) {
         vf high_x = (vf)(((vu)x + 0x8000) & 0xffff0000), high_y = (vf)(((vu)y + 0x8000) & 0xffff0000);
@@ -43,8 +42,7 @@ ALWAYS_INLINE void split(uint32_t *tile_row, int parts, vf x, vf y) {
     }
 }
 
-// Which numbers are a pair does not matter, as long as it is the same in A and B: columns i and i + 16 of A's tile, and
-// rows i and i + 16 of B's.
+// A pair is columns i and i + 16 of A's tile, or rows i and i + 16 of B's: any pairs will do that are the same in both.
 ALWAYS_INLINE void split_row_into(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {
     uint32_t *at = tiles + row / UNIT_ROWS * parts * TILE_PAIRS + row % UNIT_ROWS * 16;
     for (int64_t i = 0; i < k; i += UNIT, at += parts_depth(m, parts)) split(at, parts, load(x + i), load(x + i + 16));
@@ -84,7 +82,7 @@ void split_columns(uint32_t *tiles, int parts, int64_t column, const float *cons
     }
 }
 
-// A's next rows come from the second-level cache or the third: with 3 x 3 parts and 64 columns, all are asked for.
+// A's next rows come from the second-level cache or the third. With 3 x 3 parts and 64 columns, all are prefetched.
 ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_parts, int b_parts, int64_t column) {
     const int64_t a_row = a_parts * TILE_PAIRS, b_column = b_parts * TILE_PAIRS;
     const int most = a_parts > b_parts ? a_parts : b_parts;

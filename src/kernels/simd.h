@@ -1,7 +1,6 @@
-// The widest vectors that the target has, and the operations on them that C has no words for. All #ifdefs about
-// processors are here and, for whole numbers of 8 bits and fewer, in simd_int8.h. Everything else is written once, as
-// arithmetic on vf, the compilers' vector type: AVX-512, AVX2, NEON, SSE2 and processors without any are served by the
-// same lines.
+// The widest vectors of the target, and the operations on them that C lacks. All #ifdefs about processors are here, in
+// simd_int8.h for whole numbers of 8 bits and fewer, and in matrix_units.c. Everything else is written once, as
+// arithmetic on vf, the compilers' vector type, for AVX-512, AVX2, NEON, SSE2, WebAssembly and no vectors.
 #pragma once
 
 #include <string.h>
@@ -29,13 +28,12 @@ enum { LANES = 8, TILE_VECS = 2 };  // 6 x 2 sums in 16 registers
 #define SIMD_NEON
 enum { LANES = 4, TILE_VECS = 4 };
 #else
-#define MM(operation) _mm_##operation
 enum { LANES = 4, TILE_VECS = 2 };
 #endif
 
 enum { TILE_ROWS = 6 };  // of a register tile
 
-// Loops over the registers of a tile must vanish: what is indexed by a variable lies in memory.
+// Loops over the registers of a tile must be unrolled: an array that is indexed by a variable lies in memory.
 #ifdef __clang__
 #define UNROLL "clang loop unroll(full)"
 #else
@@ -65,7 +63,7 @@ static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
-// a * b + c, rounded once where the processor can: left to the compiler, it is now so, now otherwise.
+// a * b + c, rounded once where the processor can. Left to the compiler, it would be so only sometimes.
 static inline vf multiply_add(vf a, vf b, vf c) {
 #if defined SIMD_WIDE
     return MM(fmadd_ps)(a, b, c);
@@ -99,8 +97,8 @@ static inline float max_lanes(vf x) {
 }
 
 // Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near ahead into the first.
-// It may lie past the end: that is a hint only. AMD's processors, which alone have SSE4A, bring it nearer themselves.
-// The function is always inlined: gcc takes a call for one without an effect and leaves it out.
+// It may lie past the end. AMD's processors, which alone have SSE4A, bring it nearer themselves. Always inlined: gcc
+// takes a call for one without an effect and leaves it out.
 ALWAYS_INLINE void prefetch_ahead(const void *p) {
     enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
@@ -109,7 +107,7 @@ ALWAYS_INLINE void prefetch_ahead(const void *p) {
 #endif
 }
 
-// For a loop that waits for another thread: the processor's other work goes first for a moment.
+// For a loop that waits for another thread: lets the processor's other work go first for a moment.
 static inline void pause_briefly(void) {
 #if defined __SSE2__
     _mm_pause();
@@ -132,8 +130,8 @@ static inline vf load_i8(const void *p) {
 #endif
 }
 
-// Of 16 bits each, sign-extended. The exponent is moved by multiplying with a power of two, which gets subnormals
-// right. Infinity and NaN have the largest one in both.
+// Of 16 bits each, sign-extended. Multiplying by a power of two moves the exponent, and gets subnormals right. Infinity
+// and NaN have the largest exponent in both types.
 static inline vf f16_bits_to_float(vi h) {
     vu bits = (vu)h << 13 & 0x8fffe000, top = bits & 0x0f800000;
     return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));
@@ -149,7 +147,6 @@ static inline vf load_f16(const void *p) {
 #endif
 }
 
-// LANES numbers of a type.
 ALWAYS_INLINE vf load_number(Number type, const void *p) {
     switch (type) {
     case NUMBER_F32: return load(p);
@@ -159,7 +156,7 @@ ALWAYS_INLINE vf load_number(Number type, const void *p) {
     }
 }
 
-// The other way, for whole numbers from -127 to 127.
+// LANES whole numbers from -127 to 127 to int8.
 static inline void store_i8(void *p, vi x) {
 #if defined __SSE2__ && !defined SIMD_AVX512
     const __m128i *quarters = (const __m128i *)&x;  // one or two
@@ -184,7 +181,7 @@ static inline float half_at(const void *p) {
 #endif
 }
 
-// Rounded to nearest even, infinity past 65504.
+// LANES numbers to float16, rounded to nearest even, infinity past 65504.
 static inline void store_f16(void *p, vf x) {
 #if defined SIMD_WIDE
     *(vh_mem *)p = (vh_mem)MM(cvtps_ph)(x, _MM_FROUND_TO_NEAREST_INT);
@@ -200,8 +197,6 @@ static inline void store_f16(void *p, vf x) {
     *(vh_mem *)p = __builtin_convertvector(sign | half, vh_mem);
 #endif
 }
-
-// ---- transposing ----
 
 // LANES vectors as the rows of a square of 32-bit elements, transposed in place.
 static inline void transpose(vf rows[LANES]) {

@@ -1,4 +1,4 @@
-// The other half of simd.h: products of whole numbers of 8 bits, and weights of 2 to 8 bits on their way to them.
+// The other half of simd.h: products of 8-bit whole numbers, and weights of 2 to 8 bits on their way to them.
 #pragma once
 
 #include "simd.h"
@@ -7,8 +7,8 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-// How weights are multiplied with activations of 8 bits and added up, in lanes of 32 bits, and what weights of 8 bits,
-// of 5 or 6, and of up to 4 take.
+// How weights are multiplied with 8-bit activations and added up in lanes of 32 bits. Q8_DOT is for weights of 8 bits,
+// Q6_DOT of 5 or 6, Q4_DOT of up to 4.
 typedef enum {
     BYTES,    // four weights and activations a lane
     NIBBLES,  // the same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to 32 columns
@@ -38,8 +38,7 @@ typedef enum {
 #endif
 } Dot;
 
-// Instructions that take bytes of weights unsigned get int8 ones as value + INT8_OFFSET; what that adds, 128 times the
-// sum of the activations, is taken off again.
+// Where weights must be unsigned, int8 ones become value + INT8_OFFSET, and sums start at what takes that off again.
 #ifdef SIMD_VNNI
 enum { INT8_OFFSET = 128 };
 #else
@@ -47,7 +46,7 @@ enum { INT8_OFFSET = 0 };
 #endif
 
 // Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbors of both halves of a
-// register: of 16 columns in a row it does not matter what lane has which, and in_panel sees to the others.
+// register. With 16 columns in a row any order will do, else in_panel sees to it.
 ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__
     return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
@@ -104,7 +103,7 @@ static inline vb in_panel(vb weights) {
     return weights;
 }
 
-// A number in all lanes, which the compiler does not compute with before it is there: that would take longer.
+// x in all lanes. The compiler may not compute with it before it is there: that would take longer.
 static inline vi splat_int(int32_t x) {
     vi all = (vi){0} + x;
 #ifdef __SSE2__
@@ -127,9 +126,9 @@ static inline vb splat_lane(const void *p) {
     return x;
 }
 
-// Register i of a group of int8 weights as int16. Where a register has four lanes, two registers have the even columns,
-// times 256, and the odd ones, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts
-// faster than it widens, and SSE2 does as WebAssembly, so that both add in one order and give the same numbers.
+// Register i of a group of int8 weights as int16. With four lanes, one register has the even columns times 256, the
+// next one the odd columns, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts faster
+// than it widens. SSE2 does the same, so that both add in one order and give the same numbers.
 enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
 
 static inline vb load_pairs(const void *group, int i) {
@@ -151,12 +150,12 @@ static inline vb load_pairs_of_x(const void *group, int i) {
 
 // ---- weights of 2 to 8 bits ----
 
-// Weights are stored in parts of 32 columns. A register takes the bytes of two parts (AVX-512), of one (AVX2) or of one
-// half of a part; where a function is given a second part b, or a half, the others have no use for it.
+// Weights are stored in parts of 32 columns. A register takes two parts (AVX-512), one (AVX2) or half of one. Only the
+// first has a use for a second part b, and only the last for `half`.
 
 static const uint64_t EACH_BYTE = 0x0101010101010101, BIT_EACH = 0x8040201008040201;
 
-// The bits of `mask` of 32 bytes at a, which get there from `shift` bits higher up, or from below where it is negative.
+// The 32 bytes at a, shifted right by `shift` bits, or left where it is negative, and masked.
 ALWAYS_INLINE vb take_bits(const uint8_t *a, int shift, const uint8_t *b, int shift_b, int half, int mask) {
 #ifdef SIMD_AVX512
     const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a)),
@@ -169,7 +168,7 @@ ALWAYS_INLINE vb take_bits(const uint8_t *a, int shift, const uint8_t *b, int sh
 #endif
 }
 
-// 16 bytes, again and again.
+// The 16 bytes at p, repeated.
 ALWAYS_INLINE vb repeat(const void *p) {
 #if defined SIMD_AVX512
     return (vb)_mm512_broadcast_i32x4(_mm_loadu_si128(p));
@@ -276,9 +275,8 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t
 
 #if defined SIMD_AVX2 && !defined SIMD_VNNI
 #define SIMD_FOURS
-// Products of four registers of weights, unsigned and of up to 6 bits, with activations at x. Sums of 16 columns are
-// whole after three steps, of two registers together in the second and of four in the third. That takes fewer
-// instructions than a sum for each. The lanes are the first halves of the four registers, then the second halves.
+// Products of four registers of unsigned weights of up to 6 bits with activations at x, added up in fewer instructions
+// than a sum for each takes. The lanes are the first halves of the four registers, then the second halves.
 ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x, int bits) {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i s[4];
@@ -343,13 +341,12 @@ ALWAYS_INLINE Floats16 floats_of_halves(Number type, Halves x) {
     return out;
 }
 
-// 0, 1, 2 and so on.
 ALWAYS_INLINE vi lane_numbers(void) {
     static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     return (vi)load(numbers);
 }
 
-// For the lanes of register i, each of which has 4 columns, the one of its columns: there is one for every `columns`.
+// Each lane of register i, which has 4 columns, gets the number of its columns: x has one for every `columns`.
 ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
     const int first = i * 4 * LANES / columns;
 #if defined SIMD_AVX512
