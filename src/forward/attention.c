@@ -1,4 +1,5 @@
-// Attention: `attend` of plain.c, for many queries at once and without keeping the scores.
+// Attention: for each query and head the scores q . k / sqrt(head_dim) of all keys that it sees, their softmax, and the
+// mix of the values by these weights. This is `attend` of plain.c, for many queries at once and without keeping scores.
 //
 // Online softmax (arXiv 1805.02867; FlashAttention, 2205.14135). Keys come in blocks of 64. Each query keeps a maximum,
 // a sum and a weighted sum of values, and rescales them when the maximum grows. Memory is per block, never n x n.

@@ -21,7 +21,7 @@ void encoding_vector(const Model *m, int64_t position, float *out) {
 
 bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  // see model.h
 
-// ALiBi, arXiv 2108.12409.
+// score -= 2^(-8h/H) d for head h = 1 ... H. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
 
 // Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with c = min(d,

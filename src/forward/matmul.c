@@ -1,5 +1,8 @@
-// Products of weights and vectors: the vectors are made ready, and the work is shared out. Few vectors (decode)
-// multiply rows of weights in place, see rows.c. Many vectors (prefill) multiply panels of 64 rows, see panels.c.
+// How the products are shaped. Few vectors (decode, rows.c): each thread reads its share of the rows once, front to
+// back, and multiplies them as they come. Memory is the limit. Many vectors (prefill, panels.c): 64 rows of weights are
+// unpacked into a panel, transposed so that a SIMD register holds the same column of neighboring rows. A tile of a few
+// vectors by many rows stays in registers while a block of columns goes by. So each loaded value is used many times,
+// and arithmetic is the limit. Here the vectors are made ready, and the work is shared out.
 #include "matmul.h"
 
 #include <stdlib.h>
