@@ -146,8 +146,8 @@ def test_checker_on_all():
     check(list(house.findings(rooms, {})) == [], '10,350 lines of C', list(house.findings(rooms, {})))
     rooms['src/text/x.c'] = HEAD + '\n' * (house.ALL_LINES - 10350)
     check('too much C' in ''.join(house.findings(rooms, {})), 'a line of C more than there may be')
-    evening = {path: HEAD + '\n' * 99 for path in house.EVENING}
-    evening['rope.c'] += '\n' * (house.EVENING_LINES - 100 * len(evening))
+    evening = {path: HEAD + '\n' * 149 for path in house.EVENING}
+    evening['rope.c'] += '\n' * (house.EVENING_LINES - 150 * len(evening))
     check(list(house.findings(evening, {})) == [], 'an evening as long as it may be', list(house.findings(evening, {})))
     evening['run.c'] += '\n'
     found = list(house.findings(evening, {}))
