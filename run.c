@@ -124,7 +124,7 @@ static bool read_methods(Program *p, Error *err) {
 }
 
 static bool make_plans(Program *p, Error *err) {
-    const int encoding = p->model.config.encoding;
+    int encoding = p->model.config.encoding;
     int n = 0;
     free(p->job.plans);
     RopePlan *plans = p->job.plans = alloc_array((size_t)p->n_methods, sizeof *plans, "methods", err);
@@ -142,7 +142,7 @@ static bool make_plans(Program *p, Error *err) {
 // Plans what runs: the methods, or what engines of --reading make of them, or of a config that only engines may take.
 static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
-    const bool is_read = o->reading || o->job == JOB_ENGINES;
+    bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
     return !o->reading || plans_as_read(&p->job, &p->readings, err);
 }

@@ -45,7 +45,7 @@ static void hf5(Config *c) {
 
 // transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's factor is by lengths.
 static void hf4(Config *c) {
-    const double release = c->out->release;
+    double release = c->out->release;
     int keys = 0;
     for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
     refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
@@ -54,7 +54,7 @@ static void hf4(Config *c) {
            "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
     refuse(c, c->method == LLAMA3 && !c->inside, "KeyError: original_max_position_embeddings");
     if (c->method == YARN) {
-        const bool by_max = release < 4.51 || !c->inside;
+        bool by_max = release < 4.51 || !c->inside;
         c->rope->train_ctx = by_max ? c->trained : c->inside;
         if (!by_max && release < 4.56) c->rope->factor = (double)c->trained / c->inside;
         if (release < 4.51 && c->rope->attention_factor == 0) multiply_by(c, 0);
@@ -77,16 +77,16 @@ static bool types_disagree(const Config *c) {
 
 // yarn's attention factor in vLLM and SGLang: their own, times attn_factor.
 static void serve_yarn(Config *c, double own_factor) {
-    const double more = number_of(c, c->block, "attn_factor", 1);
+    double more = number_of(c, c->block, "attn_factor", 1);
     multiply_by(c, more * own_factor);
     if (more != 1) c->why_attention = "attn_factor is read";
 }
 
 // vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22 the unscaled one.
 static void vllm(Config *c) {
-    const double s = c->rope->factor, release = c->out->release;
+    double s = c->rope->factor, release = c->out->release;
     const char *apply = json_member(c->block, "apply_yarn_scaling");
-    const int top = c->top ? c->top : c->is_phi3 ? 4096 : c->trained, wanted = c->out->served ? c->out->served : top;
+    int top = c->top ? c->top : c->is_phi3 ? 4096 : c->trained, wanted = c->out->served ? c->out->served : top;
     refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
     if (c->method <= DYNAMIC || c->method == YARN)
         limit_by_factor(c, c->method == YARN ? c->rope->train_ctx : c->trained);
@@ -107,7 +107,7 @@ static void vllm(Config *c) {
 
 // SGLang. longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
 static void sglang(Config *c) {
-    const double s = c->rope->factor;
+    double s = c->rope->factor;
     if (c->method <= DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
     if (c->method == DYNAMIC) fix_base(c, s * s - s + 1);
     if (c->method == YARN) serve_yarn(c, yarn_temperature(s));
@@ -117,7 +117,7 @@ static void sglang(Config *c) {
 
 // llama.cpp by way of its converter: what is not written to the GGUF file, or not read back from it, is lost.
 static void llama_cpp(Config *c) {
-    const bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
+    bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
     if (!c->is_phi3) c->partial = 1;
     switch_off(c, c->method == UNKNOWN, "the rope_type is not known");
     switch_off(c, c->method == DYNAMIC, "dynamic is not converted");
@@ -134,8 +134,8 @@ static void llama_cpp(Config *c) {
 
 // MLX-LM. yarn's L is 4096 where the block has none. longrope always takes the long list.
 static void mlx_lm(Config *c) {
-    const double s = c->rope->factor, grows = yarn_temperature(s) - 1;
-    const double m = number_of(c, c->block, "mscale", 1), all = number_of(c, c->block, "mscale_all_dim", 0);
+    double s = c->rope->factor, grows = yarn_temperature(s) - 1;
+    double m = number_of(c, c->block, "mscale", 1), all = number_of(c, c->block, "mscale_all_dim", 0);
     const char *parameters = json_member(c->config, "rope_parameters");
     if (strcmp(c->family->model_type, "qwen2") == 0) c->rope->theta = number_of(c, c->config, "rope_theta", 1e6);
     if (c->is_phi3 && parameters && *parameters == '{') c->rope->theta = number_of(c, parameters, "rope_theta", 1e4);
@@ -221,7 +221,7 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
     snprintf(expected, sizeof expected, "one of %s, with @RELEASE or :max_len=N behind it", all);
     const char *name = out->engine, *behind = name + strcspn(name, "@:"), *release = behind + 1;
-    const size_t length = (size_t)(behind - name);
+    size_t length = (size_t)(behind - name);
     for (; out->row < N_ENGINES; out->row++) {
         if (strlen(engines[out->row].name) == length && strncmp(engines[out->row].name, name, length) == 0) break;
         nearest = nearer_name(name, engines[out->row].name, nearest);

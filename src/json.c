@@ -63,8 +63,8 @@ static const char *behind_word(const char *p, Fault *fault) {
 
 // A value of any kind and the space behind it. It may hold `depth` lists and objects in one another.
 static const char *behind_value(const char *p, int depth, Fault *fault) {
-    const bool is_object = *p == '{';
-    const char end = is_object ? '}' : ']';
+    bool is_object = *p == '{';
+    char end = is_object ? '}' : ']';
     if (*p == '"') {
         p = behind_string(p, fault);
     } else if (*p != '[' && !is_object) {
@@ -99,7 +99,7 @@ bool json_check(const char *text, size_t length, Error *err) {
     if (p && *p == ',') p = item_behind(p, true);
     if (p && p < text + length) p = wrong(&fault, p, "nothing more");
     if (p) return true;
-    const int line = json_line(text, fault.at);
+    int line = json_line(text, fault.at);
     if (fault.at == text + length) return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
     return fail(err, "line %d: found '%.1s' (expected %s)", line, fault.at, fault.expected);
 }

@@ -44,7 +44,7 @@ static bool append_method(List *list, const char *name, bool of_all) {
 static bool append_all(List *list) {
     bool ok = true;
     for (int i = 0; ok && i < 2 * rope_n_methods; i++) {
-        const RopeConfig c = {.method = i % rope_n_methods, .dynamic = i >= rope_n_methods};
+        RopeConfig c = {.method = i % rope_n_methods, .dynamic = i >= rope_n_methods};
         if (!c.dynamic || rope_methods[c.method].flags & ROPE_CAN_BE_DYNAMIC)
             ok = append_method(list, settings_method_name(&c).text, true);
     }
@@ -71,7 +71,7 @@ static bool append_value(List *list, const char *value) {
         RopeSettings s = list->items[list->first + i];
         if (list->n > list->first + i) *strrchr(s.name, ':') = '\0';
         if (!set(&s, list->key, value, list->err)) return false;
-        const size_t used = strlen(s.name), room = sizeof s.name - used;
+        size_t used = strlen(s.name), room = sizeof s.name - used;
         if ((size_t)snprintf(s.name + used, room, ":%s=%s", list->key, value) >= room)
             return fail(list->err, "'%.60s...' is too long", s.name);
         if (!append(list, &s)) return false;
@@ -101,7 +101,7 @@ RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, 
     list.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err);
     bool ok = list.items && (text || append(&list, base));
     for (char word[96], before = ','; ok && text && before; before = *text++) {
-        const size_t length = strcspn(text, ",:");
+        size_t length = strcspn(text, ",:");
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
         text += length;

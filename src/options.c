@@ -218,7 +218,7 @@ bool options_say_block(const Options *o) {
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
     if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
-    const int n = o->reading ? engines_list(o->reading, readings, err) : 1;
+    int n = o->reading ? engines_list(o->reading, readings, err) : 1;
     if (n == 0) return fail(err, "--reading: %s", err->text);
     if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
     if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)

@@ -111,7 +111,7 @@ static void read_block(Config *c) {
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
-    const unsigned own_fields = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
+    unsigned own_fields = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
 }
@@ -136,13 +136,13 @@ static void find_values(Config *c) {
 
 // What engines with THROUGH_HF5 refuse because transformers 5 does, and those with SERVES or NEEDS_FACTOR.
 static void refuse_by_flags(Config *c) {
-    const bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
+    bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
     const char *factor = json_member(c->block, "factor");
     double x;
     bool is_whole;
     json_number(factor, &x, &is_whole);
-    const bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
-    const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
+    bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
+    bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
     refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
     refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
@@ -164,8 +164,7 @@ bool reading_begin(Config *c, Error *err) {
     c->served = c->out->served ? c->out->served : c->trained;
     if (c->flags & SCALING_ONLY && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
-    const bool own_yarn = c->flags & OWN_YARN && c->method == YARN,
-               by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
+    bool own_yarn = c->flags & OWN_YARN && c->method == YARN, by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
     if (own_yarn || by_max) multiply_by(c, 0);
     if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
     if (by_max) c->rope->factor = 0;
@@ -179,8 +178,8 @@ bool reading_begin(Config *c, Error *err) {
 // Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
 static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
-    const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
-    const double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
+    bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
+    double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
     const char *by_factor = json_member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
@@ -205,7 +204,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there, why ? ": " : "", why ? why : "");
     }
     const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
-    const bool is_long = list == c->out->long_factors, was_long = c->length > s->train_ctx;
+    bool is_long = list == c->out->long_factors, was_long = c->length > s->train_ctx;
     if (c->method == LONGROPE && is_long != was_long)
         note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor", was_long ? "long_factor" : "short_factor",
              c->why_list ? c->why_list : "by that L");
@@ -215,7 +214,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
-        const double ratio = here->inv_freq[i] / there->inv_freq[i];
+        double ratio = here->inv_freq[i] / there->inv_freq[i];
         if (!(fabs(log(ratio)) > worst)) continue;
         worst = fabs(log(ratio));
         out->worst_pair = i;
@@ -251,9 +250,9 @@ void reading_end(Config *c, const Reading *reference) {
     if (r->method == ROPE_NONE)
         *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
     if (c->method == LONGROPE) {
-        const int n = r->rotary_dim / 2;
-        const bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
-                          rope_list(c->block, "long_factor", n, out->long_factors);
+        int n = r->rotary_dim / 2;
+        bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
+                    rope_list(c->block, "long_factor", n, out->long_factors);
         refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
         r->short_factors = c->one_list ? c->one_list : out->short_factors;
         r->long_factors = c->one_list ? c->one_list : out->long_factors;

@@ -73,7 +73,7 @@ static double number(Reader *r, const char *object, const char *key, double miss
 static void read_family(Reader *r) {
     const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
     const char *first = json_first(list, NULL);
-    const bool has_list = list && *list != 'n';
+    bool has_list = list && *list != 'n';
     const RopeFamily *f = r->family = rope_family(r->config);
     if (!f && (type || has_list))
         reject(r, r->config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
@@ -107,7 +107,7 @@ static void read_dims(Reader *r) {
     static const char key[] = "partial_rotary_factor";
     RopeFile *file = r->file;
     const char *where = get(r, r->block, key) ? r->block : r->config;
-    const int of_model = file->head_dim ? file->rope.rotary_dim : 0;
+    int of_model = file->head_dim ? file->rope.rotary_dim : 0;
     double part = number(r, r->config, key, 1, 0, 0, NULL_TOO);
     part = number(r, r->block, key, part, 0, 0, NULL_TOO);
     if (part > 1 || (r->family && !is_phi3(r) && part != 1)) reject(r, where, key, "1");
@@ -124,7 +124,7 @@ static void read_dims(Reader *r) {
 static RopeType read_type(Reader *r) {
     const char *key = get(r, r->block, "type") && !get(r, r->block, "rope_type") ? "type" : "rope_type";
     const char *v = get(r, r->block, key);
-    const bool phi = is_phi3(r);
+    bool phi = is_phi3(r);
     RopeType type = PLAIN;
     r->file->has_type = v;
     while (v && type < UNKNOWN && !json_is(v, rope_types[type])) type++;
@@ -136,7 +136,7 @@ static RopeType read_type(Reader *r) {
 }
 
 static const double *read_list(Reader *r, const char *key, double *out) {
-    const int n = r->file->rope.rotary_dim / 2;
+    int n = r->file->rope.rotary_dim / 2;
     get(r, r->block, key);
     if (!rope_list(r->block, key, n, out))
         reject(r, r->block, key, "a list of %d numbers above 0, half of what turns of a head", n);
@@ -144,7 +144,7 @@ static const double *read_list(Reader *r, const char *key, double *out) {
 }
 
 static void read_fields(Reader *r, RopeConfig *c) {
-    const unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
+    unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->key || !(f->methods & methods)) continue;
         const char *v = get(r, r->block, f->key);
@@ -163,8 +163,8 @@ static void read_fields(Reader *r, RopeConfig *c) {
 // The trained context: max_position_embeddings, or for some types the original one.
 static int read_trained(Reader *r) {
     static const char key[] = "original_max_position_embeddings";
-    const int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
-    const bool is_said = r->family || get(r, r->config, "max_position_embeddings"), is_phi = is_phi3(r);
+    int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
+    bool is_said = r->family || get(r, r->config, "max_position_embeddings"), is_phi = is_phi3(r);
     double trained = is_said ? r->file->max_positions : r->file->rope.train_ctx;
     if (r->type >= LLAMA3 && !is_phi) trained = number(r, r->block, key, trained, low, MOST, OPTIONAL);
     if (r->type >= LLAMA3) trained = number(r, r->config, key, is_phi ? 4096 : trained, low, MOST, OPTIONAL);
@@ -286,9 +286,9 @@ static bool parse(RopeFile *file, const char *text, Error *err) {
 // They stand in front, so that those of the object win.
 static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 240 };
-    const bool has_original = json_member(object, "original_max_position_embeddings");
-    const int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    const bool is_config = is_config_of(object);
+    bool has_original = json_member(object, "original_max_position_embeddings");
+    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    bool is_config = is_config_of(object);
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
     if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);

@@ -66,13 +66,13 @@ void field_set(void *base, const Option *f, double value) {
 // Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and "infinity". Like the
 // functions below it leaves what was expected in *err.
 static bool read_number(const Option *option, const char *text, double *x, Error *err) {
-    const bool is_whole = option->type != NUMBER;
-    const double low = option->low, high = option->type == FLAG ? 1 : option->high;
+    bool is_whole = option->type != NUMBER;
+    double low = option->low, high = option->type == FLAG ? 1 : option->high;
     char *end;
     *x = strtod(text, &end);
     bool good = end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
     if (is_whole) {
-        const int letter = tolower((unsigned char)*end);
+        int letter = tolower((unsigned char)*end);
         *x *= letter == 'k' ? 1 << 10 : letter == 'm' ? 1 << 20 : 1;
         end += letter == 'k' || letter == 'm';
     }
@@ -195,9 +195,9 @@ static bool check_lists(const RopeConfig *c, Error *err) {
 }
 
 static bool check_map(const RopeConfig *c, Error *err) {
-    const unsigned flags = c->map ? c->map->flags : 0;
-    const bool has_chunk = flags & ROPE_MAP_CHUNK;
-    const int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
+    unsigned flags = c->map ? c->map->flags : 0;
+    bool has_chunk = flags & ROPE_MAP_CHUNK;
+    int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
         return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)", has_chunk ? "chunk" : "near",
                     found, most, c->train_ctx);
@@ -233,7 +233,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
 
 // streaming and lm-infinite have defaults for both. But a model that was trained with a window never sees more than it.
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
-    const unsigned map = c->map ? c->map->flags : 0;
+    unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
     if (map & ROPE_MAP_WINDOW) {
         if (!is_said(s, "--sinks")) c->sinks = c->map->sinks;
@@ -269,14 +269,14 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
 
 bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, Error *advice) {
     const RopeConfig *r = &plan->rope;
-    const unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
+    unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
     for (int i = 0; i < rope_n_fields; i++) {
         const Option *f = &rope_fields[i];
-        const bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
+        bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
         if (s->said >> i & 1 && !is_used) return fail(advice, "%s has no effect on rope %s", f->option, plan->name);
     }
-    const int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
-    const int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
+    int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
+    int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
     double times = (double)context / r->train_ctx;
     bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8

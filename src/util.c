@@ -115,9 +115,9 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
     *file = (MappedFile){0};
     int fd = open(path, O_RDONLY);
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
-    const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-    const long long size = regular ? info.st_size : 0;
-    const bool fits = (uint64_t)size <= PTRDIFF_MAX;
+    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    long long size = regular ? info.st_size : 0;
+    bool fits = (uint64_t)size <= PTRDIFF_MAX;
     void *data = size && fits ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     const char *reason = fits ? strerror(errno) : "more than this machine can address";
     close(fd);

@@ -13,7 +13,7 @@ static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
 
 static int64_t variant_of(int period, int64_t block) {
     if (period == 0) return block;
-    const int64_t to_border = (period - block * KV_BLOCK % period) % period;
+    int64_t to_border = (period - block * KV_BLOCK % period) % period;
     return to_border < KV_BLOCK ? to_border : KV_BLOCK;
 }
 
@@ -24,7 +24,7 @@ static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
 }
 
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
-    const int64_t most = period ? KV_BLOCK + 1 : n_blocks, variants = period && period < most ? period : most;
+    int64_t most = period ? KV_BLOCK + 1 : n_blocks, variants = period && period < most ? period : most;
     a->lacking[zone].period = period;
     a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
     a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
@@ -35,9 +35,9 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, c->spread.length ? c->spread.length : c->context, &last);
-    const bool follows = !c->stale_keys && !are_equal(&first, &last);
-    const int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
-    const int one = c->spread.length ? 0 : 1, period = one * rope_key_period(rope);
+    bool follows = !c->stale_keys && !are_equal(&first, &last);
+    int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
+    int one = c->spread.length ? 0 : 1, period = one * rope_key_period(rope);
     *a = (Angles){.config = c, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
     a->queries = a->keys = take_turns(arena, c->chunk, a->n_pairs);
     if (rope->map) {
@@ -52,13 +52,13 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
 // The angles of the pairs [from, to) of the n tokens of the read.
 static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     const RopeConfig *rope = &a->config->rope;
-    const double factor = a->freqs.attention_factor;
+    double factor = a->freqs.attention_factor;
     for (int t = 0; t < n; t++) {
-        const int p = spread_position(&a->config->spread, first + t);
-        const RopeParts parts = rope_parts(rope, p);
+        int p = spread_position(&a->config->spread, first + t);
+        RopeParts parts = rope_parts(rope, p);
         for (int pair = from; pair < to; pair++) {
-            const int64_t cosine = (int64_t)t * 2 * a->n_pairs + pair, sine = cosine + a->n_pairs;
-            const double speed = rope_speed(rope, &a->freqs, pair, p);
+            int64_t cosine = (int64_t)t * 2 * a->n_pairs + pair, sine = cosine + a->n_pairs;
+            double speed = rope_speed(rope, &a->freqs, pair, p);
             rope_turn(speed, p, factor, &a->queries[cosine], &a->queries[sine]);
             if (!rope->map) continue;
             rope_turn(speed, parts.query - p, 1, &a->far[cosine], &a->far[sine]);
@@ -69,30 +69,30 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
 
 // By how many positions the cached key of token i must still turn.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
-    const int p = spread_position(&a->config->spread, (int)i);
+    int p = spread_position(&a->config->spread, (int)i);
     double far = rope_parts(&a->config->rope, p).key, wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }
 
 // What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the new variants of steps.
 static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int to) {
-    const int period = a->lacking[zone].period;
-    const double factor = a->follows_length ? a->freqs.attention_factor : 1;
-    const int64_t n_pairs = a->n_pairs, n_angles = n_pairs * KV_BLOCK;
+    int period = a->lacking[zone].period;
+    double factor = a->follows_length ? a->freqs.attention_factor : 1;
+    int64_t n_pairs = a->n_pairs, n_angles = n_pairs * KV_BLOCK;
     bool seen[KV_BLOCK + 1] = {false};
     if (!a->lacking[zone].blocks || a->n_blocks >= n_blocks) return;
     for (int64_t b = 0; b < n_blocks; b++) {
-        const int64_t variant = variant_of(period, b);
-        const int n_steps = period && seen[variant] ? 0 : KV_BLOCK;
+        int64_t variant = variant_of(period, b);
+        int n_steps = period && seen[variant] ? 0 : KV_BLOCK;
         double steps[KV_BLOCK];
         if (period) seen[variant] = true;
         if (b < a->n_blocks) continue;
-        const double start = lacking(a, zone, b * KV_BLOCK);
+        double start = lacking(a, zone, b * KV_BLOCK);
         for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
         for (int pair = from; pair < to; pair++) {
             float *of_block = a->lacking[zone].blocks + b * 2 * n_pairs + pair;
             float *of_step = a->lacking[zone].steps + variant * 2 * n_angles + pair * KV_BLOCK;
-            const double speed = a->freqs.inv_freq[pair];
+            double speed = a->freqs.inv_freq[pair];
             rope_turn(speed, start, 1, of_block, of_block + n_pairs);
             for (int j = 0; j < n_steps; j++, of_step++)
                 rope_turn(speed, steps[j], factor, of_step, of_step + n_angles);
@@ -101,10 +101,10 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
 }
 
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
-    const int n_blocks = (first + n - 1) / KV_BLOCK + 1;
-    const int from = team_first(team, a->n_pairs), to = team_end(team, a->n_pairs);
+    int n_blocks = (first + n - 1) / KV_BLOCK + 1;
+    int from = team_first(team, a->n_pairs), to = team_end(team, a->n_pairs);
     if (team->number == 0) {
-        const RopeFreqs before = a->freqs;
+        RopeFreqs before = a->freqs;
         rope_frequencies(&a->config->rope, length, &a->freqs);
         if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;  // what keys lack with other frequencies is void
         a->first = first;
@@ -119,6 +119,6 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
 
 Lack angles_lack(const Angles *a, Zone zone, int64_t block) {
     if (!a || !a->lacking[zone].blocks) return (Lack){0};
-    const int64_t n = 2 * a->n_pairs, variant = variant_of(a->lacking[zone].period, block);
+    int64_t n = 2 * a->n_pairs, variant = variant_of(a->lacking[zone].period, block);
     return (Lack){a->n_pairs, a->lacking[zone].blocks + block * n, a->lacking[zone].steps + variant * n * KV_BLOCK};
 }

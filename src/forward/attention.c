@@ -73,8 +73,8 @@ static void rows_changed(const Rows *rows, int64_t n, int64_t width) {
 // it lies; for many, B is widened to float32 once. B lies without gaps. Rows of B behind the k-th may be read and rows
 // of C behind the m-th written, up to a multiple of 32.
 static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const TaskScratch *s) {
-    const bool few = p.m <= FEW_ROWS, by_units = a_parts && !few;
-    const int parts = p.b_type == NUMBER_I8 ? 1 : PARTS;  // a byte is one part
+    bool few = p.m <= FEW_ROWS, by_units = a_parts && !few;
+    int parts = p.b_type == NUMBER_I8 ? 1 : PARTS;  // a byte is one part
     if (by_units) p.k = whole_units(p.k);
     if (!few && p.b_type != NUMBER_F32) {
         numbers_to_f32(s->widened, p.b, p.b_type, p.k * p.n);
@@ -101,16 +101,16 @@ static int64_t head_of(const Task *k, int64_t r) { return k->kv_head * k->heads 
 static void load_queries(const Task *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
-    const int64_t d = c->cache->head_dim;
-    const bool has_far = a && a->far;
+    int64_t d = c->cache->head_dim;
+    bool has_far = a && a->far;
     const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
-    const float scale = 1 / sqrtf((float)d);
+    float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
-        const int token = token_of(k, r), position = spread_position(&c->config->spread, token);
-        const int64_t head = head_of(k, r);
+        int token = token_of(k, r), position = spread_position(&c->config->spread, token);
+        int64_t head = head_of(k, r);
         const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
-        const float factor = scale * (float)rope_logn(&c->config->rope, position);
+        float factor = scale * (float)rope_logn(&c->config->rope, position);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
         for (int64_t i = 0; layer && layer->u && i < d; i++) {
@@ -129,14 +129,14 @@ static void load_queries(const Task *k) {
 
 // The column of the tables where query i meets a block's first key. If that is ahead, no key is seen and any will do.
 static int64_t column_of(const Task *k, int64_t i, int block) {
-    const int64_t distance = k->first + i - block * KV_BLOCK;
+    int64_t distance = k->first + i - block * KV_BLOCK;
     return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
 }
 
 // scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), where the terms have rows of s_d.
 static void add_terms_of_keys(const Task *k, int block, const float *keys, float *scores) {
     const DistanceTerms *t = k->call->terms;
-    const int64_t d = k->call->cache->head_dim, first = k->call->layer * t->n_rows + t->key_rows;
+    int64_t d = k->call->cache->head_dim, first = k->call->layer * t->n_rows + t->key_rows;
     for (int64_t r = 0; r < k->rows; r++) {
         const float *queries = t->rows + (first + head_of(k, r) * d) * t->columns;
         add_products(scores + r * KV_BLOCK, queries + column_of(k, r / k->heads, block), t->columns, keys, d);
@@ -146,16 +146,16 @@ static void add_terms_of_keys(const Task *k, int block, const float *keys, float
 // scores += q . r_d, or -slope d. Keys ahead of the query get wrong scores, which are masked later.
 static void add_terms_of_distances(const Task *k, int block, float *scores) {
     const DistanceTerms *t = k->call->terms;
-    const int64_t d = k->call->cache->head_dim;
+    int64_t d = k->call->cache->head_dim;
     for (int64_t i = 0; t && i < k->n; i++, scores += k->heads * KV_BLOCK) {
-        const int64_t column = column_of(k, i, block);
+        int64_t column = column_of(k, i, block);
         if (t->rows) {
-            const int64_t row = k->call->layer * t->n_rows + k->kv_head * d % t->key_rows;
+            int64_t row = k->call->layer * t->n_rows + k->kv_head * d % t->key_rows;
             const float *q = k->scratch->q[FAR].x + i * k->heads * d, *keys = t->rows + row * t->columns + column;
             gemm_accumulate(&(Gemm){k->heads, KV_BLOCK, d, q, d, keys, NUMBER_F32, t->columns, scores, NULL});
         }
         for (int h = 0; t->slopes && h < k->heads; h++) {
-            const float slope = t->slopes[k->kv_head * k->heads + h];
+            float slope = t->slopes[k->kv_head * k->heads + h];
             for (int j = 0; j < KV_BLOCK; j++) scores[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
         }
     }
@@ -164,7 +164,7 @@ static void add_terms_of_distances(const Task *k, int block, float *scores) {
 // sums (rows, width) += the weights (rows, KV_BLOCK) . a_d.
 static void add_terms_of_values(const Task *k, int block, const float *weights, float *sums) {
     const DistanceTerms *t = k->call->terms;
-    const int64_t width = k->call->cache->value_width;
+    int64_t width = k->call->cache->value_width;
     for (int64_t i = 0; t && t->values && i < k->n; i++, weights += k->heads * KV_BLOCK, sums += k->heads * width) {
         const float *values = t->values + (k->call->layer * t->columns + column_of(k, i, block)) * width;
         gemm_accumulate(&(Gemm){k->heads, width, KV_BLOCK, weights, KV_BLOCK, values, NUMBER_F32, width, sums, NULL});
@@ -175,14 +175,14 @@ static void add_terms_of_values(const Task *k, int block, const float *weights, 
 
 // Rotates a block of widened keys by the sum of two angles that they lack, the block's and the step's.
 static void rotate_keys(float *keys, const Lack *lack) {
-    const int64_t pairs = lack->pairs;
+    int64_t pairs = lack->pairs;
     for (int64_t i = 0; i < pairs; i++) {
         float *x = keys + 2 * i * KV_BLOCK, *y = x + KV_BLOCK;
-        const float block_cosine = lack->block[i], block_sine = lack->block[pairs + i];
+        float block_cosine = lack->block[i], block_sine = lack->block[pairs + i];
         const float *step_cosines = lack->steps + i * KV_BLOCK, *step_sines = step_cosines + pairs * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK; j++) {
-            const float cosine = block_cosine * step_cosines[j] - block_sine * step_sines[j];
-            const float sine = block_sine * step_cosines[j] + block_cosine * step_sines[j], a = x[j], b = y[j];
+            float cosine = block_cosine * step_cosines[j] - block_sine * step_sines[j];
+            float sine = block_sine * step_cosines[j] + block_cosine * step_sines[j], a = x[j], b = y[j];
             x[j] = a * cosine - b * sine;
             y[j] = a * sine + b * cosine;
         }
@@ -207,10 +207,10 @@ static void multiply_turning(Gemm p, const Lack *lack, const TaskScratch *s) {
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated for the zone, not yet times the scales of a q8 cache.
 static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zone zone, float *scores) {
     const Rows *q = &k->scratch->q[zone];
-    const int64_t d = k->call->cache->head_dim;
-    const Number type = k->call->cache->type;
-    const Lack lack = angles_lack(k->call->angles, zone, block);
-    const bool on_the_way = lack.pairs > 0 && k->rows <= FEW_ROWS;  // into registers
+    int64_t d = k->call->cache->head_dim;
+    Number type = k->call->cache->type;
+    Lack lack = angles_lack(k->call->angles, zone, block);
+    bool on_the_way = lack.pairs > 0 && k->rows <= FEW_ROWS;  // into registers
     Gemm product = {k->rows, KV_BLOCK, d, q->x, d, keys, type, KV_BLOCK, scores, NULL};
     if (on_the_way) {
         multiply_turning(product, &lack, k->scratch);
@@ -228,21 +228,21 @@ static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zon
 
 // The first token whose key is near to a query of token i.
 static int near_from(const Attention *c, int i) {
-    const int p = spread_position(&c->config->spread, i);
+    int p = spread_position(&c->config->spread, i);
     return spread_token(&c->config->spread, p + 1 - rope_parts(&c->config->rope, p).near);
 }
 
 // The same for a block that is near to all queries of the task, far from all, or on the border.
 static void multiply_zones(const Task *k, const uint8_t *keys, int block) {
     const Attention *c = k->call;
-    const int start = block * KV_BLOCK;
-    const bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
+    int start = block * KV_BLOCK;
+    bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
     float *scores = k->scratch->scores.x, *others = k->scratch->other_scores;
     multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
     if (all_near || near_from(c, token_of(k, 0)) >= start + KV_BLOCK) return;
     multiply_keys(k, keys, block, NEAR, others);
     for (int64_t r = 0; r < k->rows; r++) {
-        const int border = near_from(c, token_of(k, r)) - start;
+        int border = near_from(c, token_of(k, r)) - start;
         for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
             scores[r * KV_BLOCK + j] = others[r * KV_BLOCK + j];
     }
@@ -297,9 +297,9 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const Task *k, const KvBlock *block, int count, float *sums) {
     const Rows *weights = &k->scratch->scores;
-    const int64_t width = k->call->cache->value_width;
-    const Number type = k->call->cache->type;
-    const Gemm product = {k->rows, width, count, weights->x, KV_BLOCK, block->values, type, width, sums, NULL};
+    int64_t width = k->call->cache->value_width;
+    Number type = k->call->cache->type;
+    Gemm product = {k->rows, width, count, weights->x, KV_BLOCK, block->values, type, width, sums, NULL};
     for (int64_t r = 0; r < k->rows; r++) multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
     rows_changed(weights, k->rows, KV_BLOCK);
     multiply_block(product, weights->parts, true, k->scratch);
@@ -311,7 +311,7 @@ static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
     Cut c = {.heads = n_heads / cache->n_kv_heads};
     c.per_group = c.heads < TASK_ROWS ? TASK_ROWS / c.heads : 1;
     c.groups = (n + c.per_group - 1) / c.per_group;
-    const bool split = (int64_t)cache->n_kv_heads * c.groups < ENOUGH_TASKS;
+    bool split = (int64_t)cache->n_kv_heads * c.groups < ENOUGH_TASKS;
     c.per_split = split ? SPLIT_BLOCKS : n_blocks;
     c.splits = (n_blocks + c.per_split - 1) / c.per_split;
     return c;
@@ -319,23 +319,23 @@ static Cut cut_up(const KvCache *cache, int n_heads, int n, int n_blocks) {
 
 static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScratch *scratch) {
     const AttentionScratch *s = c->scratch;
-    const int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
-    const int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
-    const int first = c->first + t0, end = first + n;  // tokens of the queries
-    const Task k = {c, scratch, cut->heads, kv_head, first, n, (int64_t)n * cut->heads};
-    const bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
-    const int block0 = slot % cut->splits * cut->per_split;
-    const int64_t at = slot * s->rows;
+    int kv_head = slot / cut->splits / cut->groups, t0 = slot / cut->splits % cut->groups * cut->per_group;
+    int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
+    int first = c->first + t0, end = first + n;  // tokens of the queries
+    Task k = {c, scratch, cut->heads, kv_head, first, n, (int64_t)n * cut->heads};
+    bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
+    int block0 = slot % cut->splits * cut->per_split;
+    int64_t at = slot * s->rows;
     float *sums = s->sums + at * s->width, *maxima = s->maxima + at, *totals = s->totals + at;
     load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, k.rows * sizeof *totals);
     memset(sums, 0, k.rows * s->width * sizeof *sums);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
-        const int start = b * KV_BLOCK, count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
-        const bool is_seen = start + count > window_start(c, first) || start < c->sinks;
+        int start = b * KV_BLOCK, count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
+        bool is_seen = start + count > window_start(c, first) || start < c->sinks;
         if (!is_seen && !is_watched) continue;
-        const KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
+        KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
         float *scores = scratch->scores.x;
         score_block(&k, &block, b);
         if (is_watched)
@@ -363,14 +363,14 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
 }
 
 void attention_by_team(const Team *team, const Attention *a) {
-    const int64_t d = a->cache->head_dim;
-    const Cut c = cut_up(a->cache, a->n_heads, a->n, (a->first + a->n - 1) / KV_BLOCK + 1);
+    int64_t d = a->cache->head_dim;
+    Cut c = cut_up(a->cache, a->n_heads, a->n, (a->first + a->n - 1) / KV_BLOCK + 1);
     // The last groups have the longest past, so they are begun first.
-    const int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;
+    int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;
     for (int i; (i = team_next_task(team)) < n_tasks;)
         run_task(a, &c, n_tasks - 1 - i, &a->scratch->threads[team->number]);
     team_wait(team);
-    const int n = a->n * a->n_heads;
+    int n = a->n * a->n_heads;
     for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
         int t = i / a->n_heads, head = i % a->n_heads;
         int64_t slot = ((int64_t)(head / c.heads) * c.groups + t / c.per_group) * c.splits;
@@ -384,19 +384,18 @@ void attention_by_team(const Team *team, const Attention *a) {
 
 // Memory for n rows that multiply blocks of so many columns. A float32 cache wants exact numbers: no matrix units.
 static Rows take_rows(Arena *arena, const KvCache *cache, int64_t n, int64_t width, int64_t columns) {
-    const bool by_units =
-        cache->type != NUMBER_F32 && width % UNIT == 0 && columns % UNIT == 0 && matrix_units_allowed();
+    bool by_units = cache->type != NUMBER_F32 && width % UNIT == 0 && columns % UNIT == 0 && matrix_units_allowed();
     float *x = arena_take(arena, n * width, sizeof *x);
     return (Rows){x, by_units ? arena_take(arena, n * width, PARTS * sizeof(uint16_t)) : NULL};
 }
 
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads) {
-    const Cut c = cut_up(cache, n_heads, max_n, 1);
-    const int64_t d = cache->head_dim, rows = whole_units(c.per_group * c.heads), width = cache->value_width;
+    Cut c = cut_up(cache, n_heads, max_n, 1);
+    int64_t d = cache->head_dim, rows = whole_units(c.per_group * c.heads), width = cache->value_width;
     // The most tasks that a call can have: with the past whole there may be many groups of queries, with it split few.
-    const int64_t groups = (int64_t)cache->n_kv_heads * c.groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
-    const int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
-    const int64_t results = (groups > split ? groups : split) * rows;
+    int64_t groups = (int64_t)cache->n_kv_heads * c.groups, few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
+    int64_t split = few * ((cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS);
+    int64_t results = (groups > split ? groups : split) * rows;
     AttentionScratch s = {.rows = rows, .width = width}, *placed = arena_take(arena, 1, sizeof s);
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {

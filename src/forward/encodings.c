@@ -28,10 +28,10 @@ float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 
 // encoding_rows - 1) and two tables (encoding_rows, head_dim) a layer, for all heads. `row` is one element of a head.
 static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     const Layer *l = &t->model->layers[layer];
-    const int64_t d = t->model->config.head_dim, width = whole_vectors(d), last = t->model->config.encoding_rows - 1;
+    int64_t d = t->model->config.head_dim, width = whole_vectors(d), last = t->model->config.encoding_rows - 1;
     float *keys = t->rows + (layer * d + row) * t->columns, *values = t->values + layer * t->columns * width;
     for (int64_t j = 0; j < t->columns; j++) {
-        const int64_t distance = t->reach - 1 - j, at = (distance < last ? distance : last) * d + row;
+        int64_t distance = t->reach - 1 - j, at = (distance < last ? distance : last) * d + row;
         keys[j] = distance < 0 ? 0 : l->a_keys[at];
         values[j * width + row] = distance < 0 ? 0 : l->a_values[at];
         for (int64_t i = d; row == d - 1 && i < width; i++) values[j * width + i] = 0;
@@ -48,7 +48,7 @@ static void shaw(const DistanceTerms *t, int layer, int64_t row) {
 static void project(const DistanceTerms *t, int layer, int64_t row, float *weights) {
     const ModelConfig *m = &t->model->config;
     const Layer *l = &t->model->layers[layer];
-    const bool is_query = row >= t->key_rows;
+    bool is_query = row >= t->key_rows;
     const Matrix *of_keys = m->encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
     float *out = t->rows + (layer * t->n_rows + row) * t->columns;
     matrix_row(is_query ? &l->wq : of_keys, is_query ? row - t->key_rows : row, 0, m->dim, weights);
@@ -64,9 +64,9 @@ static float *table(Arena *arena, int64_t rows, int64_t columns) {
 
 void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_t n_blocks) {
     const ModelConfig *m = &model->config;
-    const int64_t d = m->head_dim, reach = n_blocks * KV_BLOCK, columns = reach + KV_BLOCK;
-    const bool has_slopes = m->encoding == ENCODING_ALIBI, is_shaw = m->encoding == ENCODING_SHAW;
-    const int64_t elements = has_slopes || is_shaw ? 0 : m->dim;  // of R_d
+    int64_t d = m->head_dim, reach = n_blocks * KV_BLOCK, columns = reach + KV_BLOCK;
+    bool has_slopes = m->encoding == ENCODING_ALIBI, is_shaw = m->encoding == ENCODING_SHAW;
+    int64_t elements = has_slopes || is_shaw ? 0 : m->dim;  // of R_d
     *t = (DistanceTerms){.model = model, .reach = reach, .columns = columns};
     if (!encoding_has_terms(m->encoding)) return;
     if (!has_slopes) t->key_rows = is_shaw ? d : m->n_kv_heads * d;
@@ -81,9 +81,9 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
 
 static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     const ModelConfig *m = &t->model->config;
-    const int n_rows = t->n_rows, n = m->n_layers * n_rows, dim = m->dim;
+    int n_rows = t->n_rows, n = m->n_layers * n_rows, dim = m->dim;
     for (int i = team_first(team, dim), end = team_end(team, dim); t->sinusoids && i < end; i++) {
-        const double step = speed(t->model, i);
+        double step = speed(t->model, i);
         float *out = t->sinusoids + i * t->columns;
         for (int64_t d = t->reach - 1; d >= -KV_BLOCK; d--) *out++ = d < 0 ? 0 : sinusoid(i, d * step);
     }
@@ -98,7 +98,7 @@ static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
 
 void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *spread, float *x, int first, int n) {
     const ModelConfig *m = &t->model->config;
-    const bool adds = m->encoding == ENCODING_LEARNED || m->encoding == ENCODING_SINUSOIDAL;
+    bool adds = m->encoding == ENCODING_LEARNED || m->encoding == ENCODING_SINUSOIDAL;
     for (int row = team_first(team, n), end = team_end(team, n); adds && row < end; row++)
         for (int64_t i = 0; i < m->dim; i++)
             x[row * m->dim + i] += element(t->model, spread_position(spread, first + row), i);

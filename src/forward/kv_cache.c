@@ -15,18 +15,18 @@ void kv_cache_lay_out(KvCache *c, Arena *arena) {
 
 KvBlock kv_cache_block(const KvCache *c, int layer, int kv_head, int64_t block) {
     int64_t index = ((int64_t)layer * c->n_kv_heads + kv_head) * c->n_blocks + block;
-    const int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
+    int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
     uint8_t *keys = c->data + index * c->block_bytes, *values = keys + c->head_dim * column;
     float *scales = c->type == NUMBER_I8 ? (float *)(void *)(values + c->value_width * column) : NULL;
     return (KvBlock){keys, values, scales, scales ? scales + KV_BLOCK : NULL};
 }
 
 void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const float *key, const float *value) {
-    const int64_t d = c->head_dim, p = position % KV_BLOCK, bytes = number_bytes(c->type);
-    const KvBlock block = kv_cache_block(c, layer, kv_head, position / KV_BLOCK);
+    int64_t d = c->head_dim, p = position % KV_BLOCK, bytes = number_bytes(c->type);
+    KvBlock block = kv_cache_block(c, layer, kv_head, position / KV_BLOCK);
     uint8_t *row = (uint8_t *)block.values + p * c->value_width * bytes;  // where the key lies first, then the value
     if (p == 0) memset(block.keys, 0, c->block_bytes);
-    const float key_scale = numbers_from_f32(row, c->type, key, d);
+    float key_scale = numbers_from_f32(row, c->type, key, d);
     for (int64_t i = 0; i < d; i++) {
         uint8_t *place = (uint8_t *)block.keys + (i * KV_BLOCK + p) * bytes;
         switch (bytes) {
@@ -35,7 +35,7 @@ void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const floa
         default: *place = row[i];
         }
     }
-    const float value_scale = numbers_from_f32(row, c->type, value, d);
+    float value_scale = numbers_from_f32(row, c->type, value, d);
     if (!block.key_scales) return;
     block.key_scales[p] = key_scale;
     block.value_scales[p] = value_scale;

@@ -44,7 +44,7 @@ static double left_in_groups(const char *root) {
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *groups = fopen(path, "r");
     while (groups && fgets(line, sizeof line, groups)) {
-        const bool v2 = strncmp(line, "0::/", 4) == 0;
+        bool v2 = strncmp(line, "0::/", 4) == 0;
         const char *group = v2 ? line : strstr(line, "memory:/");
         if (!group) continue;
         line[strcspn(line, "\n")] = '\0';
@@ -86,12 +86,12 @@ int physical_cores(void) {
 // It looks several times, because the shell that has just started the program still runs for less than a millisecond.
 int unhindered_threads(const char *root) {
     enum { LOOKS = 4 };
-    const int threads = thread_count();
+    int threads = thread_count();
     double others = INFINITY;
     for (int look = 0; look < LOOKS && others > 0 && threads > 1; look++) {
         if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         others = fmin(others, number_in(root, "proc/loadavg", "%*f %*f %*f %lf/", 1) - 1);  // but for the caller
     }
-    const double idle = (double)sysconf(_SC_NPROCESSORS_ONLN) - others;
+    double idle = (double)sysconf(_SC_NPROCESSORS_ONLN) - others;
     return others <= 0 || idle >= threads ? threads : (int)fmax(idle, 1);
 }

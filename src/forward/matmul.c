@@ -24,7 +24,7 @@ static int group_of(const Matrix *m) {
 static int common_group(const Product *products, int n) {
     int most = PART;
     for (const Product *p = products; p < products + n; p++) {
-        const int group = group_of(p->matrix), gate = p->gate ? group_of(p->gate) : group;
+        int group = group_of(p->matrix), gate = p->gate ? group_of(p->gate) : group;
         if (group == 0 || gate == 0) return 0;
         if (group == Q8_GROUP || gate == Q8_GROUP) most = Q8_GROUP;
     }
@@ -42,8 +42,8 @@ struct Workspace {
 };
 
 static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, bool in_place, bool units) {
-    const int64_t blocks = n * super_blocks_of(cols), rounded = blocks * (int64_t)sizeof(Rounded);
-    const int64_t parts = units ? n * cols * 2 * MAX_PARTS : 0;
+    int64_t blocks = n * super_blocks_of(cols), rounded = blocks * (int64_t)sizeof(Rounded);
+    int64_t parts = units ? n * cols * 2 * MAX_PARTS : 0;
     void *values = arena_take(arena, parts > rounded ? parts : rounded, 1);
     InLanes *in_lanes = in_place ? arena_take(arena, blocks, sizeof *in_lanes) : NULL;
     float *normed = arena_take(arena, n * cols, sizeof(float));
@@ -72,14 +72,14 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     int32_t memory[SUPER_BLOCK / 4], *starts = in_lanes ? in_lanes->starts : memory;
     memset(out->values, 0, SUPER_BLOCK);
     for (int first = 0; first < SUPER_BLOCK; first += group) {
-        const int64_t left = n - first, count = left < group ? left : group;
-        const float scale = left > 0 ? numbers_from_f32(out->values + first, NUMBER_I8, x + first, count) : 0;
+        int64_t left = n - first, count = left < group ? left : group;
+        float scale = left > 0 ? numbers_from_f32(out->values + first, NUMBER_I8, x + first, count) : 0;
         for (int p = first / PART; p < (first + group) / PART; p++) out->scales[p] = scale;
     }
     for (int i = 0; HAS_PAIRS && i < SUPER_BLOCK / (2 * LANES); i++)
         store(out->values + SUPER_BLOCK + 4 * LANES * i, (vf)load_pairs_of_x(out->values, i));
     for (int i = 0; i < REGISTERS; i++) {
-        const vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), NULL, false);
+        vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), NULL, false);
         store(starts + i * LANES, (vf)-sums);
     }
     for (int h = 0; h < 2 * PARTS; h++) {
@@ -93,7 +93,7 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     }
     if (!in_lanes) return;
     for (int h = 0; h < 2 * PARTS; h++) {
-        const int p = h / 2, together = LANES / 4, to = p / together * 2 * together + h % 2 * together + p % together;
+        int p = h / 2, together = LANES / 4, to = p / together * 2 * together + h % 2 * together + p % together;
         memcpy(in_lanes->nibble_values + 16 * to, out->values + 16 * h, 16);
         in_lanes->half_scales[h] = out->scales[p];
     }
@@ -113,7 +113,7 @@ static void prepare_vector(const Input *input, int group, Vectors *v, int64_t t)
         x = v->normed + t * v->cols;
     }
     for (int64_t i = 0; group > 0 && i < super_blocks_of(v->cols); i++) {
-        const int64_t first = i * SUPER_BLOCK, left = v->cols - first, at = i * v->n + t;
+        int64_t first = i * SUPER_BLOCK, left = v->cols - first, at = i * v->n + t;
         round_columns(x + first, left < SUPER_BLOCK ? left : SUPER_BLOCK, group, &v->rounded[at],
                       v->in_lanes ? &v->in_lanes[at] : NULL);
     }
@@ -122,14 +122,14 @@ static void prepare_vector(const Input *input, int group, Vectors *v, int64_t t)
 
 // The input's vectors as the matrix takes them. Few are made by every thread for itself, many by the team together.
 static Vectors prepare_by_team(const Team *team, const Input *input, int64_t cols, int group, const Workspace *ws) {
-    const bool in_place = input->n <= VECTORS_IN_PLACE;
+    bool in_place = input->n <= VECTORS_IN_PLACE;
     Vectors v = in_place ? ws->of_threads[team->number] : ws->of_team;
     v.panel = ws->panels + team->number * PANEL_BYTES;
     v.n = input->n;
     v.cols = cols;
     v.x = input->norm ? v.normed : input->x;
     v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
-    const int n = input->n, first = in_place ? 0 : team_first(team, n), end = in_place ? n : team_end(team, n);
+    int n = input->n, first = in_place ? 0 : team_first(team, n), end = in_place ? n : team_end(team, n);
     for (int t = first; t < end; t++) prepare_vector(input, group, &v, t);
     if (!in_place) team_wait(team);
     return v;
@@ -160,16 +160,16 @@ static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply
 static int pieces_of(const Product *p, int width) { return (p->matrix->rows + width - 1) / width; }
 
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input, Workspace *ws) {
-    const int group = ws->floats ? 0 : common_group(products, n_products);
-    const bool in_place = input->n <= VECTORS_IN_PLACE;
-    const int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
+    int group = ws->floats ? 0 : common_group(products, n_products);
+    bool in_place = input->n <= VECTORS_IN_PLACE;
+    int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
     Vectors vectors = prepare_by_team(team, input, products[0].matrix->cols, group, ws);
     MultiplyRows *multiply = in_place ? (group ? multiply_int8_rows : multiply_float_rows)
                                       : (group ? multiply_int8_panel : multiply_float_panel);
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);
-    const int end = in_place ? team_end(team, pieces) : pieces;
+    int end = in_place ? team_end(team, pieces) : pieces;
     // With few vectors a thread's rows are neighbors, one stretch of memory. Panels go to the thread that is free.
     int piece = in_place ? team_first(team, pieces) : team_next_task(team);
     for (; piece < end; piece = in_place ? piece + 1 : team_next_task(team)) {

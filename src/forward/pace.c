@@ -24,14 +24,14 @@ static void watch(Pace *p, double seconds, double (*processor_clock)(void)) {
 }
 
 static void start_trial(Pace *p) {
-    const int more = p->size == 1 || (p->size < p->most && p->losses % 2 == 1) ? 2 * p->size : 0;
+    int more = p->size == 1 || (p->size < p->most && p->losses % 2 == 1) ? 2 * p->size : 0;
     p->trial = more ? (int)fmin(more, p->most) : p->size / 2;
     p->tried = (Stretch){0};
 }
 
 // A tie goes to fewer threads.
 static void end_trial(Pace *p) {
-    const double would_take = p->tried.work * p->done.seconds / p->done.work;  // with p->size
+    double would_take = p->tried.work * p->done.seconds / p->done.work;  // with p->size
     if (would_take > p->tried.seconds * (p->trial < p->size ? 1 : 1.05)) {
         p->size = p->trial;
         p->done = p->tried;
@@ -39,7 +39,7 @@ static void end_trial(Pace *p) {
         p->crowded = -1;
         p->rest = 10 * TRIAL;
     } else {
-        const double paid = REST * (p->tried.seconds - would_take) * exp2(fmin(p->losses, MOST_DOUBLINGS));
+        double paid = REST * (p->tried.seconds - would_take) * exp2(fmin(p->losses, MOST_DOUBLINGS));
         p->rest = fmin(fmax(paid, 10 * TRIAL), LONGEST_REST);
         p->losses++;
     }

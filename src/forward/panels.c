@@ -10,7 +10,7 @@
 // Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or behind its end, of each of the next 64
 // rows.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
-    const int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
+    int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
     const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
     for (int64_t r = 0; r < PANEL_ROWS; r++)
         for (int64_t i = 0; i < bytes; i += 64)
@@ -43,9 +43,9 @@ ALWAYS_INLINE void transpose_into(float *to, const vf rows[LANES], bool are_weig
 
 static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
     const Layout *layout = &layouts[m->type];
-    const float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
-    const int64_t left = m->cols - panel->index * SUPER_BLOCK;
-    const int n_columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
+    float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
+    int64_t left = m->cols - panel->index * SUPER_BLOCK;
+    int n_columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
     panel->zero_bits = zero_bits_of(m->type);
     if (panel->zero_bits && IN_PAIRS) panel->zero_bits += 8;  // PAIRS_UNIT
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
@@ -53,7 +53,7 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
         for (int r = 0; r < LANES; r++) {
             SuperBlockCopy copy;
             Unpacked *to = &panel->rows[r];
-            const int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
             unpack_super_block(m->type, super_block_at(m, from, panel->index, &copy), 0, n_columns, to);
             if (n_columns < SUPER_BLOCK) memset(to->q + n_columns, 0, SUPER_BLOCK - n_columns);
         }
@@ -83,8 +83,8 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
 // Adds m vectors times the panel to sums (m, PANEL_ROWS). Inlined with constants, so that `sum` and `held` are
 // registers.
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
-    const int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
-    const int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
+    int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
+    int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
     vf held[TILE_ROWS][TILE_VECS];
     UNROLLED (i, m)
         UNROLLED (j, TILE_VECS) held[i][j] = load(sums + i * PANEL_ROWS + j * LANES);
@@ -103,7 +103,7 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
                         w[k][j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q + k][r0 + j * LANES]);
                 UNROLLED (i, m) {
                     const int8_t *at = x[i].values + first + s * stretch_bytes + 4 * q;
-                    const vb four = splat_lane(at), next = how == SIXES ? splat_lane(at + 4) : four;
+                    vb four = splat_lane(at), next = how == SIXES ? splat_lane(at + 4) : four;
                     UNROLLED (j, TILE_VECS)
                         sum[i][j] = how == SIXES ? dot_twice(sum[i][j], w[0][j], four, w[1][j], next)
                                                  : dot(how, sum[i][j], w[0][j], four);
@@ -112,8 +112,8 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
             vf scales[TILE_VECS];
             UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
             UNROLLED (i, m) {
-                const vi start = splat_int(starts[i]);
-                const float x_scale = x[i].scales[s * columns / PART];
+                vi start = splat_int(starts[i]);
+                float x_scale = x[i].scales[s * columns / PART];
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
                     vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + start : sum[i][j];
@@ -131,7 +131,7 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
 
 // The same for up to 16 vectors by matrix units.
 static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
-    const int stretches = SUPER_BLOCK / columns;
+    int stretches = SUPER_BLOCK / columns;
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
         int32_t products[16][UNIT_ROWS][UNIT_ROWS];
         multiply_bytes(products[0][0], stretches, columns, x->values, sizeof *x, panel->values[0][r0],
@@ -153,7 +153,7 @@ ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const 
     const Rounded *x = v->rounded + panel->index * v->n;
     for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
         int8_by_units(v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS, columns, x + t, panel, sums + t * PANEL_ROWS);
-    const int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
+    int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
     for (int64_t t = 0; !v->by_units && t < v->n; t += most) {
         float *out = sums + t * PANEL_ROWS;
         switch (v->n - t < most ? v->n - t : most) {
@@ -170,7 +170,7 @@ ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const 
 void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
     const Layout *layout = &layouts[m->type];
     const Dot how = layout->bits <= 4 ? (Dot)Q4_DOT : layout->bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
-    const int64_t row_bytes = matrix_row_bytes(m), count = super_blocks_of(m->cols);
+    int64_t row_bytes = matrix_row_bytes(m), count = super_blocks_of(m->cols);
     Int8Panel *panel = v->panel;
     Gemm offsets = {.m = v->n, .n = PANEL_ROWS, .k = SUPER_BLOCK / layout->columns, .b = panel->offsets};
     offsets.b_type = NUMBER_F32;
@@ -181,7 +181,7 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
     if (v->by_units) units_begin(layout->columns);
     for (panel->index = 0; panel->index < count; panel->index++) {
         const Rounded *x = v->rounded + panel->index * v->n;
-        const int64_t next = (panel->index + 1) * SUPER_BLOCK;
+        int64_t next = (panel->index + 1) * SUPER_BLOCK;
         unpack_int8(how, m, row, n_rows, panel);
         prefetch_block(m, row, row_bytes, row_bytes * next / m->cols, row_bytes * SUPER_BLOCK / m->cols);
         if (layout->columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
@@ -239,7 +239,7 @@ static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t c
 }
 
 void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    const int64_t row_bytes = matrix_row_bytes(m), step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
+    int64_t row_bytes = matrix_row_bytes(m), step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
     FloatPanel *panel = v->panel;
     PartsGemm of_parts = {whole_units(v->n), PANEL_ROWS, .a_parts = MAX_PARTS, .b_parts = parts_of(m->type), .c = sums};
     Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .b_type = NUMBER_F32, .b_stride = PANEL_ROWS};

@@ -13,7 +13,7 @@
 static void norm(float *out, const float *x, const float *weight, int64_t n, double eps) {
     float sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
-    const float scale = 1 / sqrtf(sum / (float)n + (float)eps);
+    float scale = 1 / sqrtf(sum / (float)n + (float)eps);
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
 }
 
@@ -52,20 +52,20 @@ static int at(const Plain *p, int i) { return spread_position(&p->config->spread
 // another f, and stale keys that of the step that read them: their part of D then turns by the difference, too.
 static void fill_turns(Plain *p, int i, int length) {
     const RopeConfig *c = &p->config->rope;
-    const int n_pairs = c->rotary_dim / 2, m = at(p, i);
+    int n_pairs = c->rotary_dim / 2, m = at(p, i);
     RopeFreqs now, then;
     rope_frequencies(c, length, &now);
     then = now;
     p->lengths[i] = length;
     for (int j = 0; j <= i; j++) {
         if (p->config->stale_keys) rope_frequencies(c, p->lengths[j], &then);
-        const double distance = rope_distance(c, m, at(p, j)), key_part = rope_parts(c, at(p, j)).key;
-        const double factor = now.attention_factor * then.attention_factor;
+        double distance = rope_distance(c, m, at(p, j)), key_part = rope_parts(c, at(p, j)).key;
+        double factor = now.attention_factor * then.attention_factor;
         for (int pair = 0; pair < n_pairs; pair++) {
-            const double f = now.inv_freq[pair];
-            const double query = m * (rope_speed(c, &now, pair, m) - f);
-            const double key = key_part * (rope_speed(c, &then, pair, at(p, j)) - f);
-            const double angle = distance * f + query - key;
+            double f = now.inv_freq[pair];
+            double query = m * (rope_speed(c, &now, pair, m) - f);
+            double key = key_part * (rope_speed(c, &then, pair, at(p, j)) - f);
+            double angle = distance * f + query - key;
             p->cosines[j * n_pairs + pair] = (float)(factor * cos(angle));
             p->sines[j * n_pairs + pair] = (float)(factor * sin(angle));
         }
@@ -74,11 +74,11 @@ static void fill_turns(Plain *p, int i, int length) {
 
 // q (d), turned to meet the key k (d) at j, times k. The elements behind the pairs do not turn.
 static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
-    const int r = p->config->rope.rotary_dim;
+    int r = p->config->rope.rotary_dim;
     const float *cosines = p->cosines + j * (r / 2), *sines = p->sines + j * (r / 2);
     float sum = 0;
     for (int e = 0; e < r; e += 2) {
-        const float c = cosines[e / 2], s = sines[e / 2];
+        float c = cosines[e / 2], s = sines[e / 2];
         sum += (q[e] * c - q[e + 1] * s) * k[e] + (q[e] * s + q[e + 1] * c) * k[e + 1];
     }
     return sum + dot(q + r, k + r, p->model->config.head_dim - r);
@@ -86,9 +86,9 @@ static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
 
 // R (dim), or PE: sin and cos of position * theta^(-2i / dim) at 2i and 2i + 1. arXiv 1706.03762, section 3.5.
 static const float *sinusoids(Plain *p, int position) {
-    const int64_t dim = p->model->config.dim;
+    int64_t dim = p->model->config.dim;
     for (int64_t i = 0; i < dim; i++) {
-        const double angle = position * pow(p->model->rope.theta, -(double)(i - i % 2) / dim);
+        double angle = position * pow(p->model->rope.theta, -(double)(i - i % 2) / dim);
         p->added[i] = (float)(i % 2 ? cos(angle) : sin(angle));
     }
     return p->added;
@@ -125,7 +125,7 @@ static float score(const Plain *p, int layer, int h, int i, int j) {
     const ModelConfig *m = &p->model->config;
     const RopeConfig *c = &p->config->rope;
     const Layer *w = &p->model->layers[layer];
-    const int d = (int)m->head_dim, n = m->n_kv_heads, kv = h / (m->n_heads / n);  // query heads share a key head
+    int d = (int)m->head_dim, n = m->n_kv_heads, kv = h / (m->n_heads / n);  // query heads share a key head
     const float root = sqrtf((float)d), *q = p->q + h * d, *k = head_of(p, p->keys, layer, j, n, kv);
     const float *kr = p->distance_keys ? head_of(p, p->distance_keys, layer, i - j, n, kv) : NULL;
     const float *qr = p->distance_queries ? head_of(p, p->distance_queries, layer, i - j, m->n_heads, h) : NULL;
@@ -150,10 +150,10 @@ static void attend(Plain *p, int layer, int h, int i) {
     const Layer *w = &p->model->layers[layer];
     const RopeConfig *c = &p->config->rope;
     const Watch *watch = &p->config->watch;
-    const int n = m->n_kv_heads, kv = h / (m->n_heads / n);
+    int n = m->n_kv_heads, kv = h / (m->n_heads / n);
     float *mixed = p->mixed + h * m->head_dim;
     for (int j = 0; j <= i; j++) {
-        const bool sees = (w->flags & LAYER_SEES_ALL && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
+        bool sees = (w->flags & LAYER_SEES_ALL && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
         p->scores[j] = sees ? score(p, layer, h, i, j) : -INFINITY;
     }
     if (watch->scores && layer == watch->layer && h == watch->head)
@@ -171,8 +171,8 @@ static void attend(Plain *p, int layer, int h, int i) {
 
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;
-    const int64_t dim = m->dim, d = m->head_dim;
-    const int position = at(p, i);
+    int64_t dim = m->dim, d = m->head_dim;
+    int position = at(p, i);
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     matrix_row(&p->model->embedding, token, 0, dim, x);
@@ -219,12 +219,12 @@ void plain_logits(Plain *p, const float *x, float *logits) {
 
 uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    const int64_t context = p->config->context, d = m->head_dim, heads = m->n_heads * d, rows = m->n_layers * context;
-    const int64_t kv = m->n_kv_heads * d, widest = m->hidden_dim > m->dim ? m->hidden_dim : m->dim;
-    const bool has_queries = m->encoding == ENCODING_DISENTANGLED, is_xl = m->encoding == ENCODING_TRANSFORMER_XL;
+    int64_t context = p->config->context, d = m->head_dim, heads = m->n_heads * d, rows = m->n_layers * context;
+    int64_t kv = m->n_kv_heads * d, widest = m->hidden_dim > m->dim ? m->hidden_dim : m->dim;
+    bool has_queries = m->encoding == ENCODING_DISENTANGLED, is_xl = m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = arena_take(arena, rows, kv * sizeof(float));
     p->values = arena_take(arena, rows, kv * sizeof(float));
-    const uint64_t kept = arena->used;
+    uint64_t kept = arena->used;
     p->distance_keys = has_queries || is_xl ? arena_take(arena, rows, kv * sizeof(float)) : NULL;
     p->distance_queries = has_queries ? arena_take(arena, rows, heads * sizeof(float)) : NULL;
     p->lengths = arena_take(arena, context, sizeof(int));

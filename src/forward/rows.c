@@ -9,14 +9,14 @@ ALWAYS_INLINE int bytes_of(WeightType type) { return SUPER_BLOCK / layouts[type]
 
 // Prefetches with register i of a super-block its share of the cache lines.
 ALWAYS_INLINE void prefetch_share(WeightType type, SuperBlock at, int i) {
-    const int bytes = bytes_of(type), every = 64 * REGISTERS / bytes;
+    int bytes = bytes_of(type), every = 64 * REGISTERS / bytes;
     if (every < 2 || i % every == 0) prefetch_ahead(at.values + i * bytes / REGISTERS);
 }
 
 #ifdef SIMD_FOURS
 // sum += n registers of a super-block of up to 6 bits times a vector's. The scales s have the vector's in them.
 ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x, const Scales *s, vf sum[4]) {
-    const int zero_bits = zero_bits_of(type);
+    int zero_bits = zero_bits_of(type);
     UNROLLED (h, 2) {
         vb weights[4] = {{0}};
         UNROLLED (k, 4) {
@@ -25,7 +25,7 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
         }
         vi dots = dot_fours(weights, x->values + h * 4 * REGISTER, layouts[type].bits);
         if (zero_bits) dots += (vi)halves_of_fours(load(x->half_starts + 8 * h)) << zero_bits;
-        const bool by_halves = layouts[type].columns == 16;
+        bool by_halves = layouts[type].columns == 16;
         sum[2 + h] +=
             to_float(dots) * (by_halves ? halves_of_fours(s->scales.of[h]) : four_of_eight(s->scales.of[0], h));
     }
@@ -36,17 +36,17 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
 // first.
 ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, const InLanes *lanes, const Scales *s,
                                vf sum[4]) {
-    const int zero_bits = zero_bits_of(type);
-    const int stride = (int)(nibbles_at(type, at.values, 1) - nibbles_at(type, at.values, 0));
+    int zero_bits = zero_bits_of(type);
+    int stride = (int)(nibbles_at(type, at.values, 1) - nibbles_at(type, at.values, 0));
     UNROLLED (i, REGISTERS / 2) {
         prefetch_share(type, at, 2 * i);
         prefetch_share(type, at, 2 * i + 1);
-        const vb both = load_sixteens(nibbles_at(type, at.values, i * LANES / 4), stride);
+        vb both = load_sixteens(nibbles_at(type, at.values, i * LANES / 4), stride);
         vi dots = {0};
         if (zero_bits) dots = (vi)load(lanes->nibble_starts + i * LANES) << zero_bits;
         UNROLLED (half, 2) {
-            const int columns = (2 * i + half) * REGISTER;
-            const vb weights = number_of(type, (half ? (vb)((vu)both >> 4) : both) & 15);
+            int columns = (2 * i + half) * REGISTER;
+            vb weights = number_of(type, (half ? (vb)((vu)both >> 4) : both) & 15);
             const uint8_t *magnitudes = is_looked_up(type) ? lanes->magnitudes + columns : NULL;
             dots = dot_in_place(dots, weights, x + columns * (IN_PAIRS ? 2 : 1), magnitudes, is_int8(type));
         }
@@ -58,7 +58,7 @@ ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, 
 ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, const InLanes *lanes,
                                    vf sum[4]) {
     const Layout *layout = &layouts[type];
-    const int columns = layout->columns, zero_bits = zero_bits_of(type);
+    int columns = layout->columns, zero_bits = zero_bits_of(type);
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     const float *x_scales = columns == 16 ? lanes->half_scales : columns == 32 ? x->scales : lanes->group_scales;
     const float *x_sums = columns == 16 ? x->half_sums : x->sums;
@@ -80,13 +80,13 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
     enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };  // clang unrolls no more of a loop that can end early
     UNROLLED (h, REGISTERS / TOGETHER)
         UNROLLED (k, TOGETHER) {
-            const int i = h * TOGETHER + k;
+            int i = h * TOGETHER + k;
             if (i >= n) break;
             vi start = {0};
             prefetch_share(type, at, i);
             if (zero_bits) start = (vi)load(lanes->starts + i * LANES) << zero_bits;
             const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
-            const vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, NULL, is_int8(type));
+            vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, NULL, is_int8(type));
             sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
         }
 }
@@ -94,7 +94,7 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
 // A row times vector t. *at is where the row begins, and then where its last whole super-block ends.
 ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, SuperBlock *at, const Vectors *v,
                                  int64_t t) {
-    const int64_t whole = m->cols / SUPER_BLOCK;
+    int64_t whole = m->cols / SUPER_BLOCK;
     vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
     const InLanes *lanes = v->in_lanes + t;
@@ -106,7 +106,7 @@ ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, 
     }
     if (whole * SUPER_BLOCK < m->cols) {
         SuperBlockCopy copy;
-        const int left = (int)(m->cols - whole * SUPER_BLOCK), registers = (left + REGISTER - 1) / REGISTER;
+        int left = (int)(m->cols - whole * SUPER_BLOCK), registers = (left + REGISTER - 1) / REGISTER;
         add_super_block(type, super_block_at(m, row, whole, &copy), registers, x, lanes, sum);
     }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
@@ -116,7 +116,7 @@ enum { FLOAT_STEP = 4 * LANES };  // four sums that do not wait for one another
 
 ALWAYS_INLINE float dot_of_type(Number type, const Matrix *m, int64_t row, const float *x) {
     vf sum[4] = {{0}};
-    const int size = number_bytes(type);
+    int size = number_bytes(type);
     const uint8_t *w = (const uint8_t *)m->data + row * m->cols * size;
     for (int64_t i = 0; i + FLOAT_STEP <= m->cols; i += FLOAT_STEP)
         UNROLLED (j, 4) {
@@ -128,7 +128,7 @@ ALWAYS_INLINE float dot_of_type(Number type, const Matrix *m, int64_t row, const
 }
 
 static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) {
-    const int64_t n = m->cols, whole = n / FLOAT_STEP * FLOAT_STEP;
+    int64_t n = m->cols, whole = n / FLOAT_STEP * FLOAT_STEP;
     float sum, rest[FLOAT_STEP];
     switch (m->type) {
     case WEIGHT_F32: sum = dot_of_type(NUMBER_F32, m, row, x); break;
@@ -143,7 +143,7 @@ static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) 
 // A row of any other type, of which stretches are widened once for all vectors.
 static void widened_row_dots(const Matrix *m, int64_t row, const Vectors *v, float *sums) {
     enum { STRETCH = 256 };
-    const int64_t row_bytes = matrix_row_bytes(m), stretch_bytes = row_bytes * STRETCH / m->cols;
+    int64_t row_bytes = matrix_row_bytes(m), stretch_bytes = row_bytes * STRETCH / m->cols;
     vf sum[VECTORS_IN_PLACE][2] = {{{0}}};
     float rest[VECTORS_IN_PLACE] = {0}, widened[STRETCH];
     for (int64_t col = 0, n; col < m->cols; col += n) {
@@ -180,7 +180,7 @@ typedef struct {
 
 ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
     const Int8Rows *g = given;
-    const bool side_by_side = g->m->cols % SUPER_BLOCK == 0;  // the next row begins where a row ends
+    bool side_by_side = g->m->cols % SUPER_BLOCK == 0;  // the next row begins where a row ends
     SuperBlockCopy copy;
     for (int64_t t = 0; t < g->v->n; t++) {
         SuperBlock at = {0};

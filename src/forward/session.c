@@ -15,8 +15,8 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
     for (int t = 0; t < n; t++) {
-        const int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
-        const bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
+        int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
+        bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
         if (counts && layer < fault.layer) fault = (Fault){t, layer};
     }
     return fault;
@@ -24,10 +24,10 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
 
 // One chunk. The last n_logits rows end up at the front of s->x.
 static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
-    const int64_t dim = s->model->config.dim;
-    const Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
-                                        : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
-    const int at = session_place(s, s->position + fault.row);
+    int64_t dim = s->model->config.dim;
+    Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
+                                  : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
+    int at = session_place(s, s->position + fault.row);
     if (fault.row < n && fault.layer < 0)
         return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
     if (fault.row < n)
@@ -76,7 +76,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
 
 // All arrays of a session, counted or handed out (see Arena).
 static void lay_out(Session *s) {
-    const int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
+    int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
     Arena *arena = &s->arena;
     s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena) : transformer_lay_out(s->fast, arena);
     s->x = s->fast->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
@@ -85,7 +85,7 @@ static void lay_out(Session *s) {
 
 // Refuses texts that have more tokens than positions, or than the model knows positions.
 static bool check_places(const Model *model, const SessionConfig *c, Error *err) {
-    const int length = c->spread.length, positions = length ? length : c->context;
+    int length = c->spread.length, positions = length ? length : c->context;
     if (length && (c->spread.piece < 1 || length < c->context))
         return fail(err,
                     "%d tokens in pieces of %d cannot be spread over %d positions (expected at least %d positions, "
@@ -112,8 +112,7 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
     if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
     if (c->chunk > c->context) c->chunk = c->context;
-    const Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
-                       .most = c->threads ? 0 : thread_count()};
+    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     all->plain = (Plain){.model = model, .config = c};
     lay_out(s);
@@ -123,7 +122,7 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
 uint64_t session_needs(const Model *model, const SessionConfig *config) {
     Error err;
     Session *s = describe(model, config, &err);
-    const uint64_t bytes = s ? s->arena.used : 0;
+    uint64_t bytes = s ? s->arena.used : 0;
     free(s);
     return bytes;
 }
@@ -132,8 +131,8 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     Session *s = describe(model, config, err);
     if (!s) return NULL;
     Error why;
-    const size_t available = available_memory("");
-    const double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
+    size_t available = available_memory("");
+    double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
     // The system promises more memory than it has and kills the program that uses it, so this asks before.
     if (s->arena.used > available) {
         fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",

@@ -16,7 +16,7 @@ typedef struct {
 // without a spread. Tokens behind the last piece do not jump again.
 static inline int spread_position(const Spread *s, int i) {
     if (s->length == 0 || s->n <= s->piece) return i;
-    const int64_t jumps = (s->n - 1) / s->piece, before = i / s->piece < jumps ? i / s->piece : jumps;  // K - 1
+    int64_t jumps = (s->n - 1) / s->piece, before = i / s->piece < jumps ? i / s->piece : jumps;  // K - 1
     return i + (int)(before * (s->length - s->n) / jumps);
 }
 
@@ -26,7 +26,7 @@ static inline int spread_token(const Spread *s, int position) {
     if (s->length == 0) return high;
     if (high > s->n) high = s->n;
     while (low < high) {
-        const int middle = low + (high - low) / 2;
+        int middle = low + (high - low) / 2;
         if (spread_position(s, middle) < position) low = middle + 1;
         else high = middle;
     }

@@ -30,7 +30,7 @@ enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done b
 // n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles, if there are any.
 static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, const float *norm, const float *turns) {
     const ModelConfig *m = &t->model->config;
-    const int pairs = t->angles.n_pairs, at = row * 2 * pairs;
+    int pairs = t->angles.n_pairs, at = row * 2 * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
         if (turns) rope_rotate(x, pairs, turns + at, turns + at + pairs);
@@ -91,8 +91,8 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Watch *watch = &t->config->watch;
-    const int skipped = t->n - n_wanted;
-    const int64_t heads = layer->wq.rows, kv = layer->wk.rows;
+    int skipped = t->n - n_wanted;
+    int64_t heads = layer->wq.rows, kv = layer->wk.rows;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
 
     // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) + bias
@@ -111,25 +111,25 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     attend_by_team(team, t, index, skipped, NULL);
 
     // x += wo . mixed
-    const Product wo = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->wo, .bias = layer->bo};
+    Product wo = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->wo, .bias = layer->bo};
     input = (Input){.x = t->mixed, .n = n_wanted};
     matmul_by_team(team, &wo, 1, &input, t->workspace);
 
     // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x))
-    const Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->w1, .matrix = &layer->w3};
+    Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->w1, .matrix = &layer->w3};
     input = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
     matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
 
     // x += w2 . hidden
-    const Product w2 = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->w2};
+    Product w2 = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->w2};
     input = (Input){.x = t->hidden, .n = n_wanted};
     matmul_by_team(team, &w2, 1, &input, t->workspace);
 }
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
 static void check_finite_by_team(const Team *team, Transformer *t, int first) {
-    const int64_t dim = t->model->config.dim;
-    const int n = t->n - first;
+    int64_t dim = t->model->config.dim;
+    int n = t->n - first;
     for (int row = first + team_first(team, n), end = first + team_end(team, n); row < end; row++)
         if (!all_finite(t->x + row * dim, dim)) {
 #pragma omp critical
@@ -140,9 +140,9 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
 
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
     const ModelConfig *m = &t->model->config;
-    const int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
-    const bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
-    const int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
+    int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
+    bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
+    int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
     for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
     t->n = n;
@@ -159,13 +159,13 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
                 else encoding_prepare_by_team(&team, &t->terms, &t->config->spread, t->x, first, n);
             }
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
-                const int n_wanted = i == m->n_layers - 1 ? n_logits : n;
+                int n_wanted = i == m->n_layers - 1 ? n_logits : n;
                 run_layer_by_team(&team, t, i, n_wanted);
                 check_finite_by_team(&team, t, n - n_wanted);
                 if (team.number == 0) t->fault.layer = i;
             }
         }
-        const bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
+        bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
         if (is_worth_it && is_whole) pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
     }
     return t->fault;
@@ -173,10 +173,10 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
 
 void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
     const ModelConfig *m = &t->model->config;
-    const Input input = rmsnorm_of(x, n_rows, t->model->final_norm, m);
-    const Product classifier = {.out = logits, .stride = m->vocab_size, .matrix = &t->model->classifier};
-    const bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
-    const int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
+    Input input = rmsnorm_of(x, n_rows, t->model->final_norm, m);
+    Product classifier = {.out = logits, .stride = m->vocab_size, .matrix = &t->model->classifier};
+    bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
+    int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
     (void)threads;  // a compiler without OpenMP has no use for it
 #pragma omp parallel num_threads(threads)
     {
@@ -190,12 +190,12 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
 uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
     const SessionConfig *c = t->config;
-    const int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    const int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
-    const int threads = thread_count();
+    int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
+    int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
+    int threads = thread_count();
     t->cache = (KvCache){(Number)c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
     kv_cache_lay_out(&t->cache, arena);
-    const uint64_t cache_bytes = arena->used;
+    uint64_t cache_bytes = arena->used;
     t->q = arena_take(arena, chunk * heads, sizeof(float));
     t->k = arena_take(arena, chunk * kv, sizeof(float));
     t->v = arena_take(arena, chunk * kv, sizeof(float));

@@ -23,7 +23,7 @@ static inline void store_some(float *out, vf x, int64_t n) {
 }
 
 ALWAYS_INLINE void widen(float *out, const uint8_t *x, Number type, int64_t n) {
-    const int size = number_bytes(type);
+    int size = number_bytes(type);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(out + i, load_number(type, x + i * size));
     if (i == n) return;
@@ -73,8 +73,8 @@ float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
 
 // Rows [row, row + m), `vecs` vectors of columns from `column` on. Inlined with constants, so that `sum` is registers.
 ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column) {
-    const int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
-    const int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->n;
+    int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
+    int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->n;
     const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;
     float *c = g->c + row * c_stride + column;
@@ -109,8 +109,8 @@ ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, i
 }
 
 ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
-    const int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
-    const int most = turns ? 4 : TILE_ROWS;                              // turning takes registers, too
+    int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
+    int most = turns ? 4 : TILE_ROWS;                              // turning takes registers, too
     int64_t row = 0;
     for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, g, row, n);
     switch (g->m - row) {

@@ -84,12 +84,12 @@ void split_columns(uint32_t *tiles, int parts, int64_t column, const float *cons
 
 // A's next rows come from the second-level cache or the third. With 3 x 3 parts and 64 columns, all are prefetched.
 ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_parts, int b_parts, int64_t column) {
-    const int64_t a_row = a_parts * TILE_PAIRS, b_column = b_parts * TILE_PAIRS;
-    const int most = a_parts > b_parts ? a_parts : b_parts;
+    int64_t a_row = a_parts * TILE_PAIRS, b_column = b_parts * TILE_PAIRS;
+    int most = a_parts > b_parts ? a_parts : b_parts;
     const uint32_t *ahead = a + (2 + column / UNIT % 2) * a_row;
     UNROLLED (less, most) {
         UNROLLED (i, most - less) {
-            const int j = most - 1 - less - i;  // the smallest products first
+            int j = most - 1 - less - i;  // the smallest products first
             if (i >= a_parts || j >= b_parts) continue;
             UNROLLED (line, 8) __builtin_prefetch(ahead + 16 * line);
             ahead += 8 * 16;
@@ -107,7 +107,7 @@ ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_pa
 
 // Inlined with constant numbers of parts.
 ALWAYS_INLINE void gemm_of(int a_parts, int b_parts, const PartsGemm *g) {
-    const int64_t a_depth = parts_depth(g->m, a_parts), b_depth = parts_depth(g->n, b_parts), c_bytes = 4 * g->n;
+    int64_t a_depth = parts_depth(g->m, a_parts), b_depth = parts_depth(g->n, b_parts), c_bytes = 4 * g->n;
     for (int64_t row = 0; row < g->m; row += UNIT)
         for (int64_t column = 0; column < g->n; column += UNIT) {
             const uint32_t *a = g->a + row / 16 * a_parts * TILE_PAIRS, *b = g->b + column / 16 * b_parts * TILE_PAIRS;

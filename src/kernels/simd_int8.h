@@ -158,12 +158,12 @@ static const uint64_t EACH_BYTE = 0x0101010101010101, BIT_EACH = 0x8040201008040
 // The 32 bytes at a, shifted right by `shift` bits, or left where it is negative, and masked.
 ALWAYS_INLINE vb take_bits(const uint8_t *a, int shift, const uint8_t *b, int shift_b, int half, int mask) {
 #ifdef SIMD_AVX512
-    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a)),
-                                            _mm256_loadu_si256((const void *)b), 1);
-    const __m512i shifts = _mm512_inserti64x4(_mm512_set1_epi64(shift), _mm256_set1_epi64x(shift_b), 1);
+    __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a)),
+                                      _mm256_loadu_si256((const void *)b), 1);
+    __m512i shifts = _mm512_inserti64x4(_mm512_set1_epi64(shift), _mm256_set1_epi64x(shift_b), 1);
     return (vb)_mm512_and_si512(_mm512_rorv_epi64(both, shifts), _mm512_set1_epi8((char)mask));
 #else
-    const vu x = (vu)load_bytes(a + 16 * half);
+    vu x = (vu)load_bytes(a + 16 * half);
     return (vb)(shift < 0 ? x << -shift : x >> shift) & (uint8_t)mask;
 #endif
 }
@@ -183,7 +183,7 @@ ALWAYS_INLINE vb repeat(const void *p) {
 ALWAYS_INLINE vb load_sixteens(const uint8_t *p, int stride) {
     if (stride == 16) return load_bytes(p);
 #if defined SIMD_AVX512
-    const __m256i low = _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
+    __m256i low = _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
     p += 2 * stride;
     return (vb)_mm512_inserti64x4(_mm512_castsi256_si512(low),
                                   _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p), 1);
@@ -197,9 +197,9 @@ ALWAYS_INLINE vb load_sixteens(const uint8_t *p, int stride) {
 // Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
 ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
 #if defined SIMD_AVX512
-    const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)a));
-    const __m256i y = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)b));
-    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
+    __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)a));
+    __m256i y = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)b));
+    __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
     return (vb)_mm512_srlv_epi64(both, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4)) & 15;
 #elif defined SIMD_AVX2
     return (vb)_mm256_srlv_epi64((vx)repeat(a), _mm256_setr_epi64x(0, 0, 4, 4)) & 15;
@@ -218,8 +218,8 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #elif defined SIMD_AVX2
     int32_t bits;
     memcpy(&bits, a, sizeof bits);
-    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte), bit = (vb)_mm256_set1_epi64x(BIT_EACH);
+    __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte), bit = (vb)_mm256_set1_epi64x(BIT_EACH);
     return (vb)((own & bit) == bit) & 16;
 #else
     uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
@@ -278,10 +278,10 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t
 // Products of four registers of unsigned weights of up to 6 bits with activations at x, added up in fewer instructions
 // than a sum for each takes. The lanes are the first halves of the four registers, then the second halves.
 ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x, int bits) {
-    const __m256i one = _mm256_set1_epi16(1);
+    __m256i one = _mm256_set1_epi16(1);
     __m256i s[4];
     UNROLLED (i, 4) {
-        const __m256i a = _mm256_loadu_si256((const void *)(x + i * 4 * LANES));
+        __m256i a = _mm256_loadu_si256((const void *)(x + i * 4 * LANES));
         s[i] = _mm256_madd_epi16(_mm256_maddubs_epi16((vx)weights[i], a), one);
     }
     UNROLLED (i, 2) s[i] = _mm256_madd_epi16(_mm256_packs_epi32(s[2 * i], s[2 * i + 1]), one);
@@ -308,7 +308,7 @@ typedef struct {
 // Of int8: 8 in each word.
 ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
 #ifdef SIMD_AVX512
-    const __m128i both = _mm_set_epi64x((int64_t)high, (int64_t)low);
+    __m128i both = _mm_set_epi64x((int64_t)high, (int64_t)low);
 #else
     const uint64_t both[2] = {low, high};
 #endif
@@ -333,7 +333,7 @@ ALWAYS_INLINE Halves halves_at(const uint8_t *p, int stride) {
 ALWAYS_INLINE Floats16 floats_of_halves(Number type, Halves x) {
     Floats16 out = {{{0}}};
 #ifdef SIMD_AVX512
-    const __m256i with_zeros = _mm256_zextsi128_si256((__m128i)x);
+    __m256i with_zeros = _mm256_zextsi128_si256((__m128i)x);
     out.of[0] = load_number(type, &with_zeros);
 #else
     UNROLLED (i, 8 / LANES) out.of[i] = load_number(type, (const uint8_t *)&x + 2 * LANES * i);
@@ -348,7 +348,7 @@ ALWAYS_INLINE vi lane_numbers(void) {
 
 // Each lane of register i, which has 4 columns, gets the number of its columns: x has one for every `columns`.
 ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
-    const int first = i * 4 * LANES / columns;
+    int first = i * 4 * LANES / columns;
 #if defined SIMD_AVX512
     return _mm512_permutexvar_ps((vx)(lane_numbers() * 4 / columns + first), x->of[0]);
 #elif defined SIMD_AVX2

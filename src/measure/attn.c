@@ -17,7 +17,7 @@ static void spell(const char *piece, size_t n, char *out, size_t capacity) {
 }
 
 static void print_keys(const Measurement *m, const Session *s, const float *scores) {
-    const int n = (int)m->n_ids, last = session_place(s, n - 1);
+    int n = (int)m->n_ids, last = session_place(s, n - 1);
     double max = -INFINITY, total = 0;
     char text[256];
     size_t length;
@@ -40,8 +40,8 @@ static void print_keys(const Measurement *m, const Session *s, const float *scor
 }
 
 bool show_attention(const Measurement *m, Error *err) {
-    const int layer = m->options->attn[0], head = m->options->attn[1], n = (int)m->n_ids;
-    const int layers = m->model->config.n_layers, heads = m->model->config.n_heads;
+    int layer = m->options->attn[0], head = m->options->attn[1], n = (int)m->n_ids;
+    int layers = m->model->config.n_layers, heads = m->model->config.n_heads;
     if (layer >= layers || head >= heads)
         return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer, head, layers - 1,
                     heads - 1);

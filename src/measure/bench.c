@@ -69,9 +69,9 @@ static double multiplying_speed(Error *err) {
         if (pass == 0 && !arena_open(&arena, "a matrix product", err)) return 0;
     }
     for (int i = 0; i < 2 * COUNT; i++) memory[i] = (float)(i % 7) - 3;
-    const Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
-    const Product product = {.matrix = &w, .out = memory + 2 * COUNT, .stride = SIZE};
-    const Input input = {.x = memory + COUNT, .n = SIZE};
+    Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
+    Product product = {.matrix = &w, .out = memory + 2 * COUNT, .stride = SIZE};
+    Input input = {.x = memory + COUNT, .n = SIZE};
     while (another_run(&runs)) {
 #pragma omp parallel
         {

@@ -109,7 +109,7 @@ static bool open_spread(Check *c, int length, int n, int pieces, Error *err) {
 
 // The budget for what should take so many seconds: with a margin, and rounded up to two digits.
 static double budget_for(double seconds) {
-    const double most = fmax(seconds * MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
+    double most = fmax(seconds * MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
     return ceil(most / unit) * unit;
 }
 
@@ -117,13 +117,13 @@ static double budget_for(double seconds) {
 // model that cannot jump to all positions is refused here.
 static bool measure_speed(Check *c, Error *err) {
     const ModelConfig *m = &c->m->model->config;
-    const double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
-    const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
+    double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
+    double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
     bool ok = open_spread(c, c->m->length, c->halves * c->half, PIECES, err);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
     for (int at = 0, n = 1; ok && at + n <= 2 * c->half && (at < 4 || n * c->per_token < 2 * look); at += n, n = at) {
-        const double began = now_seconds();
+        double began = now_seconds();
         ok = session_read(c->session, c->ids + at, n, at + n, 0, err);
         c->per_token = (now_seconds() - began) / n;
         if (n == 1) c->per_step = c->per_token;
@@ -139,9 +139,9 @@ static int key_tokens(const Check *c) { return (int)fmin(fmax(2 * c->half, KEY_T
 
 // Seconds that a row about the i-th length should take. Those of whole texts are from the first token on.
 static double seconds_of(const Check *c, Kind kind, int i, int trials) {
-    const int n = c->halves * c->half, window = 2 * c->half, keys = key_tokens(c);
-    const double text = seconds_for(c, n, n), whole = seconds_for(c, c->lengths[i], c->lengths[i]);
-    const double answers = trials * ANSWER * c->per_step;
+    int n = c->halves * c->half, window = 2 * c->half, keys = key_tokens(c);
+    double text = seconds_for(c, n, n), whole = seconds_for(c, c->lengths[i], c->lengths[i]);
+    double answers = trials * ANSWER * c->per_step;
     switch (kind) {
     case SHORT_TEXT: return c->references[FILES_OWN].rope.method == ROPE_NONE ? text : 2 * text;
     case OTHER_BASES: return 2 * text;
@@ -160,12 +160,12 @@ static double jump_seconds(const Check *c, int i, int trials) {
 }
 
 static double all_seconds(const Check *c, int i) {
-    const double whole = seconds_of(c, WHOLE_TEXT, i, 0) + seconds_of(c, WHOLE_KEYS, i, MOST_TRIALS);
+    double whole = seconds_of(c, WHOLE_TEXT, i, 0) + seconds_of(c, WHOLE_KEYS, i, MOST_TRIALS);
     return jump_seconds(c, i, MOST_TRIALS) + whole;
 }
 
 static double megabytes(const Check *c, int i) {
-    const SessionConfig config = session_config(c->m, c->m->plans, c->lengths[i]);
+    SessionConfig config = session_config(c->m, c->m->plans, c->lengths[i]);
     return (double)session_needs(c->m->model, &config) / 1e6;
 }
 
@@ -189,7 +189,7 @@ static bool add_scores(Session *s, const int32_t *ids, int from, int to, int len
 
 // *sum of -ln p over the last `scored` tokens before `end`, each half window of them in a short window of its own.
 static bool score_short(Check *c, Session *s, int end, int scored, double *sum, Error *err) {
-    const int n = 2 * c->half, bos = tokenizer_bos(c->m->tokenizer);
+    int n = 2 * c->half, bos = tokenizer_bos(c->m->tokenizer);
     int32_t window[2 * MOST_HALF];
     for (*sum = 0; scored > 0; scored -= c->half, end -= c->half) {
         memcpy(window, c->ids + end - n, (size_t)n * sizeof *window);
@@ -228,9 +228,9 @@ static bool read_bases(Check *c, Row *row, Error *err) {
 
 // Perplexity of the end of a text that is spread, or whole, in shares of the same tokens' in short windows.
 static bool read_text(Check *c, Row *row, Error *err) {
-    const bool whole = row->kind == WHOLE_TEXT;
-    const int n = whole ? row->length : c->halves * c->half;
-    const int scored = row->length > c->lengths[0] ? c->halves / 2 * c->half : c->half;
+    bool whole = row->kind == WHOLE_TEXT;
+    int n = whole ? row->length : c->halves * c->half;
+    int scored = row->length > c->lengths[0] ? c->halves / 2 * c->half : c->half;
     double sum = 0, plain = c->baseline;
     if (whole) session_rewind(c->session, n - scored - 1);  // what was read is not read again
     else if (!open_spread(c, row->length, n, PIECES, err)) return false;
@@ -241,15 +241,15 @@ static bool read_text(Check *c, Row *row, Error *err) {
 
 // Looks for keys in the first piece of a spread text or all over a whole one, and after a failure also in a short text.
 static bool read_keys(Check *c, Row *row, Error *err) {
-    const bool whole = row->kind == WHOLE_KEYS;
-    const int n = whole ? row->length : key_tokens(c);
+    bool whole = row->kind == WHOLE_KEYS;
+    int n = whole ? row->length : key_tokens(c);
     double found;
     if (!whole && !open_spread(c, row->length, n, (int)fmax(2, 2 * n / KEY_TOKENS), err)) return false;
     if (!passkey_accuracy(c->m, c->session, n, row->trials, whole, &found, err)) return false;
     if (found < FOUND_SHARE && c->in_short < 0 &&
         !passkey_accuracy(c->m, c->windows, key_tokens(c), MOST_TRIALS, true, &c->in_short, err))
         return false;
-    const double most = found < FOUND_SHARE ? fmax(c->in_short, 0) : 1;
+    double most = found < FOUND_SHARE ? fmax(c->in_short, 0) : 1;
     row->value = fmax(found, 0);
     row->limit = FOUND_SHARE * most;
     row->verdict = most < FOUND_SHARE ? UNKNOWN : found >= row->limit;
@@ -259,7 +259,7 @@ static bool read_keys(Check *c, Row *row, Error *err) {
 
 // How much -ln p of the last tokens changes when text and tokens are read as generation reads them and not as a prompt.
 static bool read_steps(Check *c, Row *row, Error *err) {
-    const int n = c->halves * c->half, tail = c->half < TAIL ? c->half : TAIL, end = n - tail - 1;
+    int n = c->halves * c->half, tail = c->half < TAIL ? c->half : TAIL, end = n - tail - 1;
     double prompt[TAIL], step[TAIL], change = 0;
     if (!open_spread(c, row->length, n, PIECES, err)) return false;
     if (!score_span(c->session, c->ids, n - tail, n, n, prompt, err)) return false;
@@ -285,7 +285,7 @@ static const struct {
 // Reads for a row about the i-th length and prints it, if there is time for that and `kept` seconds more. When it takes
 // longer than estimated, later estimates grow as much. When it takes less, they shrink by half of that.
 static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, Error *err) {
-    const double began = now_seconds();
+    double began = now_seconds();
     Row row = {kind, kind <= OTHER_BASES ? 2 * c->half : c->lengths[i], MOST_TRIALS, .verdict = UNTRIED};
     while (row.trials > 1 && !fits(c, seconds_of(c, kind, i, row.trials) + kept)) row.trials -= 2;
     double seconds = seconds_of(c, kind, i, row.trials);
@@ -298,7 +298,7 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
                   budget_for(spent(c) + seconds + kept));
         return true;
     }
-    const double ratio = (now_seconds() - began) / seconds;
+    double ratio = (now_seconds() - began) / seconds;
     *(kind == STEPS ? &c->per_step : &c->per_token) *= ratio > 1 ? ratio : (1 + ratio) / 2;
     judge(&c->table, kinds[kind].check, row.length, row.value, row.limit, row.verdict);
     if (row.verdict == FAIL) c->failed = (int)fmin(c->failed, kind == STEPS ? 1 : i);
@@ -308,7 +308,7 @@ static bool attempt(Check *c, Kind kind, int i, double kept, Verdict *verdict, E
 
 // Reads short windows, by which all else is judged, then jumps to each length with keys, the longest first, then steps.
 static bool check_jumps(Check *c, Error *err) {
-    const int last = c->n_lengths - 1, is_rope = c->m->model->config.encoding == ENCODING_ROPE;
+    int last = c->n_lengths - 1, is_rope = c->m->model->config.encoding == ENCODING_ROPE;
     Verdict text, keys;
     if (!attempt(c, SHORT_TEXT, 0, 0, &text, err)) return false;
     c->judged = text == OK;
@@ -316,7 +316,7 @@ static bool check_jumps(Check *c, Error *err) {
     if (is_rope && !attempt(c, OTHER_BASES, 0, 7 * seconds_of(c, OTHER_BASES, 0, 0), &text, err)) return false;
     for (int i = last; i > 0; i--) {
         if (!attempt(c, JUMPS, i, 0, &text, err)) return false;
-        const double next = seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, LEAST_TRIALS);
+        double next = seconds_of(c, JUMPS, i, 0) + seconds_of(c, JUMP_KEYS, i, LEAST_TRIALS);
         if (!attempt(c, JUMP_KEYS, i, text == FAIL ? next : 0, &keys, err)) return false;
         c->held[i] = text == OK && (keys == OK || keys == UNKNOWN);
     }
@@ -349,7 +349,7 @@ static bool check_whole(Check *c, Error *err) {
 
 static bool find_text(Check *c, Error *err) {
     Measurement text = *c->m;
-    const size_t given = window_ids(&text);
+    size_t given = window_ids(&text);
     int32_t *made = NULL;
     if (!text.ids) text.ids = made = plain_english(text.tokenizer, given, 1, &text.n_ids, err);
     bool good = text.ids && (text.n_ids >= given ||
@@ -362,7 +362,7 @@ static bool find_text(Check *c, Error *err) {
 
 static void print_verdict(Check *c) {
     Table *table = &c->table;
-    const int n = c->m->length, last = c->n_lengths - 1;
+    int n = c->m->length, last = c->n_lengths - 1;
     int known, alike = engines_alike(c->m, &known), longest = 0;
     for (int i = 0; i <= last && i < c->failed; i++)
         if (c->held[i]) longest = c->lengths[i];
@@ -376,17 +376,17 @@ static void print_verdict(Check *c) {
     }
     table_note(table, "holds to", last > 0 ? "%d by jumps" : "%d", c->holds);
     table_end(table);
-    const double all = budget_for(all_seconds(c, last));
+    double all = budget_for(all_seconds(c, last));
     if (c->whole == n) table_note(table, "read whole to", "%d", n);
     else table_note(table, "read whole to", "%d; all of %d takes --budget %.10g", c->whole, n, all);
 }
 
 // Works out what the rows need: lengths, the text, how fast it is read, and so how long short windows are.
 static bool prepare(Check *c, Error *err) {
-    const int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
     if (n < LEAST) return fail(err, "--check needs at least %d positions (found -n %d)", LEAST, n);
     // Short windows stand within the trained context, and lengths double from there.
-    const int within = train_ctx >= LEAST && train_ctx < n ? train_ctx : n;
+    int within = train_ctx >= LEAST && train_ctx < n ? train_ctx : n;
     c->half = within / 2 < MOST_HALF ? within / 2 : MOST_HALF;
     c->halves = n < MOST_HALVES * c->half ? 2 : MOST_HALVES;
     for (int length = 2 * c->half; length < n; length = (length > n / 3) ? n : 2 * length)
@@ -401,7 +401,7 @@ static bool prepare(Check *c, Error *err) {
 
 static bool run_checks(Check *c, Error *err) {
     const Measurement *m = c->m;
-    const int last = c->n_lengths - 1;
+    int last = c->n_lengths - 1;
     c->table = table_open(m->options->tsv);
     print_heading(m, &c->table, "check");
     table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);

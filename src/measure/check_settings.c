@@ -17,7 +17,7 @@ bool judge(Table *table, const char *check, int length, double value, double lim
 
 // How many positions settings are made for.
 static double reach_of(const RopeConfig *r, int seq_len) {
-    const unsigned flags = rope_methods[r->method].flags;
+    unsigned flags = rope_methods[r->method].flags;
     double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
     if (r->dynamic) return INFINITY;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
@@ -25,11 +25,11 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
     // The longest text whose last query sees its first key within that distance. No later key is further away.
     // lm-infinite's first keys stand at the limit.
-    const unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
+    unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;
     while (high - low > 1) {
-        const int n = low + (high - low) / 2, first = r->all_slide && !rope_sees(r, n - 1, 0) ? n - r->window : 0;
+        int n = low + (high - low) / 2, first = r->all_slide && !rope_sees(r, n - 1, 0) ? n - r->window : 0;
         *(rope_distance(r, n - 1, first) < limit ? &low : &high) = n;
     }
     return high == MOST_LENGTH ? INFINITY : low;
@@ -40,7 +40,7 @@ static double reach_of(const RopeConfig *r, int seq_len) {
 int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
     const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
     const RopeMethod *method = &rope_methods[said->method];
-    const int n = m->length, seq_len = m->model->config.seq_len, seen = asked->window + asked->sinks;
+    int n = m->length, seq_len = m->model->config.seq_len, seen = asked->window + asked->sinks;
     double holds = n;
     RopeConfig given = *said;
     settings_fill_defaults(&given, n);
@@ -64,7 +64,7 @@ int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
         holds = 0;
     reach = reach_of(asked, seq_len);
     if (!judge(table, "reach", n, reach, n, reach >= n - 0.5)) holds = fmin(holds, reach);
-    const bool same = settings_same_method(made, asked);
+    bool same = settings_same_method(made, asked);
     if (made->method != ROPE_NONE)
         table_row(table, "method\t%d\t%s\t%s\t%s", n, m->plans->name, own->name, verdicts[same]);
     if (asked->theta != made->theta) judge(table, "theta", n, asked->theta, made->theta, FAIL);

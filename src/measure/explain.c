@@ -33,11 +33,11 @@ static void kept_shares(const RopeConfig *c, int length, double scale, double *k
 }
 
 static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, const double *kept, int width) {
-    const int train_ctx = plan->rope.train_ctx;
+    int train_ctx = plan->rope.train_ctx;
     fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, now->scale, train_ctx);
     fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
     for (int i = 0; i < now->n_pairs; i++) {
-        const double plain = rope_plain(&plan->rope, i), times = now->inv_freq[i] / plain;
+        double plain = rope_plain(&plan->rope, i), times = now->inv_freq[i] / plain;
         char bar[MOST_WIDE + 1] = "";
         for (int j = 0; j < width; j++) bar[j] = j < kept[i] * width ? '#' : '.';
         fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
@@ -98,7 +98,7 @@ static void note_settings(Table *t, const RopePlan *plan, int length, const Rope
         note_fields(t, c, 0, c->map->flags);
         // For the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see so far.
         for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
-            const int far = (int)(d < i ? d : i), j = (int)i - far;
+            int far = (int)(d < i ? d : i), j = (int)i - far;
             snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
             add_name(distances, sizeof distances, " ", one);
         }
@@ -136,7 +136,7 @@ static double dot(const float *a, const float *b, int64_t n) {
 
 // The product of the vectors added at two positions, averaged over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
-    const int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
+    int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         encoding_vector(m, t, x);
@@ -149,12 +149,12 @@ static double product_of_added(const Model *m, int distance, float *x, float *y)
 // v . W_R R_d, or |W_k R_d| in a layer without v, over sqrt(head_dim). x (dim), y (dim) are scratch.
 static double value_of_projection(const Model *m, const Layer *l, int head, int distance, float *x, float *y) {
     const ModelConfig *c = &m->config;
-    const int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);
+    int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);
     double sum = 0;
     encoding_vector(m, distance, x);
     for (int64_t i = 0; i < d; i++) {
         matrix_row(l->v ? &l->wr : &l->wk, kv_head * d + i, 0, c->dim, y);
-        const double r = dot(x, y, c->dim);
+        double r = dot(x, y, c->dim);
         sum += l->v ? (double)l->v[head * d + i] * r : r * r;
     }
     return (l->v ? sum : sqrt(sum)) / sqrt((double)d);
@@ -163,7 +163,7 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
 static double value_of(const Model *m, int layer, int head, int distance, float *x) {
     const ModelConfig *c = &m->config;
     const Layer *l = &m->layers[layer];
-    const int64_t row = distance < c->encoding_rows ? distance : c->encoding_rows - 1;
+    int64_t row = distance < c->encoding_rows ? distance : c->encoding_rows - 1;
     switch (c->encoding) {
     case ENCODING_NONE: return 0;
     case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
@@ -178,7 +178,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
     const Model *m = measured->model;
     const ModelConfig *c = &m->config;
     const Explanation *e = &explanations[c->encoding];
-    const int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
+    int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
     Table t = table_open(measured->options->tsv);
@@ -193,7 +193,7 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
     for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
         for (int head = 0; head < (e->by_head ? c->n_heads : 1); head++)
             for (int64_t d = 0; d < 2 * (int64_t)length - 2 || d == 0; d = d ? 2 * d : 1) {
-                const int distance = d < length ? (int)d : length - 1;  // 0, 1, 2, 4 ... length - 1
+                int distance = d < length ? (int)d : length - 1;  // 0, 1, 2, 4 ... length - 1
                 char where[2][16] = {"-", "-"};
                 if (e->by_layer) snprintf(where[0], sizeof where[0], "%d", layer);
                 if (e->by_head) snprintf(where[1], sizeof where[1], "%d", head);

@@ -23,8 +23,8 @@ bool measure(const Measurement *m, bool *passed, Error *err) {
 int length_of_job(const Measurement *m) {
     const Options *o = m->options;
     const Model *model = m->model;
-    const int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : MOST_LENGTH;
-    const double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);  // past the trained context
+    int seq_len = model->config.seq_len, rows = model->learned ? model->config.encoding_rows : MOST_LENGTH;
+    double usual = fmin(fmax(4.0 * model->rope.train_ctx, seq_len), rows);  // past the trained context
     if (o->steps >= 0) return o->steps > 0 ? o->steps : seq_len;
     switch (o->job) {
     case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : (int)fmin(rows, USUAL_LENGTH);
@@ -38,13 +38,13 @@ int length_of_job(const Measurement *m) {
 }
 
 void print_advice(const Measurement *m, const RopeSettings *methods) {
-    const Job job = m->options->job;
-    const bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
+    Job job = m->options->job;
+    bool measures = job != JOB_TEXT && job != JOB_EXPLAIN;
     char others[300] = "";
     Error advice;
     for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
-        const int positions = plan->spread ? plan->spread : m->length;
+        int positions = plan->spread ? plan->spread : m->length;
         if (!settings_advice(&methods[i], plan, measures ? 0 : positions, &advice) && !methods[i].of_all)
             fprintf(stderr, "run: warning: %s\n", advice.text);
         if (!settings_same_method(&m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
@@ -65,7 +65,7 @@ void fill_window(const Measurement *m, int i, int n, int32_t *window) {
 bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig *start, RopePlan *plan, Error *err) {
     const Options *o = m->options;
     const ModelConfig *c = &m->model->config;
-    const int positions = o->spread ? o->spread : m->length;
+    int positions = o->spread ? o->spread : m->length;
     if (!settings_resolve(s, start, c->sliding_window, positions, plan, err)) return false;
     if (c->head_dim) plan->head_dim = (int)c->head_dim;
     plan->stale_keys = o->stale_keys;
@@ -89,14 +89,13 @@ bool open_model(const char *path, Model *model, Error *err) {
 }
 
 bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
-    const bool is_read = o->reading || o->job == JOB_ENGINES;
+    bool is_read = o->reading || o->job == JOB_ENGINES;
     file->rope = model->rope;
     file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? model->config.seq_len : 0;
     size_t length;
     char *text = read_file(o->rope_config, 1 << 20, &length, err);
-    const bool good =
-        text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", o->rope_config, err->text));
+    bool good = text && (rope_config_parse(file, text, length, err) || fail(err, "%s: %s", o->rope_config, err->text));
     free(text);
     if (!good) {
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
@@ -126,7 +125,7 @@ SessionConfig session_config(const Measurement *m, const RopePlan *plan, int con
 }
 
 Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err) {
-    const SessionConfig config = session_config(m, plan, context);
+    SessionConfig config = session_config(m, plan, context);
     Session *s = session_new(m->model, &config, err);
     if (!s || !say_memory) return s;
     char over[40] = "positions";
@@ -158,7 +157,7 @@ void show_progress(const Method *method, double done) {
 }
 
 bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err) {
-    const int n = m->n_plans;
+    int n = m->n_plans;
     Table table = table_open(m->options->tsv);
     bool ok = true;
     for (int i = -n; ok && i < n; i++) {  // the first round only tries the memory

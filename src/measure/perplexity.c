@@ -42,9 +42,9 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
 // Prints the row of tokens [from, to) from scores (samples, length). se is that of a ratio of sums over k blocks
 // (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. It is NaN for one block.
 static void print_bucket(const double *scores, const Method *method, int from, int to) {
-    const int n = method->m->length, samples = method->m->options->samples;
-    const int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
-    const double tokens = (to - from) * (double)samples;
+    int n = method->m->length, samples = method->m->options->samples;
+    int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
+    double tokens = (to - from) * (double)samples;
     double mean = 0, squares = 0, k = 0;
     const double *nll = scores;
     for (int w = 0; w < samples; w++, nll += n)
@@ -58,7 +58,7 @@ static void print_bucket(const double *scores, const Method *method, int from, i
             squares += block * block;
         }
     }
-    const double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
+    double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
     table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end, tokens, mean,
               exp(mean), se);
 }
@@ -68,7 +68,7 @@ static bool run_method(void *job, Method *method, Error *err) {
     const Measurement *m = method->m;
     const Options *o = m->options;
     Session *s = method->session;
-    const int n = m->length, step = o->stepwise ? KV_BLOCK : n;
+    int n = m->length, step = o->stepwise ? KV_BLOCK : n;
     // `job` is (samples, length) scores, of each window's ids but the first, and behind them a window (length).
     double *scores = job, *nll = scores;
     int32_t *window = (int32_t *)(void *)(scores + (size_t)o->samples * n);
@@ -93,7 +93,7 @@ static bool run_method(void *job, Method *method, Error *err) {
 }
 
 bool measure_perplexity(const Measurement *m, Error *err) {
-    const size_t n = m->length, samples = m->options->samples, given = window_ids(m);
+    size_t n = m->length, samples = m->options->samples, given = window_ids(m);
     if (n < 2) return fail(err, "perplexity needs a window of at least 2 positions (found %zu)", n);
     if (m->n_ids < given)
         return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", m->n_ids, n);

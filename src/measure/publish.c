@@ -46,10 +46,10 @@ static void json_number(FILE *out, const char *key, double x) { json_numbers(out
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(FILE *out, const RopeConfig *c) {
-    const unsigned flags = rope_methods[c->method].flags;
+    unsigned flags = rope_methods[c->method].flags;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
-        const double value = field_value(c, f);
-        const bool is_switch = f->type == FLAG;
+        double value = field_value(c, f);
+        bool is_switch = f->type == FLAG;
         if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);
         else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
@@ -96,7 +96,7 @@ static double grown_by(const RopeConfig *c) { return c->factor > 1 ? 0.1 * log(c
 
 // The share of a head that turns, rounded up, since readers cut its product with head_dim to a whole number.
 static void json_partial(FILE *out, const RopePlan *plan) {
-    const int d = plan->rope.rotary_dim;
+    int d = plan->rope.rotary_dim;
     if (d < plan->head_dim) json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
 }
 
@@ -104,10 +104,10 @@ static void json_partial(FILE *out, const RopePlan *plan) {
 static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeMethod *m = &rope_methods[c->method];
-    const bool is_yarn = m->flags & ROPE_USES_BETAS;
-    const bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
+    bool is_yarn = m->flags & ROPE_USES_BETAS;
+    bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
     // By parts alone is their yarn without its temperature.
-    const bool own_attention = c->attention_factor != 0 || quotient || (is_yarn && !m->attention);
+    bool own_attention = c->attention_factor != 0 || quotient || (is_yarn && !m->attention);
     RopeConfig told = *c;
     told.theta = base_of(c);
     if (elsewhere(c)->is_base) told.factor = 0;
@@ -120,7 +120,7 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     if (!is_bare) json_fields(out, &told);
     // For those who do not read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
     // mscale into it.
-    const double grows = grown_by(c), a = told.attention_factor;
+    double grows = grown_by(c), a = told.attention_factor;
     if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
     if (is_yarn && grows > 0 && a >= 1) json_number(out, "mscale", (a - 1) / grows);
     if (m->flags & ROPE_USES_LISTS) {
@@ -145,9 +145,9 @@ static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
     const RopePlan *plan = m->plans;
     const RopeConfig *c = &plan->rope;
     // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
-    const bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
-                         strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
-                         reach(c) == c->train_ctx * c->factor;
+    bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
+                   strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
+                   reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
@@ -172,7 +172,7 @@ static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
 
 static void print_llama_cpp(const RopeConfig *c) {
     const Elsewhere *theirs = elsewhere(c);
-    const unsigned flags = rope_methods[c->method].flags;
+    unsigned flags = rope_methods[c->method].flags;
     if (c->dynamic)
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
                "# needs max_position_embeddings %d\n",
@@ -237,7 +237,7 @@ bool explain_json(const Measurement *m, Error *err) {
 
 // See show_engines. The caller frees the *n readings.
 static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
-    const bool as_it_stands = m->rope_file->whole && !options_say_block(m->options);
+    bool as_it_stands = m->rope_file->whole && !options_say_block(m->options);
     char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
     Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
     free(config);
@@ -294,7 +294,7 @@ int engines_alike(const Measurement *m, int *n) {
 bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
     // Only settings that no block of JSON has can stand beside what an engine reads.
     RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
-    const int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
+    int own = m->model->rope.rotary_dim, length = m->options->spread ? m->options->spread : m->length;
     int n;
     for (int i = 0; i < rope_n_fields; i++)
         if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);

@@ -87,7 +87,7 @@ static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, dou
 static double difference(const Search *s, int first, int count, double *error) {
     double samples = 0, total = 0, squares = 0;
     for (int i = 0; i < count; i++) {
-        const size_t start = (size_t)((first + i) % s->windows) * s->counted;
+        size_t start = (size_t)((first + i) % s->windows) * s->counted;
         for (int from = 0, to; from < s->counted; from = to) {
             double sum = 0;
             to = from + SAMPLE < s->counted ? from + SAMPLE : s->counted;
@@ -97,13 +97,13 @@ static double difference(const Search *s, int first, int count, double *error) {
             squares += sum * sum;
         }
     }
-    const double mean = total / samples;
+    double mean = total / samples;
     *error = samples > 1 ? sqrt(fmax(squares / samples - mean * mean, 0) / (samples - 1)) : INFINITY;
     return mean;
 }
 
 static double mean_of(const Search *s, const double *nll) {
-    const size_t n = (size_t)s->windows * s->counted;
+    size_t n = (size_t)s->windows * s->counted;
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += nll[i];
     return sum / (double)n;
@@ -112,9 +112,9 @@ static double mean_of(const Search *s, const double *nll) {
 // Reads a candidate, which replaces the best when it is better over all windows. When the search ends first, it does
 // not. Each candidate begins with another window, so that none decides more than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
-    const bool is_first = s->tried == 0;  // nothing else is as good yet
-    const int start = s->tried % s->windows;
-    const RopePlan plan = plan_of(s, c);
+    bool is_first = s->tried == 0;  // nothing else is as good yet
+    int start = s->tried % s->windows;
+    RopePlan plan = plan_of(s, c);
     double *beaten = s->best_nll, error;
     bool dropped = false;
     char shown[60];
@@ -276,7 +276,7 @@ bool search(const Measurement *m, SearchListener *listener, Error *err) {
     s.counted = s.n - first[s.o->minimize];
     s.table = table_open(true);
     s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
-    const uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
+    uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     s.best_nll = s.nll ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     catch_interrupt(SA_RESTART);

@@ -107,7 +107,7 @@ static bool shorten(const char *cell, char *out, int capacity) {
 
 // Perplexities past the trained context stand out by their ratio to the last one within it, accuracies by their value.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
-    const int position = atoi(label);
+    int position = atoi(label);
     if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
     if (position > 0 && position <= t->train_ctx) *within = value;
     double times = position > t->train_ctx && *within > 0 ? value / *within : 1;
@@ -116,7 +116,7 @@ static Style style_of(const Table *t, const char *label, double value, double *w
 
 // Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the cells of `row` are.
 static void put_line(Table *t, const char *row, int line) {
-    const bool is_list = t->shape == SHAPE_LIST;
+    bool is_list = t->shape == SHAPE_LIST;
     char name[64], cell[MAX_ROW], shown[MAX_ROW];
     const char *names = t->names, *parts[2];
     double within = 0;
@@ -160,10 +160,10 @@ static void draw_cell(Table *t, const char *row) {
     int n = 0;
     while (n < 8 && next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
     // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO tokens nll PPL se.
-    const bool by_depth = t->shape == SHAPE_ACCURACY;
-    const int label = n - (by_depth ? 4 : 5), line = label - (by_depth ? 1 : 2), value = label + 3;
+    bool by_depth = t->shape == SHAPE_ACCURACY;
+    int label = n - (by_depth ? 4 : 5), line = label - (by_depth ? 1 : 2), value = label + 3;
     for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i]);
-    const bool other_block = strcmp(block, t->block) != 0;
+    bool other_block = strcmp(block, t->block) != 0;
     if (other_block || strcmp(cells[line], t->line) != 0) draw_line(t);
     if (other_block) {
         t->headed = false;
@@ -195,7 +195,7 @@ void table_note(Table *t, const char *key, const char *format, ...) {
 }
 
 void table_columns(Table *t, const char *columns) {
-    const bool rates = strstr(columns, "\taccuracy");
+    bool rates = strstr(columns, "\taccuracy");
     t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
     snprintf(t->names, sizeof t->names, "%s", columns);
     end_line(t);

@@ -91,13 +91,13 @@ static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
 
 // Chooses what a trial hides, the same for every method. splitmix64's mixing (Steele et al., 2014).
 static void choose(Tasks *t, int number) {
-    const uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
-    const bool one_name = t->task->names == ONE_NAME;
+    uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
+    bool one_name = t->task->names == ONE_NAME;
     for (int k = 0; k < MAX_HIDDEN; k++) {
         uint64_t bits = (t->m->options->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
         bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
         bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-        const int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
+        int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
         // Texts hardly have such letters in a row. The second one tells the variables of a prompt apart.
         const char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), 0};
         const char *owner = owners[(t->values[0] + (one_name ? 0 : k)) % N_OWNERS];
@@ -122,14 +122,14 @@ static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
 static int32_t *build(const Tasks *t, int *n, Error *err) {
     const Task *task = t->task;
     const size_t *starts = t->starts;
-    const double depth = depth_of(t);
+    double depth = depth_of(t);
     char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
     if (!text) return NULL;
     char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
     for (int i = 0; i <= t->pieces; i++) {
         for (int k = 0; k < task->n_hidden; k++) {
-            const double step = (double)k / task->n_hidden, round = k > 0 ? fmod(depth + step, 1) : depth;
-            const double place = task->names == CHAIN ? depth + (1 - depth) * step : round;
+            double step = (double)k / task->n_hidden, round = k > 0 ? fmod(depth + step, 1) : depth;
+            double place = task->names == CHAIN ? depth + (1 - depth) * step : round;
             if ((int)(t->pieces * place + 0.5) != i) continue;
             end = fill_in(end, k > 0 && task->others ? task->others : task->first, t, k);
         }
@@ -148,7 +148,7 @@ static int32_t *build(const Tasks *t, int *n, Error *err) {
 // Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare task does. Each piece
 // is a token or more, so bisection finds it. Keys may differ by a few tokens, for which there is slack.
 static bool find_pieces(Tasks *t, Error *err) {
-    const int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
+    int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
     int low = -1, high = t->length < t->n_pieces + 1 ? t->length : t->n_pieces + 1, n;
     t->pieces = t->length < 8 ? -1 : 0;
     if (t->task->n_hidden == 0) return true;  // copy has pages
@@ -185,7 +185,7 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
 // What the model says behind the prompt, without spaces before it: as much as may be the answer.
 static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
     const Tokenizer *tokenizer = t->m->tokenizer;
-    const int most = t->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
+    int most = t->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
     int32_t previous = t->last[t->n_last - 1];
     int used = 0;
     for (int i = 0; i < MAX_ANSWER * t->task->n_asked && used < most; i++) {
@@ -226,10 +226,10 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
 // A page stands at the cell's depth and again at the end, and is right when it is half as perplexing there. Each trial
 // has another page, from behind the haystack.
 static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
-    const int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
-    const int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
-    const int scored = first > 0 ? first : 1;  // nothing predicts the first token of a text without BOS
-    const size_t pages = (t->n_ids - (size_t)hay) / (size_t)page;
+    int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
+    int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
+    int scored = first > 0 ? first : 1;  // nothing predicts the first token of a text without BOS
+    size_t pages = (t->n_ids - (size_t)hay) / (size_t)page;
     const int32_t *copied = t->ids + hay + (size_t)number % pages * (size_t)page;
     double once[PAGE], again[PAGE], gain = 0;
     int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
@@ -285,20 +285,20 @@ bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, 
 
 // Runs all trials of the cell at hand, and prints its row if the method has a table.
 static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
-    const int trials = t->m->options->trials;
+    int trials = t->m->options->trials;
     const char *task = t->m->options->tasks ? t->task->name : "";
     int correct = 0;
     t->n_last = 0;
     for (int number = 0; number < trials; number++)
         if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err)) return false;
-    const bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
+    bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
     if (!method->table) return true;
     table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "", method->plan->name, t->length,
               depth_of(t), trials, correct, (double)correct / trials);
     fflush(stdout);
-    const double share = ((t->depth + 1.0) / N_DEPTHS + 1) / 2 * t->length / longest;
+    double share = ((t->depth + 1.0) / N_DEPTHS + 1) / 2 * t->length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
     return true;
 }
@@ -306,7 +306,7 @@ static bool run_cell(Tasks *t, Method *method, int longest, Error *err) {
 // Fills t->score of one method in t->task: all depths, at lengths from half the trained context up to the longest. A
 // text that is spread has at least two pieces, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
-    const int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
+    int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->score = (Score){0};
     t->session = method->session;
     t->length = half > 0 && half < longest ? half : longest;
@@ -325,10 +325,10 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     const Measurement *m = t->m;
     Score *best = &t->by_own[t->n_done];
     if (!run_lengths(t, method, m->length, err)) return false;
-    const int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
+    int right = t->score.correct[1], of = t->score.asked[1], all = of + t->score.asked[0];
     if (all) t->worst = fmin(t->worst, (double)(right + t->score.correct[0]) / all);
     if (2 * right >= of) return true;
-    const int longest = m->file.train_ctx < m->length ? m->file.train_ctx : m->length;
+    int longest = m->file.train_ctx < m->length ? m->file.train_ctx : m->length;
     for (int plain = best->asked[1] ? 2 : m->file.method == ROPE_NONE; plain < 2; plain++) {
         RopePlan plan;
         if (!reference_plan(m, plain, 1, &plan, err)) return false;
@@ -382,11 +382,11 @@ unsigned tasks_asked(const char *list, Error *err) {
 static bool prepare(Tasks *t, Error *err) {
     const Measurement *m = t->m;
     const Options *o = m->options;
-    const size_t least = m->length;
+    size_t least = m->length;
     Session *s = open_session(m, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
     if (!s || !make_haystack(t, o->prompt_file, m->length, err)) return false;
-    const unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
+    unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
     t->length = m->length;
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;

@@ -132,7 +132,7 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
     for (int i = 0; i < HEADER_BYTES; i++)
         if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
     const char *type = weight_type_names[c->weight_type];
-    const bool is_q4 = c->weight_type == WEIGHT_Q4, grouped = is_q4 || c->weight_type == WEIGHT_Q8;
+    bool is_q4 = c->weight_type == WEIGHT_Q4, grouped = is_q4 || c->weight_type == WEIGHT_Q8;
     if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
         return fail(err, "group_size is %d with weight type %s", c->group_size, type);
     if (c->weight_type > WEIGHT_Q4 && c->version == 3)
@@ -140,13 +140,13 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
     if (c->version < 3 && c->dim % c->n_heads)
         return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
     // Version 2's groups fill every tensor exactly, as in what llama2.c exports.
-    const int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? c->group_size : 1;
+    int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? c->group_size : 1;
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
         return fail(err, "group_size %d does not divide the tensors", c->group_size);
     if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2) return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
     const char *encoding = encoding_names[c->encoding];
-    const bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
+    bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
     if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
     if (c->encoding != ENCODING_ROPE && (r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim))
         return fail(err,
@@ -158,7 +158,7 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
     if (r->rotary_dim % 2 || r->rotary_dim > c->head_dim)
         return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", r->rotary_dim,
                     (int)c->head_dim);
-    const int n_pairs = r->rotary_dim / 2;
+    int n_pairs = r->rotary_dim / 2;
     return c->n_longrope == 0 || c->n_longrope == n_pairs ||
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
@@ -168,9 +168,9 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
 static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
-    const int dim = n[0], n_heads = n[3];
+    int dim = n[0], n_heads = n[3];
     // In version 0 the vocabulary is negative when the classifier is not shared.
-    const int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
+    int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
     Model m = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
     m.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
     m.config.vocab_size = vocab_size;
@@ -188,16 +188,16 @@ static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYT
 
 bool header_read(Model *m, uint64_t *bytes, Error *err) {
     const uint8_t *file = m->file.data;
-    const size_t size = m->file.size;
+    size_t size = m->file.size;
     int32_t start[2];
     uint8_t rewritten[HEADER_BYTES];
     if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
     memcpy(start, file, sizeof start);
-    const bool has_magic = start[0] == MAGIC;  // version 0 has none
-    const int version = has_magic ? start[1] : 0;
+    bool has_magic = start[0] == MAGIC;  // version 0 has none
+    int version = has_magic ? start[1] : 0;
     *bytes = has_magic ? HEADER_BYTES : V0_BYTES;
     if (size < *bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
-    const bool legacy = !has_magic || version == 1 || version == 2;
+    bool legacy = !has_magic || version == 1 || version == 2;
     if (legacy) rewrite_legacy(has_magic ? file + 8 : file, version, rewritten);
     const uint8_t *p = legacy ? rewritten : file;
     bool good = read_fields(p, m, err);

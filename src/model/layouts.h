@@ -104,7 +104,7 @@ ALWAYS_INLINE vb number_of(WeightType type, vb nibbles) {
 // The numbers q of register i of a super-block.
 ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     const Layout *layout = &layouts[type];
-    const int p = i * REGISTER / PART, half = i * REGISTER % PART / 16;
+    int p = i * REGISTER / PART, half = i * REGISTER % PART / 16;
     const uint8_t *block = values + p * layout->bytes, *next = block + layout->bytes;  // of 32 columns
     switch (type) {
     case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
@@ -122,12 +122,12 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
         // low [128], high [64], s int8 [16], d float16 [2]. Four parts, p = 0 to 3, have their low four bits in the
         // same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p / 2). The high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
-        const int shift = p % 4 / 2 * 4;
+        int shift = p % 4 / 2 * 4;
         return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
     }
     default: break;
     }
-    const vb q = number_of(type, take_nibbles(nibbles_at(type, values, p), nibbles_at(type, values, p + 1), half));
+    vb q = number_of(type, take_nibbles(nibbles_at(type, values, p), nibbles_at(type, values, p + 1), half));
     return layout->fifths ? q | take_fifths(block + layout->fifths, next + layout->fifths, half) : q;
 }
 
@@ -153,18 +153,16 @@ ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_
 // and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 + p, and the high two are the upper bits
 // of bytes p - 4 and p. w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
-    const uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
-    const uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030),
-                   minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
-    const uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32,
-                   minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
+    uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
+    uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030), minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
+    uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32, minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
     return (Scales){times(floats_of_bytes(scales, 0), half_at(block), 0),
                     times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
 
 // Q2_K: a byte of s has the scale of 16 columns in its low half, their minimum in its high half. w as for Q4_K.
 ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
-    const uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
+    uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
     return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),
                     times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
 }
@@ -172,9 +170,9 @@ ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
 // Q3_K: scale k, of 16 columns, has its low four bits in half k / 8 of byte k % 8 of s, its high two at bit 2 * (k / 4)
 // of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
 ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
-    const uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
-    const uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);
-    const uint64_t second = (high & 0x30303030) | (high << 30 & 0x3030303000000000);
+    uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
+    uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);
+    uint64_t second = (high & 0x30303030) | (high << 30 & 0x3030303000000000);
     return times(floats_of_bytes((low & mask) | first, (low >> 4 & mask) | second), half_at(block + 108), -32);
 }
 
@@ -183,9 +181,9 @@ ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
 ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     Floats16 out = {{{0}}};
     for (int i = 0; i < (PARTS + LANES - 1) / LANES; i++) {
-        const vu part = ((vu)lane_numbers() + i * LANES) % PARTS;
-        const vu low = (((vu){0} + word_at(block + 4)) >> 4 * part) & 15;
-        const vu high = (((vu){0} + word_at(block)) >> (2 * part + 16)) & 3;
+        vu part = ((vu)lane_numbers() + i * LANES) % PARTS;
+        vu low = (((vu){0} + word_at(block + 4)) >> 4 * part) & 15;
+        vu high = (((vu){0} + word_at(block)) >> (2 * part + 16)) & 3;
         out.of[i] = to_float((vi)(low | high << 4));
     }
     return times(out, half_at(block), -32);
@@ -194,13 +192,13 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
 // MXFP4: w = 2^(e - 127) * q. Here it is half of that, since q is doubled. A bfloat16 with the exponent e is that
 // power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
-    const Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255, ends = (Halves)((e == 0) | (e == 255));
+    Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255, ends = (Halves)((e == 0) | (e == 255));
     return times(floats_of_halves(NUMBER_BF16, e << 7 | (ends & 0x40)), 0.5f, 0);
 }
 
 ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     const uint8_t *block = at.values;
-    const int bytes = layouts[type].bytes;
+    int bytes = layouts[type].bytes;
     Scales out = {.scales = {{{0}}}};
     switch (type) {
     case WEIGHT_Q8: out.scales.of[0] = (vf)repeat(at.scales); break;

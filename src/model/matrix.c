@@ -42,8 +42,8 @@ typedef struct {
 } Unpacking;
 
 ALWAYS_INLINE void unpack(WeightType type, const void *given) {
-    const Unpacking u = *(const Unpacking *)given;
-    const Scales s = scales_of(type, u.at);
+    Unpacking u = *(const Unpacking *)given;
+    Scales s = scales_of(type, u.at);
     UNROLLED (i, REGISTERS) {
         if (i >= u.first && i < u.end) store(u.out->q + i * REGISTER, (vf)weights_of(type, u.at.values, i));
     }
@@ -57,8 +57,8 @@ void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpa
 
 SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy) {
     const Layout *layout = &layouts[m->type];
-    const int64_t first = index * SUPER_BLOCK, left = m->cols - first;
-    const int64_t row_values = m->type == WEIGHT_Q4 ? groups_of(m->cols) * Q4_PACK : m->cols;
+    int64_t first = index * SUPER_BLOCK, left = m->cols - first;
+    int64_t row_values = m->type == WEIGHT_Q4 ? groups_of(m->cols) * Q4_PACK : m->cols;
     SuperBlock at = {.values = (const uint8_t *)m->data};
     at.values += (row * row_values + first) / layout->values * layout->bytes;
     if (!is_ggml(m->type)) at.scales = group_scales(m, row, 4 * index);
@@ -72,13 +72,13 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
 // Columns [first, end): scale * (q - zero) + offset.
 static void widen(WeightType type, const Unpacked *u, int first, int end, float *out) {
     const Layout *layout = &layouts[type];
-    const int zero = zero_bits_of(type) ? 1 << zero_bits_of(type) : 0;
+    int zero = zero_bits_of(type) ? 1 << zero_bits_of(type) : 0;
     for (int i = first / LANES * LANES; i < end; i += LANES) {
-        const int s = i / layout->columns;
-        const vf scale = splat(u->scales[s]), offset = splat(layout->has_offset ? u->offsets[s] : 0);
+        int s = i / layout->columns;
+        vf scale = splat(u->scales[s]), offset = splat(layout->has_offset ? u->offsets[s] : 0);
         int8_t values[LANES];
         for (int j = 0; j < LANES; j++) values[j] = (int8_t)(u->q[i + j] - zero);
-        const vf widened = load_i8(values) * scale + offset;
+        vf widened = load_i8(values) * scale + offset;
         if (i >= first && i + LANES <= end) store(out + i - first, widened);
         else
             for (int j = 0; j < LANES; j++)
@@ -88,8 +88,8 @@ static void widen(WeightType type, const Unpacked *u, int first, int end, float 
 
 static void blocks_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     for (int64_t stop = col + n; col < stop;) {
-        const int first = (int)(col % SUPER_BLOCK), left = (int)(stop - col);
-        const int end = left < SUPER_BLOCK - first ? first + left : SUPER_BLOCK;
+        int first = (int)(col % SUPER_BLOCK), left = (int)(stop - col);
+        int end = left < SUPER_BLOCK - first ? first + left : SUPER_BLOCK;
         SuperBlockCopy copy;
         Unpacked u;
         unpack_super_block(m->type, super_block_at(m, row, col / SUPER_BLOCK, &copy), first, end, &u);
@@ -101,7 +101,7 @@ static void blocks_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, 
 
 void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     static const Number numbers[] = {[WEIGHT_F32] = NUMBER_F32, [WEIGHT_F16] = NUMBER_F16, [WEIGHT_BF16] = NUMBER_BF16};
-    const int bytes = layouts[m->type].bytes;
+    int bytes = layouts[m->type].bytes;
     if (m->type == WEIGHT_Q8) q8_to_f32(m, row, col, n, out);
     else if (m->type > WEIGHT_Q8) blocks_to_f32(m, row, col, n, out);
     else numbers_to_f32(out, (const uint8_t *)m->data + (row * m->cols + col) * bytes, numbers[m->type], n);

@@ -15,10 +15,10 @@ enum { N_TENSORS = 25 };
 
 // Fills in the tensors that the model has, in the order of its file's version. Returns their number.
 static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
-    const int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, vocab = c->vocab_size;
-    const int64_t q = c->n_heads * head, kv = c->n_kv_heads * head, xl = c->encoding == ENCODING_TRANSFORMER_XL;
-    const int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
-    const int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
+    int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, vocab = c->vocab_size;
+    int64_t q = c->n_heads * head, kv = c->n_kv_heads * head, xl = c->encoding == ENCODING_TRANSFORMER_XL;
+    int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
+    int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
     const Tensor all[N_TENSORS] = {
         // In the order of versions 3 and 4: where, places in llama2.c's, what, rows (0: the model lacks it), columns.
         {MODEL(embedding), {1, 4}, EMBEDDING, vocab, dim},
@@ -94,7 +94,7 @@ static void take_tensor(void *cursor, const Tensor *t, void *member) {
         *(const float **)member = take(at, t->rows * t->cols, sizeof(float));
         return;
     }
-    const WeightType type = at->types ? *at->types++ : c->weight_type;
+    WeightType type = at->types ? *at->types++ : c->weight_type;
     Matrix *m = member;
     *m = (Matrix){.type = type, .rows = t->rows, .cols = t->cols, .group_size = c->group_size};
     m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
@@ -148,7 +148,7 @@ static bool read_model(Model *m, Error *err) {
 
 bool model_open(const char *path, Model *m, Error *err) {
     *m = (Model){0};
-    const bool mapped = map_file(path, &m->file, err);
+    bool mapped = map_file(path, &m->file, err);
     if (check_native(path, &m->file, err) && mapped) {
         if (read_model(m, err)) return true;
         fail(err, "%s: %s", path, err->text);

@@ -80,7 +80,7 @@ static QuantizeError both(QuantizeError a, QuantizeError b) {
 static void put_row(const Matrix *to, int64_t i, float *x) {
     int8_t *values = (int8_t *)to->data + i * matrix_row_bytes(to);
     float *scales = (float *)group_scales(to, i, 0);
-    const int64_t cols = to->cols;
+    int64_t cols = to->cols;
     if (to->type == WEIGHT_F32) memcpy(values, x, cols * sizeof *x);
     else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, cols);
     else if (to->type == WEIGHT_Q4) row_to_q4(x, cols, (uint8_t *)values, (uint16_t *)scales);
@@ -100,7 +100,7 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
         matrix_row(to, i, 0, cols, after);
         errors[i] = (QuantizeError){0};
         for (int64_t j = 0; j < cols; j++) {
-            const double difference = fabs((double)before[j] - (double)after[j]);
+            double difference = fabs((double)before[j] - (double)after[j]);
             errors[i] = both(errors[i], (QuantizeError){difference, difference, fabs((double)before[j]), 1});
         }
     }

@@ -134,7 +134,7 @@ static bool make_room(Encoder *e, size_t more, Error *err) {
 
 static bool encode_word(Encoder *e, const char *word, size_t length, Error *err) {
     const Tokenizer *t = e->tokenizer;
-    const bool bytelevel = t->head.kind == BYTELEVEL;
+    bool bytelevel = t->head.kind == BYTELEVEL;
     const Piece *whole = t->head.flags & IGNORE_MERGES ? find_piece(t, word, length) : NULL;
     // A token covers a byte or more, but a space that has none is written with three.
     if (!make_room(e, 3 * length, err)) return false;
@@ -143,7 +143,7 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
         return true;
     }
     if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
-    const size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
+    size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
     if (!grow(&e->symbols, &e->capacity, length + 1, size, "text to encode", err)) return false;
     e->pairs = (Pair *)(e->symbols + e->capacity);
     e->word = word;
@@ -173,7 +173,7 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
     if (!normal) return NULL;
-    const bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
+    bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
     size_t end = utf8_encode(normal, ' '), n_bytes;
     for (size_t i = 0; i < length; i += n_bytes) {
         uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
@@ -190,7 +190,7 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
 // Spellings of control tokens are skipped whole, as the library does when it takes them for text.
 static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
     for (; at < end; at += *added ? (*added)->length : 1) {
-        const size_t longest = t->longest_added[(unsigned char)text[at]];
+        size_t longest = t->longest_added[(unsigned char)text[at]];
         *added = NULL;
         for (size_t n = 1; n <= longest && n <= end - at; n++) {
             const Piece *piece = find_piece(t, text + at, n);
@@ -213,7 +213,7 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
 
 int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
                           Error *err) {
-    const bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
+    bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
     Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
     e.n_ids = e.first;
     // By parts, the text is cut at user-defined tokens before it is normalized, else after that.

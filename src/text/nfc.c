@@ -53,9 +53,9 @@ static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
         if (end > i + 1) qsort(items + i, end - i, sizeof *items, by_order);
     }
     for (size_t i = 0; i < n; i++) {
-        const uint32_t code = code_of(items[i]), class = class_of(items[i]);
-        const bool next = base < kept && (kept == base + 1 || class_of(items[kept - 1]) < class);
-        const uint32_t joined = next && code >= FIRST_MARK ? join(t, code_of(items[base]), code) : 0;
+        uint32_t code = code_of(items[i]), class = class_of(items[i]);
+        bool next = base < kept && (kept == base + 1 || class_of(items[kept - 1]) < class);
+        uint32_t joined = next && code >= FIRST_MARK ? join(t, code_of(items[base]), code) : 0;
         if (joined) items[base] = joined;
         if (!joined && class == 0) base = kept;
         if (!joined) items[kept++] = items[i];
@@ -68,7 +68,7 @@ char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err) {
     Item *items = NULL;
     bool good = true;
     for (size_t at = 0; good && at < *length; at += n_bytes) {
-        const uint32_t code = utf8_decode(text + at, *length - at, &n_bytes);
+        uint32_t code = utf8_decode(text + at, *length - at, &n_bytes);
         good = grow(&items, &capacity, n + 4, sizeof *items, "text to encode", err);
         if (good) n = take_apart(t, code, items, n);
     }

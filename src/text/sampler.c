@@ -55,9 +55,9 @@ static int sort_likeliest(const Sampler *s, const float *x, int most, float cuto
 // min_p times as likely as the first. Tokens below (1 - top_p) / (n - 1), in all below 1 - top_p, are out (llama2.c).
 static int draw_from_few(const Sampler *s, const float *x, int top_k, float share) {
     const Candidate *c = s->candidates;
-    const bool by_number = top_k < s->vocab_size;
-    const float least = s->min_p * max_of(x, s->vocab_size), rare = (1 - s->top_p) / (float)(s->vocab_size - 1);
-    const int n = sort_likeliest(s, x, top_k, by_number ? 0 : fmaxf(least, rare));
+    bool by_number = top_k < s->vocab_size;
+    float least = s->min_p * max_of(x, s->vocab_size), rare = (1 - s->top_p) / (float)(s->vocab_size - 1);
+    int n = sort_likeliest(s, x, top_k, by_number ? 0 : fmaxf(least, rare));
     float total = by_number ? 0 : 1, sum = 0;
     int kept = 0, i = 0;
     for (int k = 0; by_number && k < n; k++) total += c[k].probability;
@@ -69,12 +69,12 @@ static int draw_from_few(const Sampler *s, const float *x, int top_k, float shar
 }
 
 int sampler_next(Sampler *s, float *x) {
-    const int n = s->vocab_size, top_k = s->top_k > 0 && s->top_k < n ? s->top_k : n;
-    const float sharpness = 1 / s->temperature;
+    int n = s->vocab_size, top_k = s->top_k > 0 && s->top_k < n ? s->top_k : n;
+    float sharpness = 1 / s->temperature;
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it is the limit of both.
     if (!isfinite(sharpness * max_of(x, n))) return likeliest(x, n);
     scale_by(x, sharpness, n);
-    const float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
+    float total = exp_and_sum(x, n, max_of(x, n)), share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
     scale_by(x, 1 / total, n);
     if (n > 1 && (s->top_p < 1 || s->min_p > 0 || top_k < n)) return draw_from_few(s, x, top_k, share);
     int i = 0;

@@ -101,7 +101,7 @@ static size_t skip_ending(const Text *text, size_t at) {
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {
-        const uint32_t next_set = part[1].least > 0 ? part[1].set : UINT32_MAX;
+        uint32_t next_set = part[1].least > 0 ? part[1].set : UINT32_MAX;
         size_t from = at, next;
         if (part->set == ENDING) {
             at = skip_ending(text, from);
@@ -110,7 +110,7 @@ static size_t match(const Part *part, const Text *text) {
         }
         at = SIZE_MAX;  // no such place
         for (uint32_t n = 0;; n++, from = next) {
-            const uint32_t kind = char_at(text, from, &next);
+            uint32_t kind = char_at(text, from, &next);
             if (n >= part->least && kind & next_set) at = from;
             if (n == part->most || !(kind & part->set)) break;
         }
@@ -120,7 +120,7 @@ static size_t match(const Part *part, const Text *text) {
 }
 
 size_t split_word(const Tokenizer *t, const char *bytes, size_t n) {
-    const Text text = {bytes, n, t, 1u << t->head.split};
+    Text text = {bytes, n, t, 1u << t->head.split};
     size_t length = 0;
     for (size_t i = 0; length == 0; i++)  // one of them matches whatever there is
         if (alternatives[i].patterns & text.pattern) length = match(alternatives[i].parts, &text);

@@ -15,7 +15,7 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_
     char *end;
     *n = 0;
     for (const char *at = text + strspn(text, between); good && at < text + length; at = end + strspn(end, between)) {
-        const long id = strtol(at, &end, 10);
+        long id = strtol(at, &end, 10);
         good =
             isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
         if (!good)

@@ -24,8 +24,8 @@ static bool in_range(const char *field, long found, long low, long high, Error *
 }
 
 static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece *piece, Error *err) {
-    const size_t left = (size_t)(end - *at);
-    const int32_t n = left < 8 ? 0 : read_i32(*at + 4);
+    size_t left = (size_t)(end - *at);
+    int32_t n = left < 8 ? 0 : read_i32(*at + 4);
     if (n < 0 || n > MAX_PIECE)
         return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n, MAX_PIECE);
     if (left < 8 + (size_t)n)
@@ -65,9 +65,9 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
 // ---- The trailer ----
 
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
-    const bool bytelevel = head->kind == BYTELEVEL;
-    const uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
-    const uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
+    bool bytelevel = head->kind == BYTELEVEL;
+    uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
+    uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
     if (!in_range("kind of tokenizer", head->kind, 0, BYTELEVEL, err)) return false;
     if (head->flags & ~known) return fail(err, "unknown flags (found %u, expected a sum of %u)", head->flags, known);
     return in_range("bos_id", head->bos_id, -1, last_id, err) &&
@@ -80,7 +80,7 @@ static bool check_head(const TrailerHead *head, int last_id, Error *err) {
 
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     Piece *piece = &t->pieces[id];
-    const int bare = type & ~TAKES_SPACES;
+    int bare = type & ~TAKES_SPACES;
     piece->takes_spaces = type != bare && (bare == CONTROL || bare == USER_DEFINED);
     if (piece->takes_spaces) type = bare;
     if (!in_range("type of a token", type, NORMAL, BYTE, err)) return false;
@@ -109,8 +109,8 @@ static bool check_merge(const Tokenizer *t, const Triple *merge, Error *err) {
 static bool is_character(int32_t code) { return code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF); }
 
 static bool check_rule(const Triple *rule, Error *err) {
-    const int32_t key = rule->second, last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
-    const bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
+    int32_t key = rule->second, last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
+    bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
     return (known && is_character(rule->first) && is_character(rule->result) && rule->result <= last) ||
            fail(err, "rule %d is impossible (found %d, %d, %d)", rule->place, rule->first, key, rule->result);
 }
@@ -122,12 +122,12 @@ static int by_pair(const void *a, const void *b) {
 }
 
 const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second) {
-    const Triple key = {.first = first, .second = second};
+    Triple key = {.first = first, .second = second};
     return bsearch(&key, sorted, n, sizeof key, by_pair);
 }
 
 static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int n, Error *err) {
-    const bool merges = triples == &t->merges;
+    bool merges = triples == &t->merges;
     const char *what = merges ? "merge" : "rule";
     Triple *all = *triples = alloc_array(n, sizeof *all, what, err);
     if (!all) return false;
@@ -147,12 +147,12 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    const bool has_rules = head->flags & NFC || head->split >= SPLIT_GPT4O;
-    const size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules), n_tokens = t->vocab_size;
-    const size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);
+    bool has_rules = head->flags & NFC || head->split >= SPLIT_GPT4O;
+    size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules), n_tokens = t->vocab_size;
+    size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);
     memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
-    const size_t expected = size + 4 * head->n_eos + n_tokens + 12 * (head->n_merges + head->n_rules);
+    size_t expected = size + 4 * head->n_eos + n_tokens + 12 * (head->n_merges + head->n_rules);
     if (left != expected) return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left, expected);
     at += size;
     for (uint32_t i = 0; i < head->n_eos; i++, at += 4) {
@@ -196,7 +196,7 @@ static int by_spelling(const void *a, const void *b) {
     if (s->head != t->head) return s->head < t->head ? -1 : 1;
     const Piece *x = s->piece, *y = t->piece;
     if (x->length != y->length) return x->length - y->length;
-    const int order = memcmp(x->bytes, y->bytes, x->length);
+    int order = memcmp(x->bytes, y->bytes, x->length);
     return order || x->id < 0 ? order : x->id - y->id;
 }
 
@@ -211,7 +211,7 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
 // Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level tokenizer's control tokens
 // are among them since they hide user-defined ones, and unused ones since merges pass through them.
 static bool index_pieces(Tokenizer *t, Error *err) {
-    const bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
+    bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
     bool every_byte = t->head.flags & BYTE_FALLBACK;
     t->spellings = alloc_array(t->vocab_size, sizeof *t->spellings, "tokenizer", err);
     if (!t->spellings) return false;
@@ -219,16 +219,16 @@ static bool index_pieces(Tokenizer *t, Error *err) {
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
     for (const Piece *piece = t->pieces; piece < t->pieces + t->vocab_size; piece++) {
-        const bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
-        const bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
-        const bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
+        bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
+        bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
+        bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
         if (piece->length == 0) continue;
-        const unsigned char first = (unsigned char)piece->bytes[0];
+        unsigned char first = (unsigned char)piece->bytes[0];
         if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
         if (!normal && !passed) continue;
         t->spellings[t->n_spellings++] = spelling_of(piece);
         uint16_t *longest = &t->longest_added[first];
-        const bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
+        bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
         if (added && piece->length > *longest) *longest = piece->length;
         for (size_t i = 1; i < piece->length; i++)
             if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
@@ -311,11 +311,11 @@ int tokenizer_special(const Tokenizer *t, const char *spelling) {
 const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *length) {
     static const char unknown[] = " \xE2\x81\x87 ";  // U+2047, how sentencepiece prints the unknown token
     const Piece *piece = id >= 0 && id < t->vocab_size ? &t->pieces[id] : NULL;
-    const bool hidden = !piece || piece->type == CONTROL, first = previous == -1 || previous == t->head.bos_id;
+    bool hidden = !piece || piece->type == CONTROL, first = previous == -1 || previous == t->head.bos_id;
     *length = hidden ? 0 : sizeof unknown - 1;
     if (hidden || piece->type == UNKNOWN) return unknown;
-    const bool prefixed = first && t->head.kind == SENTENCEPIECE && t->head.flags & DUMMY_PREFIX;
-    const size_t skip = prefixed && piece->type != BYTE && piece->length > 0 && piece->bytes[0] == ' ';
+    bool prefixed = first && t->head.kind == SENTENCEPIECE && t->head.flags & DUMMY_PREFIX;
+    size_t skip = prefixed && piece->type != BYTE && piece->length > 0 && piece->bytes[0] == ' ';
     *length = piece->length - skip;
     return piece->bytes + skip;
 }
