@@ -12,6 +12,7 @@
 
 static const char *const modes[] = {"generate", "chat"};
 static const char *const minimized[] = {"past", "half", "all"};
+static const char *const activations[] = {"int8", "f32"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
 enum { MANY = 1 << 20 };
@@ -35,7 +36,7 @@ static const Option table[] = {
     {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0, N_KV_TYPES - 1,
      kv_type_names},
     {"--activations", "TYPE", "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
-     WORD, IN(activations), 0, N_ACTIVATIONS - 1, activations_names},
+     WORD, IN(activations), 0, 1, activations},
     {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them", WHOLE,
      IN(spread), 1, MOST},
     {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE, IN(piece), 1, MANY},

@@ -1,7 +1,6 @@
 // The command line: one table of options, from which come --help, reading, limits and what goes with what.
 #pragma once
 
-#include "forward/activations.h"
 #include "forward/kv_cache.h"
 #include "settings.h"
 #include "util.h"
@@ -39,7 +38,7 @@ typedef struct {
     bool ignore_eos, plain;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not given
     KvType kv;
-    Activations activations;
+    int activations;  // 0: int8, 1: f32
     // RoPE.
     const char *methods;      // of --rope, NULL: the model's own
     RopeSettings rope;        // the other rope options

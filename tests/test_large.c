@@ -70,9 +70,9 @@ static void test_product(void) {
         data[last + i] = 2, scales[(last + i) / 64] = 0.25f, x[i] = i % 64 == 5 ? 2 : 0;
     Matrix m = {.type = WEIGHT_Q8, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 64};
     Arena arena = {0};
-    workspace_lay_out(&arena, 1, cols, 1, ACTIVATIONS_INT8);
+    workspace_lay_out(&arena, 1, cols, 1, false);
     if (!arena_open(&arena, "the product", &err)) exit(NO_MEMORY);
-    Workspace *ws = workspace_lay_out(&arena, 1, cols, 1, ACTIVATIONS_INT8);
+    Workspace *ws = workspace_lay_out(&arena, 1, cols, 1, false);
     const Team alone = {0, 1, &(TeamShared){0}};
     matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = rows}, 1, &(Input){.x = x, .n = 1}, ws);
     int wrong = 0;

@@ -361,7 +361,7 @@ static void test_rotated(void) {
 
 // ---- products ----
 
-static Activations activations = ACTIVATIONS_INT8;  // of all products
+static bool floats;  // all products multiply float32, and not activations that are rounded to int8
 
 enum { FLAT = 100 };  // beside the weight types: q8 whose groups cross rows
 
@@ -457,7 +457,7 @@ static Matrix random_matrix(int type, int group, int rows, int cols, double *wei
 // Columns of activations that are rounded to int8 with a scale of their own: 64 for q4 and for q8 groups of 64, 32 for
 // ggml's blocks, 0 where they stay float32.
 static int rounded_group(int type, int group) {
-    if (activations == ACTIVATIONS_F32 || type == FLAT || type < WEIGHT_Q8) return 0;
+    if (floats || type == FLAT || type < WEIGHT_Q8) return 0;
     return type == WEIGHT_Q8 && group != 64 ? 0 : type > WEIGHT_Q4 ? 32 : 64;
 }
 
@@ -483,9 +483,9 @@ enum { MOST_N = 65, STRIDE = 200, N_PRODUCTS = 3 };
 
 static Workspace *open_workspace(Arena *arena, int n, int cols, int threads) {
     *arena = (Arena){0};
-    workspace_lay_out(arena, n, cols, threads, activations);
+    workspace_lay_out(arena, n, cols, threads, floats);
     if (!arena_open(arena, "the products", &err)) exit(2);
-    return workspace_lay_out(arena, n, cols, threads, activations);
+    return workspace_lay_out(arena, n, cols, threads, floats);
 }
 
 static void by_team(const Product *products, int n_products, const Input *input, Workspace *ws, int threads) {
@@ -709,9 +709,10 @@ static void check_whole(int type, int cols) {
 }
 
 static void test_products(int quick) {
-    for (activations = ACTIVATIONS_INT8; activations < N_ACTIVATIONS; activations++)
+    for (int i = 0; i < 2; i++) {
+        floats = i == 0;
         for (int n = 1; n <= 4; n++) check_mixed(n * n);
-    activations = ACTIVATIONS_INT8;
+    }
     for (int type = WEIGHT_Q8; type < N_WEIGHT_TYPES; type++) {
         const int values = block_columns((WeightType)type);
         check_whole(type, 256);
@@ -729,9 +730,9 @@ static void test_products(int quick) {
         int values = block_columns((WeightType)type), blocks = 256 / values;
         check_products(weight_type_names[type], type, 0, 70, values * (1 + blocks));
         check_fused(weight_type_names[type], type, 0, 17, values * blocks, 1 + type % 9);
-        activations = ACTIVATIONS_F32;
+        floats = true;
         check_products(weight_type_names[type], type, 0, 66, values * (1 + type % 2));
-        activations = ACTIVATIONS_INT8;
+        floats = false;
         if (!quick) check_products(weight_type_names[type], type, 0, 3, values);
     }
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)

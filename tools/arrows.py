@@ -20,7 +20,7 @@ ARROWS = {
     'src/model': ['rope', 'src/util', 'src/kernels'],
     'src/forward': LOW,
     'src/text': ['src/util', 'src/kernels'],
-    'src/options': GROUND + ['src/forward/kv_cache', 'src/forward/activations', 'src/engines'],
+    'src/options': GROUND + ['src/forward/kv_cache', 'src/engines'],
     'src/methods': GROUND,
     'src/measure': HIGH + ['src/engines'],
     'run': HIGH,

@@ -12,8 +12,6 @@
 #include "../kernels/matrix_units.h"
 #include "product.h"
 
-const char *const activations_names[N_ACTIVATIONS] = {"int8", "f32"};
-
 // What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0) float32.
 static int group_of(const Matrix *m) {
     if (m->type == WEIGHT_Q8) return m->group_size == Q8_GROUP && !m->groups_cross_rows ? Q8_GROUP : 0;
@@ -50,10 +48,9 @@ static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, bool in_pl
     return (Vectors){.rounded = values, .parts = values, .in_lanes = in_lanes, .normed = normed};
 }
 
-Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, Activations activations) {
-    Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = whole_units(max_n)};
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats) {
+    Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = whole_units(max_n), .floats = floats};
     w.units = matrix_units_allowed();
-    w.floats = activations == ACTIVATIONS_F32;
     w.of_team = lay_out_vectors(arena, w.max_n, max_cols, false, w.units);
     w.sums = arena_take(arena, 2 * n_threads * w.max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "../model/matrix.h"
-#include "activations.h"
 #include "team.h"
 
-// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. NULL from an arena that only counts.
+// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats` nothing is rounded to
+// int8. NULL from an arena that only counts.
 typedef struct Workspace Workspace;
-Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, Activations activations);
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats);
 
 // n vectors x (n, cols). With `norm` they first go through an RMS norm with these weights and `eps`.
 typedef struct {
@@ -30,6 +30,6 @@ typedef struct {
 // Computes all the products. Their matrices have equal cols. The number of threads does not change the result.
 // Quantized weights multiply activations that are rounded to int8, with a scale for each group of 64 columns, or of 32
 // where all matrices are ggml's blocks. All other weights multiply float32, and so do q8 whose groups are not of 64,
-// sets of matrices in which one is not quantized, and everything in a workspace for float32.
+// sets of matrices in which one is not quantized, and everything in a workspace of `floats`.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

@@ -3,7 +3,6 @@
 
 #include "../../rope.h"
 #include "../model/model.h"
-#include "activations.h"
 #include "kv_cache.h"
 #include "spread.h"
 
@@ -21,7 +20,7 @@ typedef struct {
 typedef struct {
     RopeConfig rope;  // complete, and checked
     KvType kv;
-    Activations activations;
+    bool floats;  // quantized weights multiply float32, and not activations that are rounded to int8
     int context;  // most tokens that the session will hold
     int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h

@@ -203,7 +203,7 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
     if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
-    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->activations);
+    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->floats);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
     return cache_bytes;
 }

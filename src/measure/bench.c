@@ -65,7 +65,7 @@ static double multiplying_speed(Error *err) {
     Workspace *workspace = NULL;
     for (int pass = 0; pass < 2; pass++) {
         memory = arena_take(&arena, 3 * COUNT, sizeof *memory);
-        workspace = workspace_lay_out(&arena, SIZE, SIZE, thread_count(), ACTIVATIONS_INT8);
+        workspace = workspace_lay_out(&arena, SIZE, SIZE, thread_count(), false);
         if (pass == 0 && !arena_open(&arena, "a matrix product", err)) return 0;
     }
     for (int i = 0; i < 2 * COUNT; i++) memory[i] = (float)(i % 7) - 3;

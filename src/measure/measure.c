@@ -116,7 +116,7 @@ SessionConfig session_config(const Measurement *m, const RopePlan *plan, int con
     const Options *o = m->options;
     return (SessionConfig){.rope = plan->rope,
                            .kv = o->kv,
-                           .activations = o->activations,
+                           .floats = o->activations,
                            .context = context,
                            .threads = o->threads,
                            .plain = o->plain,
@@ -146,8 +146,7 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
     table_note(t, "train_ctx", "%d", t->train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
-    if (m->options->activations != ACTIVATIONS_INT8)
-        table_note(t, "activations", "%s", activations_names[m->options->activations]);
+    if (m->options->activations) table_note(t, "activations", "f32");
     if (m->options->text_path) table_note(t, "text", "%.200s", m->options->text_path);
     if (m->options->job == JOB_PPL) table_note(t, "samples", "%d", m->options->samples);
 }

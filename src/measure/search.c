@@ -54,14 +54,6 @@ static double share_done(const Search *s) {
 // Only Ctrl-C ends a search before its first candidate is read.
 static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 : interrupted; }
 
-// A method of rope.c at the scale of the search.
-static RopeConfig named(const Search *s, const char *name) {
-    RopeConfig config = s->start;
-    RopeSettings settings;
-    if (settings_read_method(&settings, name)) config.method = settings.rope.method;
-    return config;
-}
-
 // The plan that runs a candidate. It points to s->divisors.
 static RopePlan plan_of(Search *s, const Candidate *c) {
     RopePlan plan = s->m->plans[0];
@@ -165,21 +157,22 @@ static void set_steps(Search *s, double step) {
 
 // Tries YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
 static bool begin(Search *s, Error *err) {
-    const char *const names[] = {"yarn", "ntk", "linear", s->m->plans[0].name};
-    enum { N_NAMES = sizeof names / sizeof *names };
+    static const int methods[] = {ROPE_YARN, ROPE_NTK, ROPE_LINEAR};
+    enum { OWN = sizeof methods / sizeof *methods };  // behind them comes the method of --rope
     for (int i = 0; i < s->o->population && !is_over(s); i++) {
-        RopeConfig config = i < N_NAMES - 1 ? named(s, names[i]) : s->m->plans[0].rope;
+        RopeConfig config = i < OWN ? s->start : s->m->plans[0].rope;
         RopeFreqs f;
         Candidate c = s->best;
         bool better;
+        if (i < OWN) config.method = methods[i];
         rope_frequencies(&config, s->n, &f);
-        if (i < N_NAMES) c = (Candidate){.attention = f.attention_factor};
-        for (int k = 0; i < N_NAMES && k < s->pairs; k++)
-            c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
-        for (int move = 0; i >= N_NAMES && move < s->hills + 2; move++) apply(s, &c, move, 2 * draw(s) - 1);
+        if (i <= OWN) c = (Candidate){.attention = f.attention_factor};
+        for (int k = 0; i <= OWN && k < s->pairs; k++) c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
+        for (int move = 0; i > OWN && move < s->hills + 2; move++) apply(s, &c, move, 2 * draw(s) - 1);
         if (!try_candidate(s, &c, &better, err)) return false;
-        if (better && i < N_NAMES) s->began = s->mean;
-        if (better && i < N_NAMES) s->began_with = names[i];
+        if (!better || i > OWN) continue;
+        s->began = s->mean;
+        s->began_with = i < OWN ? rope_methods[methods[i]].name : s->m->plans[0].name;
     }
     return true;
 }
@@ -228,7 +221,8 @@ static void note_pair(Table *t, const char *who, const char *name, double before
 // Prints what was found, on the windows that searched and, beside YaRN, on those that judge.
 static bool report(Search *s, Error *err) {
     RopePlan found = plan_of(s, &s->best), yarn = found;
-    yarn.rope = named(s, "yarn");
+    yarn.rope = s->start;
+    yarn.rope.method = ROPE_YARN;
     Table *t = &s->table;
     double error;
     table_end(t);
@@ -267,7 +261,7 @@ bool search(const Measurement *m, SearchListener *listener, Error *err) {
         return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
                     s.windows, s.n, s.windows);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
-    s.start = named(&s, "longrope");
+    s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;
     s.start.factor = (double)s.n / trained;
     s.start.attention_factor = 0;

@@ -363,9 +363,9 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
         Arena arena = {0};
         TeamShared shared = {0};
         float out[PANEL];
-        workspace_lay_out(&arena, count, n, 1, ACTIVATIONS_INT8);
+        workspace_lay_out(&arena, count, n, 1, false);
         if (!arena_open(&arena, "a product", &err)) abort();
-        Workspace *workspace = workspace_lay_out(&arena, count, n, 1, ACTIVATIONS_INT8);
+        Workspace *workspace = workspace_lay_out(&arena, count, n, 1, false);
         const Team alone = team_join(&shared);
         matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = 1}, 1, &(Input){.x = x, .n = count},
                        workspace);
