@@ -88,8 +88,7 @@ static double longrope_attention(const RopeConfig *c, double s) {
     return s > 1 ? sqrt(1 + log(s) / log(c->train_ctx)) : 1;
 }
 
-// To add a method, write its formula above and give it a row here. Model files store the row's number, so new rows go
-// to the end.
+// To add a method, write its formula above and give it a row at the end: model files store the row's number.
 const RopeMethod rope_methods[] = {
     {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
     {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "position interpolation: all pairs s times slower",
@@ -140,8 +139,7 @@ static RopeParts dca(const RopeConfig *c, int p) {
 }
 
 // StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they stood right before the window of the last W. No
-// other key is seen. Models put attention that has no use elsewhere on the first keys, so they must stay.
-// arXiv 2309.17453.
+// other key is seen. Models rest unused attention on the first keys, so these must stay. arXiv 2309.17453.
 static RopeParts streaming(const RopeConfig *c, int p) {
     int last = c->window + c->sinks - 1;
     return (RopeParts){c->window, p < last ? p : last, p};

@@ -136,8 +136,7 @@ void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 // Radians per position of a pair at one position: longrope's unscaled positions turn as in plain RoPE.
 double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
 
-// factor * cosine and factor * sine of the angle speed * distance. The distance may be a fraction or negative. Right to
-// 1e-6 at 2^20 positions and beyond.
+// factor * cosine and factor * sine of the angle speed * distance, of any sign; right to 1e-6 past 2^20 positions.
 void rope_turn(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).

@@ -1,5 +1,4 @@
-// Encodings other than RoPE, each as its formula: vectors for embeddings, and tables of the terms that attention.c
-// adds.
+// Encodings other than RoPE, each as its formula: vectors for embeddings, and tables of terms for attention.c.
 #include "encodings.h"
 
 #include <math.h>

@@ -35,6 +35,5 @@ typedef struct {
 // Takes the tables' memory from an arena, for a cache of n_blocks.
 void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
 
-// Adds the encoding's vectors to x (n, dim), the embeddings from token number `first` on. The first call makes the
-// tables.
+// Adds vectors to x (n, dim), the embeddings from token number `first` on. The first call also makes the tables.
 void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);

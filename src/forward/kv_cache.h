@@ -28,8 +28,7 @@ void kv_cache_lay_out(KvCache *cache, Arena *arena);
 // Stores a position's key and value (head_dim each). Positions are written in rising order, a block's by one thread.
 void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key, const float *value);
 
-// One block. Keys are transposed: vector operations score and rotate 64 positions side by side, without adding up
-// lanes.
+// One block. Keys are transposed, so that vector operations score and rotate 64 positions side by side.
 typedef struct {
     void *keys;           // (head_dim, KV_BLOCK) of the cache's type
     void *values;         // (KV_BLOCK, value_width)

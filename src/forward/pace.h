@@ -1,6 +1,6 @@
 // How many threads a step gets. More are faster, unless the machine has other work: then all wait at every turn for a
-// thread that is off the processor, and one alone may be forty times as fast. So now and then some steps are tried with
-// half or twice the threads.
+// thread that is off the processor, and one alone may be forty times as fast. So now and then half or twice
+// the threads are tried.
 #pragma once
 
 typedef struct {

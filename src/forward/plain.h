@@ -28,8 +28,7 @@ typedef struct Plain {
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
 // Reads token number i, behind those from 0 to i - 1, in a text of `length` positions by now. x (dim) becomes the last
-// layer's result. Returns the first layer whose result has a NaN or an infinity: -1 when the embedding already has one,
-// n_layers when none has.
+// layer's result. Returns the first layer whose result has NaN or infinity, -1 for the embedding, n_layers for none.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 
 // logits (vocab_size) of what plain_forward gave.

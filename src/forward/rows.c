@@ -32,8 +32,7 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
 }
 #endif
 
-// sum += a super-block of nibbles times a vector's. A register's low and high halves share scales and are added up
-// first.
+// sum += a super-block of nibbles times a vector's. Low and high halves share scales, so they are added up first.
 ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, const InLanes *lanes, const Scales *s,
                                vf sum[4]) {
     int zero_bits = zero_bits_of(type);

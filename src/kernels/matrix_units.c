@@ -1,5 +1,4 @@
-// Four tiles of C, 32 x 32 sums, stay in registers while the depth goes by. Two tiles of A and two of B give four
-// products.
+// Four tiles of C, 32 x 32 sums, stay in registers, while two tiles of A and two of B give four products at a time.
 #define _DEFAULT_SOURCE  // syscall
 #include "matrix_units.h"
 

@@ -118,8 +118,7 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", elsewhere(c)->hugging_face);
     if (!is_bare) json_partial(out, plan);
     if (!is_bare) json_fields(out, &told);
-    // For those who do not read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
-    // mscale into it.
+    // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts mscale into it.
     double grows = grown_by(c), a = told.attention_factor;
     if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
     if (is_yarn && grows > 0 && a >= 1) json_number(out, "mscale", (a - 1) / grows);

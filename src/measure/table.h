@@ -32,8 +32,7 @@ void table_note(Table *table, const char *key, const char *format, ...) __attrib
 // Sets the names of the columns, between tabs. Perplexities and accuracies are drawn as a matrix, all else as a list.
 void table_columns(Table *table, const char *columns);
 
-// Prints a row, its cells between tabs. Drawn numbers are cut to three or four digits. Rows of one line of a matrix
-// must come one after another.
+// Prints a row, its cells between tabs. Drawn numbers are cut. Rows of one line of a matrix must follow one another.
 void table_row(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Ends the table, or the rows before a message on standard error: draws a matrix's last line, and clears the bar.

@@ -163,8 +163,7 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
-// Makes a header of version 3 out of llama2.c's: seven int32, then from version 1 on a byte, then in version 2 an
-// int32. All else is as in Llama 2.
+// Makes version 3's header of llama2.c's: seven int32, from version 1 on a byte, in 2 an int32. The rest is Llama 2's.
 static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
