@@ -245,10 +245,10 @@ static bool chat(Program *p, Error *err) {
         if (!line) break;
         size_t n;
         int32_t *ids = chat_turn(p->job.tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
+        free(line);
         full = ids && n > (size_t)(p->job.length - p->session->position);
         ok = ids && (full || read_prompt(p, ids, (int)n, err));
         free(ids);
-        free(line);
         if (!ok || full || interrupted) break;
         printf("Assistant: ");
         TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};

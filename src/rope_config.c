@@ -240,8 +240,9 @@ static void find_block(Reader *r) {
 // A copy of the text as a JSON object, for the caller to free; NULL with the reason. Lines of # in front become blank,
 // and members that stand alone get braces. No line moves, so that errors name the right one.
 static char *completed(const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err), *p = copy + 1;
+    char *copy = alloc_array(length + 3, 1, "a config", err);
     if (!copy) return NULL;
+    char *p = copy + 1;
     memcpy(p, text, length);
     copy[0] = copy[length + 1] = ' ';
     for (; *p == '#'; p += *p == '\n')
@@ -301,7 +302,8 @@ static char *whole_of(const char *object, const RopeFile *model, Error *err) {
 
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
     char *copy = completed(text, length, err);
-    if (copy) file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
+    if (!copy) return false;
+    file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
     bool good = file->whole && parse(file, copy, err);
     free(copy);
     return good;

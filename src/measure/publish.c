@@ -203,7 +203,8 @@ static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
     int n;
     Reading *far = engines_read(NULL, config, reach(c) + 1, c, &n, err);
     Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, c, &n, err) : NULL;
-    if (near) {
+    bool good = near;
+    if (good) {
         for (int i = 0; i < n; i++)
             if (is_same(&far[i])) far[i] = near[i];
         printf("# beside the block: rope_theta");
@@ -216,7 +217,7 @@ static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
     }
     free(far);
     free(near);
-    return near;
+    return good;
 }
 
 bool explain_json(const Measurement *m, Error *err) {

@@ -192,7 +192,7 @@ static bool try_move(Search *s, int move, Error *err) {
 
 // Makes rounds of all moves, each in another order, until the steps are small. Then hills are half as wide.
 static bool improve(Search *s, Error *err) {
-    int order[MAX_MOVES];
+    int order[MAX_MOVES] = {0};
     for (; s->hills <= s->pairs && s->hills > 1 && !is_over(s); s->hills = 2 * s->hills - 1) {
         set_steps(s, s->hills > HILLS ? 0.15 : 0.3);
         for (double largest = 1; largest > 0.1 && !is_over(s);) {

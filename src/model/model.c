@@ -58,7 +58,7 @@ static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
 
 // Versions 3 and 4 have all tensors of a layer together; llama2.c's have one tensor of all layers, then the next.
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
-    Tensor tensors[N_TENSORS];
+    Tensor tensors[N_TENSORS] = {{0}};
     const Tensor *end = tensors + tensors_in_order(&m->config, tensors);
     for (const Tensor *first = tensors, *next; first < end; first = next) {
         next = first + 1;
@@ -108,7 +108,7 @@ static bool take_tables(Cursor *at, Error *err) {
     Model *m = at->model;
     const ModelConfig *c = &m->config;
     int n_layers = c->has_layers ? c->n_layers : 0, n_matrices = 0;
-    Tensor tensors[N_TENSORS];
+    Tensor tensors[N_TENSORS] = {{0}};
     for (int i = c->has_types ? tensors_in_order(c, tensors) : 0; i-- > 0;)
         if (tensors[i].kind != FLOATS) n_matrices += tensors[i].of_layer ? c->n_layers : 1;
     m->rope.short_factors = take(at, c->n_longrope, sizeof(double));
@@ -116,7 +116,7 @@ static bool take_tables(Cursor *at, Error *err) {
     const uint8_t *flags = take(at, n_layers, 1), *types = at->types = take(at, n_matrices, 1);
     if (at->offset > m->file.size)
         return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)at->offset);
-    for (int l = 0; l < n_layers; l++) {
+    for (int l = 0; flags && l < n_layers; l++) {
         if (flags[l] > (LAYER_SEES_ALL | LAYER_NOPE))
             return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to 3)", flags[l], l);
         m->layers[l].flags = flags[l];

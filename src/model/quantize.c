@@ -79,14 +79,15 @@ static QuantizeError both(QuantizeError a, QuantizeError b) {
 
 static void put_row(const Matrix *to, int64_t i, float *x) {
     int8_t *values = (int8_t *)to->data + i * matrix_row_bytes(to);
-    float *scales = (float *)group_scales(to, i, 0);
+    void *scales = (void *)group_scales(to, i, 0);
+    float *each = scales;
     int64_t cols = to->cols;
     if (to->type == WEIGHT_F32) memcpy(values, x, cols * sizeof *x);
     else if (to->type == WEIGHT_F16) numbers_from_f32(values, NUMBER_F16, x, cols);
-    else if (to->type == WEIGHT_Q4) row_to_q4(x, cols, (uint8_t *)values, (uint16_t *)scales);
+    else if (to->type == WEIGHT_Q4) row_to_q4(x, cols, (uint8_t *)values, scales);
     else
         for (int64_t at = 0; at < cols; at += Q8_GROUP)
-            *scales++ = numbers_from_f32(values + at, NUMBER_I8, x + at, cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
+            *each++ = numbers_from_f32(values + at, NUMBER_I8, x + at, cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
 }
 
 // Writes rows to `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
