@@ -7,27 +7,6 @@
 
 #include "measure.h"
 
-// What other programs call a method. Both by-parts methods are their yarn. A method that is a larger base is default.
-typedef struct {
-    const char *method;
-    const char *hugging_face;  // rope_type
-    const char *llama_cpp;     // --rope-scaling, NULL: none
-    bool is_base;
-} Elsewhere;
-
-// NULL: other programs have none like this.
-static const Elsewhere *elsewhere(const RopeConfig *c) {
-    static const Elsewhere all[] = {
-        {"none", "default", "none", false}, {"linear", "linear", "linear", false},
-        {"ntk", "default", "none", true},   {"dynamic-ntk", "dynamic", NULL, false},
-        {"yarn", "yarn", "yarn", false},    {"ntk-by-parts", "yarn", "yarn", false},
-        {"llama3", "llama3", NULL, false},  {"longrope", "longrope", NULL, false},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i].method, settings_method_name(c).text) == 0) return &all[i];
-    return NULL;
-}
-
 // A member of a JSON object behind others: n numbers, as a list when there are several. Numbers have enough digits to
 // be read back the same, and a point, so that every reader takes them for floats.
 static void json_numbers(FILE *out, const char *key, const double *x, int n) {
@@ -67,28 +46,40 @@ static bool has_original(const RopeConfig *c) {
     return rope_methods[c->method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC);
 }
 
-// NULL when other programs can be told of these settings, else why they cannot.
-static const char *why_ours_alone(const RopeConfig *c) {
-    const RopeMethod *m = &rope_methods[c->method];
-    bool is_yarn = m->flags & ROPE_USES_BETAS;
-    if (c->map) return "distance maps have no key in other programs (without +MAP the frequencies have)";
-    if (!elsewhere(c))
-        return c->dynamic ? "no other program has this dynamic method" : "no other program has this method";
-    if (is_yarn && c->ramp == ROPE_RAMP_TURNS) return "no other program has the turns ramp (--ramp dims is theirs)";
-    if (c->attention_factor != 0 && !m->attention) return "no other program gives this method an attention factor";
-    return NULL;
-}
-
-// The larger base that stands for a method, or the method's own.
-static double base_of(const RopeConfig *c) {
-    double d = c->rotary_dim;
-    return elsewhere(c)->is_base && d > 2 ? c->theta * pow(c->factor, d / (d - 2)) : c->theta;
-}
-
-static double attention_of(const RopeConfig *c) {
+// A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is yarn without its
+// temperature, and a quotient of temperatures is an attention factor.
+static RopePlan told_of(const RopePlan *plan) {
+    RopePlan told = *plan;
+    RopeConfig *c = &told.rope;
     RopeFreqs f;
+    double d = c->rotary_dim;
+    bool quotient = c->method == ROPE_YARN && c->mscale != 0 && c->mscale_all_dim != 0;
     rope_frequencies(c, c->train_ctx, &f);
-    return f.attention_factor;
+    if (quotient || c->method == ROPE_BY_PARTS) c->attention_factor = f.attention_factor;
+    if (c->method == ROPE_BY_PARTS) c->method = ROPE_YARN;
+    c->mscale = c->mscale_all_dim = 0;
+    if (c->method != ROPE_NTK || c->dynamic) return told;
+    if (d > 2) c->theta *= pow(c->factor, d / (d - 2));
+    c->method = ROPE_NONE;
+    return told;
+}
+
+// The name of a told method in Hugging Face: ours, but for two. llama.cpp has ours for those up to yarn.
+static const char *rope_type_of(const RopeConfig *told) {
+    if (told->dynamic) return "dynamic";
+    return told->method == ROPE_NONE ? "default" : rope_methods[told->method].name;
+}
+
+// NULL when other programs can be told of these settings, else why they cannot.
+static const char *why_ours_alone(const RopeConfig *told) {
+    const RopeMethod *m = &rope_methods[told->method];
+    if (told->map) return "distance maps have no key in other programs (without +MAP the frequencies have)";
+    if (told->method > ROPE_LONGROPE) return "no other program has this method";
+    if (told->dynamic && told->method != ROPE_NTK) return "no other program has this dynamic method";
+    if (m->flags & ROPE_USES_BETAS && told->ramp == ROPE_RAMP_TURNS)
+        return "no other program has the turns ramp (--ramp dims is theirs)";
+    if (told->attention_factor != 0 && !m->attention) return "no other program gives this method an attention factor";
+    return NULL;
 }
 
 // What yarn adds to 1 by itself: 0.1 ln s.
@@ -103,26 +94,18 @@ static void json_partial(FILE *out, const RopePlan *plan) {
 // The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the rest beside it.
 static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     const RopeConfig *c = &plan->rope;
-    const RopeMethod *m = &rope_methods[c->method];
-    bool is_yarn = m->flags & ROPE_USES_BETAS;
-    bool quotient = is_yarn && m->attention && c->mscale != 0 && c->mscale_all_dim != 0;
-    // By parts alone is their yarn without its temperature.
-    bool own_attention = c->attention_factor != 0 || quotient || (is_yarn && !m->attention);
-    RopeConfig told = *c;
-    told.theta = base_of(c);
-    if (elsewhere(c)->is_base) told.factor = 0;
-    if (!has_original(c)) told.train_ctx = 0;
-    told.attention_factor = own_attention ? attention_of(c) : 0;
-    told.mscale = told.mscale_all_dim = 0;
-    told.unscaled_positions = 0;
-    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", elsewhere(c)->hugging_face);
+    bool is_yarn = c->method == ROPE_YARN;
+    RopeConfig fields = *c;
+    if (!has_original(c)) fields.train_ctx = 0;
+    fields.unscaled_positions = 0;
+    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
     if (!is_bare) json_partial(out, plan);
-    if (!is_bare) json_fields(out, &told);
+    if (!is_bare) json_fields(out, &fields);
     // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts mscale into it.
-    double grows = grown_by(c), a = told.attention_factor;
+    double grows = grown_by(c), a = c->attention_factor;
     if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
     if (is_yarn && grows > 0 && a >= 1) json_number(out, "mscale", (a - 1) / grows);
-    if (m->flags & ROPE_USES_LISTS) {
+    if (c->method == ROPE_LONGROPE) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
         json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
     }
@@ -141,28 +124,27 @@ static const char *family_of(const Measurement *m) {
 // The first plan as a whole config in the form that most engines read alike: theta and L are at the top level, too, and
 // max_position_embeddings is L times the factor. The caller frees it. NULL with the reason where there is none.
 static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
-    const RopePlan *plan = m->plans;
-    const RopeConfig *c = &plan->rope;
+    RopePlan told = told_of(m->plans);
+    const RopeConfig *c = &told.rope;
     // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
-    bool is_bare = may_be_bare && rope_methods[c->method].flags & ROPE_USES_LISTS &&
-                   strcmp(family_of(m), "phi3") == 0 && c->attention_factor == 0 && !c->unscaled_positions &&
-                   reach(c) == c->train_ctx * c->factor;
+    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family_of(m), "phi3") == 0 &&
+                   c->attention_factor == 0 && !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
     FILE *out = why ? NULL : open_memstream(&text, &size);
     if (!out) {
-        fail(err, "rope %s: %s", plan->name, why ? why : "no memory for a config");
+        fail(err, "rope %s: %s", told.name, why ? why : "no memory for a config");
         return NULL;
     }
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m),
-            plan->head_dim, has_original(c) ? reach(c) : c->train_ctx);
-    json_number(out, "rope_theta", base_of(c));
-    json_partial(out, plan);
+            told.head_dim, has_original(c) ? reach(c) : c->train_ctx);
+    json_number(out, "rope_theta", c->theta);
+    json_partial(out, &told);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
-    if (strcmp(elsewhere(c)->hugging_face, "default") != 0) {
+    if (c->method != ROPE_NONE) {
         fputs(", \"rope_scaling\": ", out);
-        print_block(out, plan, is_bare);
+        print_block(out, &told, is_bare);
     }
     fputc('}', out);
     fclose(out);
@@ -170,22 +152,23 @@ static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
 }
 
 static void print_llama_cpp(const RopeConfig *c) {
-    const Elsewhere *theirs = elsewhere(c);
     unsigned flags = rope_methods[c->method].flags;
+    double grown = grown_by(c) + 1, a = c->attention_factor != 0 ? c->attention_factor : grown;
+    bool has_option = c->method <= ROPE_YARN && !c->dynamic;
     if (c->dynamic)
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
                "# needs max_position_embeddings %d\n",
                c->train_ctx);
-    else if (!theirs->llama_cpp)
+    else if (!has_option)
         printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
-    if (!theirs->llama_cpp) return;
-    printf("# llama.cpp: --rope-scaling %s", theirs->llama_cpp);
-    if (flags & ROPE_USES_FACTOR && !theirs->is_base) printf(" --rope-scale %.12g", c->factor);
+    if (!has_option) return;
+    printf("# llama.cpp: --rope-scaling %s", rope_methods[c->method].name);
+    if (flags & ROPE_USES_FACTOR) printf(" --rope-scale %.12g", c->factor);
     if (flags & ROPE_USES_BETAS)  // llama.cpp multiplies by 0.1 ln s + 1 itself
         printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast %.12g "
                "--yarn-beta-slow %.12g",
-               c->train_ctx, attention_of(c) / (grown_by(c) + 1), c->beta_fast, c->beta_slow);
-    printf(" --rope-freq-base %.12g\n", base_of(c));
+               c->train_ctx, a / grown, c->beta_fast, c->beta_slow);
+    printf(" --rope-freq-base %.12g\n", c->theta);
 }
 
 // ---- engines ----
@@ -222,15 +205,16 @@ static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
 
 bool explain_json(const Measurement *m, Error *err) {
     const RopeConfig *c = &m->plans->rope;
+    RopePlan told = told_of(m->plans);
     char *config = config_of(m, false, err);
     if (!config) return false;
-    print_llama_cpp(c);
+    print_llama_cpp(&told.rope);
     if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     bool ok = print_engines(c, config, err);
     free(config);
     if (!ok) return false;
-    print_block(stdout, m->plans, false);
+    print_block(stdout, &told, false);
     putchar('\n');
     return true;
 }
