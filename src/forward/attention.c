@@ -82,8 +82,7 @@ static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const Task
         p.b_type = NUMBER_F32;
     }
     if (by_units) {
-        split_rows(s->block_parts, parts, p.b, p.k, p.n);
-        gemm_of_parts(&(PartsGemm){whole_units(p.m), p.n, p.k, a_parts, s->block_parts, PARTS, parts, p.c, add});
+        gemm_of_parts(&(PartsGemm){whole_units(p.m), p.n, p.k, a_parts, p.b, s->block_parts, PARTS, parts, p.c, add});
         return;
     }
     if (!add) memset(p.c, 0, p.m * p.n * sizeof *p.c);

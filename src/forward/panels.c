@@ -196,13 +196,16 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
 
 enum { BLOCK_COLUMNS = 128, PARTS_COLUMNS = 64 };
 
-// A block of weights as float32, or in parts for matrix units, in a first-level cache.
+// A block of weights as float32, in a first-level cache. Matrix units take fewer columns, and split them into parts.
 typedef struct {
     union {
-        float columns[BLOCK_COLUMNS][PANEL_ROWS];                    // 32 KB
-        uint32_t parts[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];  // 24 KB
+        float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB
+        struct {
+            float columns[PARTS_COLUMNS][PANEL_ROWS];                    // 16 KB
+            uint32_t tiles[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];  // 24 KB
+        } split;
     } as;
-    float rows[UNIT_ROWS][BLOCK_COLUMNS];  // widened, before they are transposed
+    float rows[LANES][BLOCK_COLUMNS];  // widened, before they are transposed
 } FloatPanel;
 _Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES, "they have room");
 
@@ -217,42 +220,38 @@ static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t
 static int parts_of(WeightType type) { return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS; }
 
 // n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is not multiplied.
-static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, bool in_parts,
-                         FloatPanel *panel) {
-    for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
-        const float *rows[UNIT_ROWS];
-        for (int64_t r = 0; r < UNIT_ROWS; r++) {
+static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, FloatPanel *panel) {
+    for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
+        const float *rows[LANES];
+        for (int64_t r = 0; r < LANES; r++) {
             int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
             rows[r] = float_row(m, from, col, n, panel->rows[r]);
         }
-        if (in_parts) split_columns(panel->as.parts, parts_of(m->type), r0, rows, n, PANEL_ROWS);
-        for (int64_t r = 0; !in_parts && r < UNIT_ROWS; r += LANES)
-            for (int64_t i = 0; i < n; i += LANES) {
-                vf square[LANES];
-                for (int j = 0; j < LANES; j++) square[j] = load(rows[r + j] + i);
-                transpose(square);
-                for (int j = 0; j < LANES; j++) store(panel->as.columns[i + j] + r0 + r, square[j]);
-            }
+        for (int64_t i = 0; i < n; i += LANES) {
+            vf square[LANES];
+            for (int j = 0; j < LANES; j++) square[j] = load(rows[j] + i);
+            transpose(square);
+            for (int j = 0; j < LANES; j++) store(panel->as.columns[i + j] + r0, square[j]);
+        }
     }
 }
 
 void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
     int64_t row_bytes = matrix_row_bytes(m), step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
+    int64_t n = PANEL_ROWS, whole = whole_units(v->n);
     FloatPanel *panel = v->panel;
-    PartsGemm of_parts = {whole_units(v->n), PANEL_ROWS, .a_parts = MAX_PARTS, .b_parts = parts_of(m->type), .c = sums};
-    Gemm gemm = {.m = v->n, .n = PANEL_ROWS, .a_stride = v->cols, .b_type = NUMBER_F32, .b_stride = PANEL_ROWS};
-    gemm.c = sums;
-    gemm.b = panel->as.columns;
-    of_parts.b = panel->as.parts;
     if (!v->by_units) memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
     for (int64_t col = 0; col < m->cols; col += step) {
-        gemm.k = of_parts.k = m->cols - col < step ? m->cols - col : step;
-        gemm.a = v->x + col;
-        of_parts.a = v->parts + col / UNIT * parts_depth(of_parts.m, MAX_PARTS);
-        of_parts.add = col > 0;
-        unpack_float(m, row, n_rows, col, gemm.k, v->by_units, panel);
-        prefetch_block(m, row, row_bytes, row_bytes * (col + gemm.k) / m->cols, row_bytes * step / m->cols);
-        if (v->by_units) gemm_of_parts(&of_parts);
-        else gemm_accumulate(&gemm);
+        int64_t k = m->cols - col < step ? m->cols - col : step;
+        const float *b = panel->as.columns[0];
+        unpack_float(m, row, n_rows, col, k, panel);
+        prefetch_block(m, row, row_bytes, row_bytes * (col + k) / m->cols, row_bytes * step / m->cols);
+        if (v->by_units) {
+            const uint32_t *a = v->parts + col / UNIT * parts_depth(whole, MAX_PARTS);
+            uint32_t *tiles = panel->as.split.tiles;
+            gemm_of_parts(&(PartsGemm){whole, n, k, a, b, tiles, MAX_PARTS, parts_of(m->type), sums, col > 0});
+        } else {
+            gemm_accumulate(&(Gemm){v->n, n, k, v->x + col, v->cols, b, NUMBER_F32, n, sums, NULL});
+        }
     }
 }

@@ -52,33 +52,13 @@ void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *
     else split_row_into(tiles, 3, row, m, x, k);
 }
 
-ALWAYS_INLINE void split_rows_into(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {
+ALWAYS_INLINE void split_rows(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {
     for (int64_t row = 0; row < k; row += UNIT, tiles += parts_depth(n, parts))
         for (int64_t i = 0; i < 16; i++)
             for (int64_t column = 0; column < n; column += 16) {
                 const float *x = b + (row + i) * n + column;
                 split(tiles + column / 16 * parts * TILE_PAIRS + 16 * i, parts, load(x), load(x + 16 * n));
             }
-}
-
-void split_rows(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {
-    if (parts == 1) split_rows_into(tiles, 1, b, k, n);
-    else split_rows_into(tiles, 2, b, k, n);
-}
-
-void split_columns(uint32_t *tiles, int parts, int64_t column, const float *const columns[UNIT_ROWS], int64_t k,
-                   int64_t n) {
-    for (int64_t i = 0; i < k; i += UNIT) {
-        uint32_t *at = tiles + i / UNIT * parts_depth(n, parts) + column / 16 * parts * TILE_PAIRS;
-        uint32_t turned[MAX_PARTS * TILE_PAIRS];
-        for (int c = 0; c < 16; c++) split(turned + 16 * c, MAX_PARTS, load(columns[c] + i), load(columns[c] + i + 16));
-        for (int p = 0; p < parts; p++) {
-            vf square[16];
-            for (int c = 0; c < 16; c++) square[c] = load(turned + p * TILE_PAIRS + 16 * c);
-            transpose(square);
-            for (int c = 0; c < 16; c++) store(at + p * TILE_PAIRS + 16 * c, square[c]);
-        }
-    }
 }
 
 // A's next rows come from the second-level cache or the third. With 3 x 3 parts and 64 columns, all are prefetched.
@@ -107,9 +87,11 @@ ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_pa
 // Inlined with constant numbers of parts.
 ALWAYS_INLINE void gemm_of(int a_parts, int b_parts, const PartsGemm *g) {
     int64_t a_depth = parts_depth(g->m, a_parts), b_depth = parts_depth(g->n, b_parts), c_bytes = 4 * g->n;
+    split_rows(g->tiles, b_parts, g->b, g->k, g->n);
     for (int64_t row = 0; row < g->m; row += UNIT)
         for (int64_t column = 0; column < g->n; column += UNIT) {
-            const uint32_t *a = g->a + row / 16 * a_parts * TILE_PAIRS, *b = g->b + column / 16 * b_parts * TILE_PAIRS;
+            const uint32_t *a = g->a + row / 16 * a_parts * TILE_PAIRS;
+            const uint32_t *b = g->tiles + column / 16 * b_parts * TILE_PAIRS;
             float *c = g->c + row * g->n + column, *c_below = c + 16 * g->n;
             _tile_zero(0);
             _tile_zero(1);
@@ -163,9 +145,6 @@ void units_begin(int depth) {}
 void units_end(void) {}
 void gemm_of_parts(const PartsGemm *g) {}
 void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {}
-void split_rows(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n) {}
-void split_columns(uint32_t *tiles, int parts, int64_t column, const float *const columns[UNIT_ROWS], int64_t k,
-                   int64_t n) {}
 void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride, const uint8_t *b,
                     int64_t b_stride) {}
 

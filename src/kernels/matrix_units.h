@@ -18,11 +18,13 @@ static inline int64_t whole_units(int64_t n) { return (n + UNIT - 1) / UNIT * UN
 // Whether the program was built for such units and the system lets it use them. Must be called before all others.
 bool matrix_units_allowed(void);
 
-// C (m, n) = A (m, k) B (k, n). A lies in tiles (k / 32, m / 16, a_parts), B in tiles (k / 32, n / 16, b_parts), put
-// there by the functions below. Parts i and j are multiplied if i + j is less than the larger number of parts.
+// C (m, n) = A (m, k) B (k, n). A lies in tiles (k / 32, m / 16, a_parts), put there by split_row. Parts i and j are
+// multiplied if i + j is less than the larger number of parts.
 typedef struct {
     int64_t m, n, k;
-    const uint32_t *a, *b;
+    const uint32_t *a;
+    const float *b;
+    uint32_t *tiles;       // memory for B's, (k / 32, n / 16, b_parts)
     int a_parts, b_parts;  // 2 or 3; 1 to 3
     float *c;              // (m, n)
     bool add;              // to what is in C
@@ -35,13 +37,6 @@ static inline int64_t parts_depth(int64_t m_or_n, int parts) { return m_or_n / U
 
 // Puts one of A's m rows, x with k numbers, into its tiles, in 2 or 3 parts.
 void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k);
-
-// Puts B (k, n) into tiles, in 1 or 2 parts.
-void split_rows(uint32_t *tiles, int parts, const float *b, int64_t k, int64_t n);
-
-// Puts 16 of B's n columns into tiles, from `column` on, each with its k numbers side by side. In 1 to 3 parts.
-void split_columns(uint32_t *tiles, int parts, int64_t column, const float *const columns[UNIT_ROWS], int64_t k,
-                   int64_t n);
 
 // A thread multiplies bytes between these two. `depth` is how many bytes have a common scale, 32 or 64.
 void units_begin(int depth);
