@@ -317,8 +317,9 @@ def test_rope_json():
     for options in (['none'], ['linear', '--factor', 4], ['ntk', '--factor', 3.5], ['dynamic', '--factor', 2],
                     ['yarn', '--factor', 4], ['yarn', '--factor', 8, '--beta-fast', 1.5, '--beta-slow', 0.2],
                     ['yarn', '--factor', 4, '--attn-factor', 1.3], ['ntk-by-parts', '--factor', 4],
-                    ['llama3', '--factor', 8], ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor',
-                                                6], ['longrope'], ['longrope', '--attn-factor', 1.5]):
+                    ['ntk-by-parts', '--factor', 4, '--attn-factor', 1.3], ['llama3', '--factor', 8],
+                    ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor', 6],
+                    ['longrope'], ['longrope', '--attn-factor', 1.5]):
         what = '--rope-json of %s' % ' '.join(map(str, options))
         source = [tiny_model('lists.bin', n_heads=1, n_kv_heads=1, n_layers=1, **lists),
                   *options[1:]] if options[0] == 'longrope' else base + ['--rope', *options]
