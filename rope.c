@@ -68,8 +68,8 @@ static double yarn_attention(const RopeConfig *c, double s) {
     return quotient ? temperature(s, c->mscale) / temperature(s, c->mscale_all_dim) : temperature(s, 1);
 }
 
-// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand with one below L / high_freq_factor is kept, a
-// hand with one above L / low_freq_factor is slowed by s. Between, t = (L/w_i - low) / (high - low) mixes the two.
+// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below L / high_freq_factor,
+// and slowed by s if it is above L / low_freq_factor. Between, t = (L/w_i - low) / (high - low) mixes the two.
 // Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
     double t = ramp(p->turns, p->config->low_freq_factor, p->config->high_freq_factor);  // L / w_i are the turns

@@ -130,13 +130,13 @@ typedef struct {
 // f_i = theta^(-2i/d) of pair i, radians per position: the frequency of plain RoPE.
 double rope_plain(const RopeConfig *config, int pair);
 
-// The frequencies and the attention factor for a text that has `length` positions so far.
+// The frequencies and the attention factor for a text of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
 // Radians per position of a pair at one position: longrope's unscaled positions turn as in plain RoPE.
 double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
 
-// factor * cosine and factor * sine of the angle speed * distance, of any sign; right to 1e-6 past 2^20 positions.
+// factor times cos and sin of speed * distance, any real number of positions, right to 1e-6 even past 2^20 of them.
 void rope_turn(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).

@@ -139,7 +139,7 @@ static bool make_plans(Program *p, Error *err) {
     return plans;
 }
 
-// Plans what runs: the methods, or what engines of --reading make of them, or of a config that only engines may take.
+// Plans what runs: the methods, or what engines of --reading make of them or of a --rope-config, which we may refuse.
 static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
     bool is_read = o->reading || o->job == JOB_ENGINES;

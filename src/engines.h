@@ -4,13 +4,13 @@
 #include "../rope.h"
 #include "util.h"
 
-// A model's settings before rope_config_parse, the file's after it. rope points to the lists, so it must not move.
+// A model's settings before rope_config_parse, then the file's. rope points to the lists, so a RopeFile must not move.
 typedef struct {
     RopeConfig rope;    // without defaults; theta and lengths of 0 are not known
     int head_dim;       // of which rope.rotary_dim turn; 0: not known
     int max_positions;  // the model's context; 0: not known
     bool has_type;      // its block has a rope_type
-    char unused[200];   // keys that its rope_type does not use, with commas
+    char unused[200];   // keys that its rope_type does not use, with commas between them
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none
     char *whole;             // the file as a whole config, for engines_read; the caller frees it; NULL: none
@@ -18,7 +18,7 @@ typedef struct {
 
 // Replaces the settings in `file` by those of a text, by the exporter's rules (export/config.py). A config with a
 // model_type or architectures replaces all, with its family's defaults. Else what it does not mention stays. The text
-// is JSON as in model cards (json.h), also without braces or with lines of # in front. False with the reason, line and
+// is JSON as in model cards (json.h), also without braces or behind lines with #. False with the reason, line and
 // key for what the exporter refuses, keys that no rope_type has, and heads other than those of `file`.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 

@@ -7,7 +7,7 @@
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 
 // True when `length` bytes and a NUL are one value, as Python's json module takes it or as model cards show it: dots
-// ("...") may stand for members, and a comma behind the last one. False with the reason, which begins with the line.
+// ("...") stand for members, and a comma may follow the last one. False with the reason, which begins with the line.
 bool json_check(const char *text, size_t length, Error *err);
 
 // The line of a place in the text, from 1.

@@ -10,7 +10,7 @@ enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 typedef struct {
     const RopeSettings *base;
     RopeSettings *items;  // (MAX_METHODS)
-    int n, first;         // those from `first` on have one name
+    int n, first;         // those from `first` on come from one name of the list
     char key[32];         // of the setting whose values are read; empty: none
     int n_each;           // methods that each of its values makes
     Error *err;

@@ -31,7 +31,7 @@ typedef struct {
     int top_k;      // 0: all
     uint64_t seed;  // 0: from the clock
     int steps;      // -1: not given; 0: the model's context
-    int spread;     // 0: not given, as of the next two
+    int spread;     // 0: not given, as in the next two
     int piece;
     int threads;
     int mode;  // MODE_...

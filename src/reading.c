@@ -95,7 +95,7 @@ static void find_type(Config *c) {
     if (c->is_su || c->was_yarn) c->method = LONGROPE;
 }
 
-// L. llama3, yarn and longrope have an original length, for which Phi-3's class has a default.
+// L. llama3, yarn and longrope have an original length. Phi-3's class reads only the top level's, or takes 4096.
 static int original_length(const Config *c) {
     if (c->method < LLAMA3) return c->trained;
     if (c->is_phi3 && c->method == LONGROPE) return c->top ? c->top : 4096;

@@ -15,7 +15,7 @@ enum {
     L_OF_BLOCK = 128,      // L is the block's, also when the top level has one; llama3's default is 8192
     L_OF_MAX = 256,        // longrope's attention factor is by max_position_embeddings / L alone
     NEEDS_FACTOR = 512,    // yarn needs a factor
-    SERVES = 1024,         // refuses text_config, and a factor of linear without a point
+    SERVES = 1024,         // refuses text_config, and linear's factor if it is written without a point
     ROUNDS_RAMP = 2048,    // yarn's `truncate` is not read
     OWN_YARN = 4096,       // of yarn's block only the factor and L are read
 };
@@ -57,7 +57,7 @@ typedef struct {
 
 // Reads what Hugging Face 5 reads, but for the flags. False with the reason when the config has no family or no head.
 bool reading_begin(Config *c, Error *err);
-// Completes the reading after the engine's own function. Adds verdict and notes if there is a reference.
+// Completes the reading after the engine's own function. Compares it with a reference, if any, in verdict and note.
 void reading_end(Config *c, const Reading *reference);
 
 // Adds to the reading's note.

@@ -55,7 +55,7 @@ static const char *get(Reader *r, const char *object, const char *key) {
     return v;
 }
 
-// A key's number above `low`, or, if `high` is not 0, whole and from `low` to `high`. `missing` where it may be absent.
+// A key's number above `low`, or, with a `high`, whole and from `low` to `high`. `missing` if it is absent and may be.
 static double number(Reader *r, const char *object, const char *key, double missing, int low, int high, MayBe may_be) {
     const char *v = get(r, object, key);
     double x;
@@ -175,7 +175,7 @@ static int read_trained(Reader *r) {
 static void read_rope(Reader *r) {
     RopeConfig *c = &r->file->rope;
     double theta = r->family ? r->family->theta : c->theta;
-    MayBe may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : REQUIRED;  // it is needed once
+    MayBe may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : REQUIRED;  // one place must have it
     int trained = read_trained(r);
     *c = (RopeConfig){rope_type_methods[r->type], r->type == DYNAMIC, c->rotary_dim, .train_ctx = trained,
                       .truncate = true};
@@ -237,8 +237,8 @@ static void find_block(Reader *r) {
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
 }
 
-// A copy of the text as a JSON object, for the caller to free; NULL with the reason. Lines of # in front become blank,
-// and members that stand alone get braces. No line moves, so that errors name the right one.
+// A copy of the text as a JSON object, for the caller to free; NULL with the reason. Lines in front that
+// begin with # become blank, and members that stand alone get braces. No line moves, so that errors name the right one.
 static char *completed(const char *text, size_t length, Error *err) {
     char *copy = alloc_array(length + 3, 1, "a config", err);
     if (!copy) return NULL;

@@ -231,7 +231,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
-// streaming and lm-infinite have defaults for both. But a model that was trained with a window never sees more than it.
+// streaming and lm-infinite have a default window and sinks. But a model trained with a window never sees more than it.
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;

@@ -80,6 +80,8 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
+static bool same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
+
 // The edit distance in any case, with swaps of neighbors (optimal string alignment). A word too long is far from all.
 static int edit_distance(const char *a, const char *b) {
     enum { LONGEST = 32 };
@@ -89,10 +91,10 @@ static int edit_distance(const char *a, const char *b) {
         for (int j = 0; j <= n; j++) {
             d[i][j] = i + j;
             if (i == 0 || j == 0) continue;
-            int change = d[i - 1][j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            int change = d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]);
             int in_or_out = (d[i - 1][j] < d[i][j - 1] ? d[i - 1][j] : d[i][j - 1]) + 1;
             d[i][j] = change < in_or_out ? change : in_or_out;
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
             if (swapped && d[i - 2][j - 2] + 1 < d[i][j]) d[i][j] = d[i - 2][j - 2] + 1;
         }
     }

@@ -15,7 +15,7 @@ from arrows import check_includes
 from c_source import code_of, comma_operator, functions, statements
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS, ALL_LINES = 120, 450, 50, 7, 100, 11923
+COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS, ALL_LINES = 120, 450, 50, 7, 100, 11925
 # The files that README's walk goes through in an evening, and their lines in all.
 EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/forward/plain.c', 'src/model/model.h', 'src/model/model.c',
                           'src/text/sampler.h', 'src/text/sampler.c', 'run.c'], 1269

@@ -231,7 +231,7 @@ static int near_from(const Attention *c, int i) {
     return spread_token(&c->config->spread, p + 1 - rope_parts(&c->config->rope, p).near);
 }
 
-// The same for a block that is near to all queries of the task, far from all, or on the border.
+// multiply_keys for a block that is near to all queries of the task, far from all, or on the border.
 static void multiply_zones(const Task *k, const uint8_t *keys, int block) {
     const Attention *c = k->call;
     int start = block * KV_BLOCK;

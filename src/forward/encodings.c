@@ -43,7 +43,7 @@ static void shaw(const DistanceTerms *t, int layer, int64_t row) {
 // Disentangled, what surveys give for TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654: score = (q . k + q . W_k R_d +
 // W_q R_d . k) / sqrt(head_dim), by the matrices of q and k, without biases and head norms.
 //
-// Both: a row is a row of a matrix (W_R or W_k, behind those W_q) times all R_d. weights (dim) is memory for that row.
+// Both: a row is one of W_R, or one of W_k and then of W_q, times all R_d. weights (dim) is memory for that row.
 static void project(const DistanceTerms *t, int layer, int64_t row, float *weights) {
     const ModelConfig *m = &t->model->config;
     const Layer *l = &t->model->layers[layer];

@@ -13,7 +13,7 @@ void encoding_vector(const Model *model, int64_t position, float *out);
 // ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
 float encoding_slope(int head, int n_heads);
 
-// Whether an encoding adds terms to attention. Their tables are for neighbors one apart, so tokens cannot be spread.
+// Whether an encoding adds terms to attention. Their tables are for neighbors one apart: spread texts go to plain.c.
 bool encoding_has_terms(int encoding);
 
 // The terms of a session; a table that an encoding does not need is NULL. Columns are for distances below `reach`, a

@@ -16,7 +16,7 @@ typedef struct {
     Number type;  // a KvType
     int n_layers, n_kv_heads;
     int64_t head_dim;
-    int positions;
+    int positions;        // most that it will hold
     int64_t value_width;  // head_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;

@@ -36,8 +36,8 @@ static double left_in_group(const char *folder, bool v2) {
     return fmax(limit - used, 0);
 }
 
-// The least that any control group of the program can give: /a/b and /a when /proc/self/cgroup has `0::/a/b` (version
-// 2) or `7:memory:/a/b` (version 1). In a container these may be out of sight, and the limits stand at the top.
+// The least that any control group of the program can give: /a/b, /a and the top when /proc/self/cgroup has `0::/a/b`
+// (version 2) or `7:memory:/a/b` (version 1). In a container a and b may be out of sight, and the limits at the top.
 static double left_in_groups(const char *root) {
     char path[PATH_MAX], line[PATH_MAX];
     double least = INFINITY;

@@ -29,7 +29,7 @@ typedef struct {
 
 // Computes all the products. Their matrices have equal cols. The number of threads does not change the result.
 // Quantized weights multiply activations that are rounded to int8, with a scale for each group of 64 columns, or of 32
-// where all matrices are ggml's blocks. All other weights multiply float32, and so do q8 whose groups are not of 64,
-// sets of matrices in which one is not quantized, and everything in a workspace of `floats`.
+// where all matrices are ggml's blocks. All other weights multiply float32, and so do q8 whose groups are not of 64
+// or cross rows, sets of matrices in which one is not quantized, and everything in a workspace of `floats`.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

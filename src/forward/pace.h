@@ -8,7 +8,7 @@ typedef struct {
 } Stretch;
 
 // What is known of steps of one kind. Starts as {.size = n} for always n threads, or as {.size = n, .most = m} for up
-// to m, of which n are fewer when others are known to want the processors.
+// to m, from n on: fewer than m when others are known to want the processors.
 typedef struct {
     int size, most;        // threads that steps get for now, and the most; 0: the size never changes
     int trial;             // threads that are being tried, 0: none
@@ -22,5 +22,5 @@ typedef struct {
 // The number of threads for the next step.
 int pace_threads(const Pace *pace);
 
-// A step did so much `work`, in any comparable unit, in so many seconds. processor_clock counts those of all threads.
+// A step did so much `work`, in one unit for all steps, in `seconds`. The clock gives all threads' processor seconds.
 void pace_step(Pace *pace, double work, double seconds, double (*processor_clock)(void));

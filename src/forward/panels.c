@@ -1,13 +1,13 @@
 // Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and arithmetic is the
 // limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighboring
-// rows. It stays in the first-level cache while all vectors go by. A panel without 64 rows repeats its last row.
+// rows. It stays in the first-level cache while all vectors go by. A panel of fewer rows repeats its last row.
 #include <string.h>
 
 #include "../kernels/kernels.h"
 #include "../kernels/matrix_units.h"
 #include "product.h"
 
-// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or behind its end of the next 64 rows.
+// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows if `at` is its end.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
     int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
     const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
@@ -79,7 +79,7 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
     return columns == 32 ? x->part_starts[s] : x->half_starts[s];
 }
 
-// Adds m vectors times the panel to sums (m, PANEL_ROWS). Inlined with constants: `sum` and `held` are registers.
+// sums (m, PANEL_ROWS) += m vectors times the panel; `columns` share a scale. Inlined: sum, held are registers.
 ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
     int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
     int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together

@@ -83,7 +83,7 @@ static void lay_out(Session *s) {
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 
-// Refuses texts that have more tokens than positions, or than the model knows positions.
+// Refuses texts that have more tokens than positions, or more positions than the model knows.
 static bool check_places(const Model *model, const SessionConfig *c, Error *err) {
     int length = c->spread.length, positions = length ? length : c->context;
     if (length && (c->spread.piece < 1 || length < c->context))

@@ -50,7 +50,7 @@ typedef struct {
 } Session;
 
 // A session with nothing read yet. The model must outlive it. NULL with the reason, before anything is computed; when
-// memory lacks, the reason says how much was asked.
+// there is too little memory, the reason says how much was asked.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.

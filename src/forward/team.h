@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-// What the threads of a team share, each count on its own cache line. Starts as zeros, for any number of regions.
+// What the threads of a team share, each count on its own cache line. Starts as zeros, for one region after another.
 typedef struct {
     _Alignas(64) atomic_uint arrived;   // threads that wait
     _Alignas(64) atomic_uint rounds;    // times that all have arrived

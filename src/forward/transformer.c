@@ -86,7 +86,7 @@ static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelC
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the last n_wanted rows: in
-// the last layer those whose logits are wanted, before it all.
+// the last layer those whose logits are wanted, in all other layers every row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];

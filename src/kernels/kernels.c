@@ -156,7 +156,7 @@ void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float e
 }
 
 // e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
-// greatest relative error, e^0 exact), and n added to the exponent. 0 for what is not normal; NaN stays.
+// greatest relative error, e^0 exact), and n added to the exponent. 0 where e^x is not normal; NaN stays.
 static inline vf exp_vf(vf x) {
     vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
     vf n = shifted - 0x1.8p23f;

@@ -19,7 +19,7 @@ static inline int64_t whole_units(int64_t n) { return (n + UNIT - 1) / UNIT * UN
 bool matrix_units_allowed(void);
 
 // C (m, n) = A (m, k) B (k, n). A lies in tiles (k / 32, m / 16, a_parts), put there by split_row. Parts i and j are
-// multiplied if i + j is less than the larger number of parts.
+// multiplied if i + j is less than the larger number of parts: the result has 8 bits for each of these.
 typedef struct {
     int64_t m, n, k;
     const uint32_t *a;

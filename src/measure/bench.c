@@ -101,7 +101,7 @@ static double cache_bytes(const Measurement *m, double positions) {
     return (double)count.used / KV_BLOCK * (seen < positions ? seen : positions);
 }
 
-// Prints the row of reading the first n of `tokens` or, when these have been read, of decoding behind them.
+// Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these have been read.
 static bool bench_phase(const Measurement *m, Table *table, Session *s, const int32_t *tokens, bool decode, int n,
                         Error *err) {
     int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;

@@ -23,8 +23,8 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
-    // The longest text whose last query sees its first key within that distance. No later key is further away.
-    // lm-infinite's first keys stand at the limit.
+    // The longest text whose last query sees its first key at a distance below `reach`. No later key is further away.
+    // lm-infinite's first keys may stand at `reach` itself.
     unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int low = 0, high = MOST_LENGTH;

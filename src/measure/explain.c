@@ -22,7 +22,7 @@ static void kept_at(RopeConfig c, double s, int length, double *kept) {
         kept[i] = s == 1 ? 1 : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
 }
 
-// The shares at s = 2 when they do not depend on s, which s = 3 tells. At s = 1 there is nothing to tell them by.
+// The shares at s = 2 if these do not depend on s, as s = 3 tells, else at `scale`. At s = 1 they cannot be told.
 static void kept_shares(const RopeConfig *c, int length, double scale, double *kept) {
     double at_3[ROPE_MAX_PAIRS];
     kept_at(*c, 2, length, kept);
@@ -45,7 +45,7 @@ static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, c
 }
 
 // The share of pairs j <= i < length that see each other over L or more, which training never showed. For a query these
-// keys are its first: D does not grow toward it where it reaches L. Of long texts one query in `step` counts.
+// keys are the first: where D reaches L, it does not grow toward the query. Of long texts one query in `step` counts.
 static double unseen_share(const RopeConfig *c, int length) {
     double unseen = 0, all = 0;
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {

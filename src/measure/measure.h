@@ -83,7 +83,7 @@ int engines_alike(const Measurement *m, int *n);
 // window, sinks and logn. Their lists lie in *readings; the caller frees both. Fails where an engine refuses it.
 bool plans_as_read(Measurement *m, Reading **readings, Error *err);
 
-// Prints what the first method does to each pair of a head at m->length positions, or what an encoding but RoPE adds.
+// Prints what the first method does to each pair of a head at m->length positions, or what another encoding adds.
 bool explain(const Measurement *m, Error *err);
 
 // Prints the first plan as a rope_scaling block (JSON) in the form that most engines read alike. Lines with # have
@@ -109,7 +109,7 @@ size_t window_ids(const Measurement *m);
 // Fills window (m->length) with the i-th of n stretches that are spread evenly over the text.
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
-// At least `least` ids (n) of meaningless plain English, always the same text for a seed. The caller frees them.
+// `least` ids (n) and some thousand bytes more of meaningless English, the same for a seed. The caller frees them.
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // Reads all but the last of n ids behind what the session has read: nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1).
@@ -145,7 +145,7 @@ typedef struct {
     int part;          // its number in m->plans
 } Method;
 
-// Prints heading and columns, then calls `work` for each method in turn. First makes sure that there is memory for all.
+// Prints heading and columns, then calls `work` for each method in turn. Before that it tries the memory for each.
 typedef bool Work(void *job, Method *method, Error *err);
 bool measure_methods(const Measurement *m, const char *what, const char *columns, Work *work, void *job, Error *err);
 

@@ -39,8 +39,8 @@ bool score_span(Session *s, const int32_t *ids, int from, int to, int length, do
            score_next(s, ids + from - 1, to - from + 1, length, nll, err);
 }
 
-// Prints the row of tokens [from, to) from scores (samples, length). se is that of a ratio of sums over k blocks
-// (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. It is NaN for one block.
+// Prints the row of tokens [from, to) from scores (samples, length). The standard error is that of a ratio of sums over
+// k blocks (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. NaN for k = 1.
 static void print_bucket(const double *scores, const Method *method, int from, int to) {
     int n = method->m->length, samples = method->m->options->samples;
     int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;

@@ -8,7 +8,7 @@
 #include "measure.h"
 
 // A member of a JSON object behind others: n numbers, as a list when there are several. Numbers have enough digits to
-// be read back the same, and a point, so that every reader takes them for floats.
+// be read back the same, and a point or an exponent, so that every reader takes them for floats.
 static void json_numbers(FILE *out, const char *key, const double *x, int n) {
     char text[40];
     fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");

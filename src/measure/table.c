@@ -94,7 +94,7 @@ static int split_name(char *name, const char *parts[2]) {
     return width > CELL_WIDTH ? (int)width : CELL_WIDTH;
 }
 
-// Cuts a number that is not whole to three or four digits, and copies all else. True when it is a number.
+// Cuts a number that is not whole to three or four digits, makes NaN a dash, copies all else. True when it is a number.
 static bool shorten(const char *cell, char *out, int capacity) {
     char *end;
     double x = strtod(cell, &end);

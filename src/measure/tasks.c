@@ -223,8 +223,8 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     return true;
 }
 
-// A page stands at the cell's depth and again at the end, and is right when it is half as perplexing there. Each trial
-// has another page, from behind the haystack.
+// A page stands at the cell's depth and again at the end, and is right when it is half as perplexing there. Trials take
+// the pages behind the haystack in turn.
 static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
     int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;

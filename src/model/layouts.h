@@ -66,7 +66,7 @@ ALWAYS_INLINE int zero_bits_of(WeightType type) {
 
 ALWAYS_INLINE bool is_nibbles(WeightType type) { return layouts[type].nibbles && !layouts[type].fifths; }
 
-// Types whose numbers are from a table, which does not have -128.
+// Types whose numbers are those of iq4_values, none of which is -128.
 ALWAYS_INLINE bool is_looked_up(WeightType type) { return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS; }
 
 // Where a super-block lies; its scales are in `values` except for q8 and q4.
@@ -119,8 +119,8 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
     case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half, 4);
     case WEIGHT_Q6_K: {
-        // low [128], high [64], s int8 [16], d float16 [2]. Four parts, p = 0 to 3, have their low four bits in the
-        // same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p / 2). The high two are twos.
+        // low [128], high [64], s int8 [16], d float16 [2]. Four parts in a row, p = 0 to 3, have their low four bits
+        // in the same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p / 2). The high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         int shift = p % 4 / 2 * 4;
         return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
@@ -150,7 +150,7 @@ ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
 ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_t)word_at(p + 4) << 32; }
 
 // Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. For parts 0 to 3 they are the low six bits of bytes p
-// and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 + p, and the high two are the upper bits
+// and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 + p, and the high two are the upper two
 // of bytes p - 4 and p. w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
     uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
@@ -189,8 +189,8 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     return times(out, half_at(block), -32);
 }
 
-// MXFP4: w = 2^(e - 127) * q. Here it is half of that, since q is doubled. A bfloat16 with the exponent e is that
-// power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
+// MXFP4: w = 2^(e - 127) * q. The scale is half of that power, since q is doubled. A bfloat16 with the exponent e is
+// the power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
     Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255, ends = (Halves)((e == 0) | (e == 255));
     return times(floats_of_halves(NUMBER_BF16, e << 7 | (ends & 0x40)), 0.5f, 0);

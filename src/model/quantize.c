@@ -18,8 +18,8 @@ enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 // The new file. Once something failed, nothing more is written, and *err has the reason.
 typedef struct {
     FILE *file;
-    const char *path;
-    Model copy;  // the model with the new header
+    const char *path;  // its final name
+    Model copy;        // the model with the new header
     QuantizeError *errors;
     Error *err;
     bool good;

@@ -209,7 +209,7 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
 }
 
 // Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level tokenizer's control tokens
-// are among them since they hide user-defined ones, and unused ones since merges pass through them.
+// are among them since they hide user-defined ones, and sentencepiece's unused ones since merges pass through them.
 static bool index_pieces(Tokenizer *t, Error *err) {
     bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
     bool every_byte = t->head.flags & BYTE_FALLBACK;
