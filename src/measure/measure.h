@@ -109,7 +109,7 @@ size_t window_ids(const Measurement *m);
 // Fills window (m->length) with the i-th of n stretches that are spread evenly over the text.
 void fill_window(const Measurement *m, int i, int n, int32_t *window);
 
-// `least` ids (n) and some thousand bytes more of meaningless English, the same for a seed. The caller frees them.
+// `least` ids (n), or some thousand more, of meaningless English, always the same for a seed. The caller frees them.
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n, Error *err);
 
 // Reads all but the last of n ids behind what the session has read: nll[i] = -ln p(ids[i + 1]) for i in [0, n - 1).
