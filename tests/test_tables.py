@@ -326,7 +326,7 @@ def test_tasks_in_a_text():
 def test_what_was_meant():
     model = tiny_model('eyes.bin', **SHAPE)
     for option, meant in (('--roep', '--rope'), ('--pasky', '--passkey'), ('--explian', '--explain'),
-                          ('--factors', '--factor'),
+                          ('--factors', '--factor'), ('--SPERDA', '--spread'),  # letters are swapped in any case
                           ('--see', None), ('-x', None), ('--completely-other', None)):
         result = run(model, option, '1')
         one_line(result, 2, option, option, *(['did you mean %s?' % meant] if meant else []))

@@ -48,9 +48,9 @@ static bool has_original(const RopeConfig *c) {
 
 // A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is yarn without its
 // temperature, and a quotient of temperatures is an attention factor.
-static RopePlan told_of(const RopePlan *plan) {
-    RopePlan told = *plan;
-    RopeConfig *c = &told.rope;
+static RopePlan published_form(const RopePlan *plan) {
+    RopePlan published = *plan;
+    RopeConfig *c = &published.rope;
     RopeFreqs f;
     double d = c->rotary_dim;
     bool quotient = c->method == ROPE_YARN && c->mscale != 0 && c->mscale_all_dim != 0;
@@ -58,27 +58,27 @@ static RopePlan told_of(const RopePlan *plan) {
     if (quotient || c->method == ROPE_BY_PARTS) c->attention_factor = f.attention_factor;
     if (c->method == ROPE_BY_PARTS) c->method = ROPE_YARN;
     c->mscale = c->mscale_all_dim = 0;
-    if (c->method != ROPE_NTK || c->dynamic) return told;
+    if (c->method != ROPE_NTK || c->dynamic) return published;
     if (d > 2) c->theta *= pow(c->factor, d / (d - 2));
     c->method = ROPE_NONE;
-    return told;
+    return published;
 }
 
-// The name of a told method in Hugging Face: ours, but for two. llama.cpp has ours for those up to yarn.
-static const char *rope_type_of(const RopeConfig *told) {
-    if (told->dynamic) return "dynamic";
-    return told->method == ROPE_NONE ? "default" : rope_methods[told->method].name;
+// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for those up to yarn.
+static const char *rope_type_of(const RopeConfig *c) {
+    if (c->dynamic) return "dynamic";
+    return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
 }
 
-// NULL when other programs can be told of these settings, else why they cannot.
-static const char *why_ours_alone(const RopeConfig *told) {
-    const RopeMethod *m = &rope_methods[told->method];
-    if (told->map) return "distance maps have no key in other programs (without +MAP the frequencies have)";
-    if (told->method > ROPE_LONGROPE) return "no other program has this method";
-    if (told->dynamic && told->method != ROPE_NTK) return "no other program has this dynamic method";
-    if (m->flags & ROPE_USES_BETAS && told->ramp == ROPE_RAMP_TURNS)
+// NULL when other programs can have this published form, else why they cannot.
+static const char *why_ours_alone(const RopeConfig *c) {
+    const RopeMethod *m = &rope_methods[c->method];
+    if (c->map) return "distance maps have no key in other programs (without +MAP the frequencies have)";
+    if (c->method > ROPE_LONGROPE) return "no other program has this method";
+    if (c->dynamic && c->method != ROPE_NTK) return "no other program has this dynamic method";
+    if (m->flags & ROPE_USES_BETAS && c->ramp == ROPE_RAMP_TURNS)
         return "no other program has the turns ramp (--ramp dims is theirs)";
-    if (told->attention_factor != 0 && !m->attention) return "no other program gives this method an attention factor";
+    if (c->attention_factor != 0 && !m->attention) return "no other program gives this method an attention factor";
     return NULL;
 }
 
@@ -124,8 +124,8 @@ static const char *family_of(const Measurement *m) {
 // The first plan as a whole config in the form that most engines read alike: theta and L are at the top level, too, and
 // max_position_embeddings is L times the factor. The caller frees it. NULL with the reason where there is none.
 static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
-    RopePlan told = told_of(m->plans);
-    const RopeConfig *c = &told.rope;
+    RopePlan published = published_form(m->plans);
+    const RopeConfig *c = &published.rope;
     // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
     bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family_of(m), "phi3") == 0 &&
                    c->attention_factor == 0 && !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
@@ -134,17 +134,17 @@ static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
     size_t size;
     FILE *out = why ? NULL : open_memstream(&text, &size);
     if (!out) {
-        fail(err, "rope %s: %s", told.name, why ? why : "no memory for a config");
+        fail(err, "rope %s: %s", published.name, why ? why : "no memory for a config");
         return NULL;
     }
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m),
-            told.head_dim, has_original(c) ? reach(c) : c->train_ctx);
+            published.head_dim, has_original(c) ? reach(c) : c->train_ctx);
     json_number(out, "rope_theta", c->theta);
-    json_partial(out, &told);
+    json_partial(out, &published);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->method != ROPE_NONE) {
         fputs(", \"rope_scaling\": ", out);
-        print_block(out, &told, is_bare);
+        print_block(out, &published, is_bare);
     }
     fputc('}', out);
     fclose(out);
@@ -205,16 +205,16 @@ static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
 
 bool explain_json(const Measurement *m, Error *err) {
     const RopeConfig *c = &m->plans->rope;
-    RopePlan told = told_of(m->plans);
+    RopePlan published = published_form(m->plans);
     char *config = config_of(m, false, err);
     if (!config) return false;
-    print_llama_cpp(&told.rope);
+    print_llama_cpp(&published.rope);
     if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     bool ok = print_engines(c, config, err);
     free(config);
     if (!ok) return false;
-    print_block(stdout, &told, false);
+    print_block(stdout, &published, false);
     putchar('\n');
     return true;
 }
