@@ -1,4 +1,4 @@
-# make          builds ./run for this machine
+# make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
 # make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
@@ -6,23 +6,25 @@
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE: on that text); interrupted, it goes on
 # make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
-# make dist     writes dist/rope.html, the page in one file, and dist/rope.c.tar.gz, the sources as they are committed
+# make dist     writes the sources as they are committed, a tarball, into dist; make dist-page puts the page in one file there
 # make test-page  drives it in headless Chromium; make page-picture takes docs/figures/page.png of it there
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
 # make lint     holds house style and plain English, then what is there of gcc's analyzer, clang-tidy, cppcheck, and lint-page
 # make lint-page  holds the page to ESLint and TypeScript's checker, where make page has got them
 # make format   writes all C the way clang-format has it (.clang-format)
-# make install  puts run and its man page below PREFIX (/usr/local), or below DESTDIR/PREFIX
+# make install  puts what was built below PREFIX (/usr/local) as rope-run (NAME), with man page, exporter, model and documents
+# make uninstall  takes that away again
 # make clean    removes what was built
 
-# As many jobs as there are processors, where nobody says -j, on the command line (most makes do not tell here) or in the
+# As many jobs as there are processors, unless -j says how many: on the command line, which make obeys first, or in the
 # environment. A make that is called by another one has the caller's, and `make clean` must not meet a build.
-ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
-ifeq ($(shell { ps -o args= -p $$PPID; echo " $$MAKEFLAGS"; } 2>/dev/null | grep -E -- ' (-[a-zA-Z]*j|--jobs)'),)
+ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS))$(findstring j,$(shell echo "$$MAKEFLAGS")),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 endif
-endif
+
+# What a recipe left behind when it failed is no result.
+.DELETE_ON_ERROR:
 
 CC ?= cc
 # This machine's instructions: -march=native, or -mcpu=native where the compiler wants it so. make ARCH= for any machine.
@@ -33,9 +35,10 @@ CFLAGS ?= -O3 -falign-loops=32 $(ARCH)
 LDLIBS = -lm
 PYTHON ?= python3
 
-# The language and the warnings are not a matter of taste; optimization, architecture and compiler are.
-# Products and sums may be fused (fma) on every compiler alike.
-FLAGS = -std=c11 -Wall -Wextra -Werror -Wvla -Wno-unknown-pragmas -ffp-contract=fast
+# The language and the warnings are not a matter of taste; optimization, architecture and compiler are. That a warning is
+# an error is our own habit: WERROR=1. Products and sums may be fused (fma) on every compiler alike.
+FLAGS = -std=c11 -Wall -Wextra -Wvla -Wno-unknown-pragmas -ffp-contract=fast
+STRICT = $(if $(WERROR),-Werror)
 
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)
@@ -43,20 +46,58 @@ OPENMP := $(call accepts,-fopenmp)
 SOURCES = run.c rope.c $(wildcard src/*.c src/*/*.c)
 OBJECTS = $(SOURCES:%.c=build/%.o)
 
-run: $(OBJECTS)
-	$(CC) $(FLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(OBJECTS) -o $@ $(LDLIBS)
+# How all is compiled and linked, and the commit that --version tells. An archive of git's has it in run.c itself.
+COMPILE := $(CC) $(FLAGS) $(OPENMP) $(CPPFLAGS) $(CFLAGS)
+LINK := $(CC) $(FLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS)
+COMMIT := $(shell { [ -e .git ] && grep -q '[$$]Format' run.c && git describe --always --dirty --abbrev=10 --exclude='*'; } \
+	2> /dev/null)
+
+# Only the targets that build go by the flags of this call. All others take the program as it was built last, and what is
+# out of date of it is built as the rest was: what `make test` tests and `make install` installs is what `make` built.
+BUILDERS = run all debug  # what links a program belongs here
+BUILDING := $(filter $(BUILDERS),$(or $(MAKECMDGOALS),run))
+recorded = $(shell cat build/$(1) 2> /dev/null)
+BUILT := $(call recorded,flags)
+BUILT_LINK := $(call recorded,link)
+BUILT_COMMIT := $(call recorded,commit)
+OLD := $(sort $(filter-out $(COMPILE) $(LINK),$(BUILT) $(BUILT_LINK)))
+NEW := $(sort $(filter-out $(BUILT) $(BUILT_LINK),$(COMPILE) $(LINK)))
+ifeq ($(BUILDING)$(if $(BUILT),,nothing),)
+COMPILE := $(BUILT)
+LINK := $(BUILT_LINK)
+COMMIT := $(BUILT_COMMIT)
+endif
+
+run: $(OBJECTS) build/link
+	$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
+
+all: run
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) $(OPENMP) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(COMPILE) $(STRICT) $(OWN_FLAGS) -MMD -MP -c $< -o $@
 
-# Objects are made again when the compiler or its options change.
-build/flags: FORCE
+build/run.o: build/commit
+build/run.o: OWN_FLAGS = $(if $(COMMIT),-DCOMMIT='" ($(COMMIT))"')
+
+# The records of how it was built. What goes by one is built again when that changes.
+changed = $(if $(subst x$(1)x,,x$(2)x),FORCE)
+build/flags: $(call changed,$(COMPILE),$(BUILT))
+build/flags: export RECORD = $(COMPILE)
+build/link: $(call changed,$(LINK),$(BUILT_LINK))
+build/link: export RECORD = $(LINK)
+build/commit: $(call changed,$(COMMIT),$(BUILT_COMMIT))
+build/commit: export RECORD = $(COMMIT)
+build/flags build/link build/commit: | say-flags
 	@mkdir -p build
-	@echo '$(CC) $(FLAGS) $(OPENMP) $(CFLAGS)' | cmp -s - $@ || echo '$(CC) $(FLAGS) $(OPENMP) $(CFLAGS)' > $@
+	@printf '%s\n' "$$RECORD" > $@
+
+OTHER_FLAGS = $(if $(BUILDING),builds again with other flags,./run stays as it was built with other flags)
+say-flags:
+	@$(if $(and $(BUILT),$(OLD)$(NEW),$(SAYS)),$(info make: $(OTHER_FLAGS) (before: $(or $(OLD),none); now: $(or $(NEW),none))))
 
 debug:
-	$(MAKE) run CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+	$(MAKE) run WERROR=1 CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
 
 check-portable: run
 	$(PYTHON) tests/portable.py
@@ -74,21 +115,57 @@ figures: run
 class: run
 	$(PYTHON) tools/class.py
 
+# ---- install ----
+
+# What the program is called there. A NAME in the environment does not count: some systems have one that means another thing.
+NAME = rope-run
 PREFIX ?= /usr/local
+bindir = $(PREFIX)/bin
+datadir = $(PREFIX)/share
+mandir = $(datadir)/man
+docdir = $(datadir)/doc/$(NAME)
+INSTALL ?= install
 
-install: run build/run.1
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 run $(DESTDIR)$(PREFIX)/bin/run
-	install -m 644 build/run.1 $(DESTDIR)$(PREFIX)/share/man/man1/run.1
+# The exporter and its modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
+OWN_FILES = model_export.py $(wildcard export/*.py) model.bin tokenizer.bin book.txt
+DOC_FILES = README.md CHANGELOG.md LICENSE $(wildcard docs/*.md docs/*.json docs/figures/*.png)
+BIN = $(DESTDIR)$(bindir)
+MAN = $(DESTDIR)$(mandir)/man1
+OWN = $(DESTDIR)$(datadir)/$(NAME)
+DOC = $(DESTDIR)$(docdir)
 
-build/run.1: run tools/manpage.py docs/manual.md
-	$(PYTHON) tools/manpage.py ./run > $@
+install: run build/$(NAME).1
+	$(INSTALL) -d "$(BIN)" "$(MAN)" "$(OWN)/export" "$(DOC)/docs/figures"
+	$(INSTALL) -m 755 run "$(BIN)/$(NAME)"
+	$(INSTALL) -m 644 build/$(NAME).1 "$(MAN)"
+	ln -sf $(NAME).1 "$(MAN)/$(NAME)-export.1"
+	for file in $(OWN_FILES); do $(INSTALL) -m 644 $$file "$(OWN)/$$file" || exit 1; done
+	for file in $(DOC_FILES); do $(INSTALL) -m 644 $$file "$(DOC)/$$file" || exit 1; done
+	chmod 755 "$(OWN)/model_export.py"
+	to=$$($(PYTHON) -c 'import os, sys; print(os.path.relpath(*sys.argv[1:]))' "$(OWN)" "$(BIN)") && \
+		ln -sf "$$to/model_export.py" "$(BIN)/$(NAME)-export"
+
+# Folders stay that hold something else.
+uninstall:
+	rm -f "$(BIN)/$(NAME)" "$(BIN)/$(NAME)-export" "$(MAN)/$(NAME).1" "$(MAN)/$(NAME)-export.1"
+	rm -f $(foreach file,$(OWN_FILES),"$(OWN)/$(file)") $(foreach file,$(DOC_FILES),"$(DOC)/$(file)")
+	rm -rf "$(OWN)/export/__pycache__"
+	rmdir "$(OWN)/export" "$(OWN)" "$(DOC)/docs/figures" "$(DOC)/docs" "$(DOC)" 2> /dev/null || true
+
+# Made from the manual alone, for the program that it is about need not run here.
+build/$(NAME).1: FORCE
+	@mkdir -p build
+	@command -v $(PYTHON) > /dev/null || \
+		{ echo 'make: the man page is made with $(PYTHON), which is not here (PYTHON=... names another)' >&2; exit 1; }
+	$(PYTHON) tools/manpage.py $(NAME) '$(VERSION)' "$(datadir)/$(NAME)" "$(docdir)" > $@
+
+VERSION = $(shell sed -n 's/^.define VERSION "\(.*\)"/\1/p' run.c)
 
 WASM_FLAGS = -O3 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1
 
 wasm-bench:
 	@mkdir -p build/wasm
-	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} emcc $(FLAGS) $(WASM_FLAGS) $(SOURCES) $(LDLIBS) -o build/wasm/run.js
+	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} emcc $(FLAGS) -Werror $(WASM_FLAGS) $(SOURCES) $(LDLIBS) -o build/wasm/run.js
 	node --no-experimental-fetch build/wasm/run.js model.bin --bench -n 512
 
 clean:
@@ -115,19 +192,26 @@ page/node_modules: page/package.json page/package-lock.json | page-tools
 	@cd page && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
 
 # Silent under make -s.
-SAY = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),:,echo)
+SAYS = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),,yes)
+SAY = $(if $(SAYS),echo,:)
 
 page-open: page
 	$(PYTHON) page/serve.py
 
-# What a release holds.
-dist: page
+# What a release holds: the sources as they are committed, and the page in one file. A version that is still in the making
+# is called by its commit, too.
+dist:
 	@git rev-parse --verify --quiet HEAD > /dev/null || \
 		{ echo 'make dist: the sources are packed as git has them, and this folder is no git repository' >&2; exit 1; }
 	@mkdir -p dist
+	@commit=$$(git rev-parse --short=10 HEAD) && name=rope.c-$(VERSION)$(if $(findstring dev,$(VERSION)),-$$commit) && \
+	git -c core.abbrev=10 archive --prefix=$$name/ -o dist/$$name.tar HEAD && gzip -9nf dist/$$name.tar && \
+	$(SAY) "dist: dist/$$name.tar.gz of $$commit$$(git diff --quiet HEAD || echo ', without what is not committed')"
+
+dist-page: page
+	@mkdir -p dist
 	@cp build/page/rope.html dist/rope.html
-	@git archive --prefix=rope.c/ HEAD | gzip -9n > dist/rope.c.tar.gz
-	@$(SAY) "dist: dist/rope.html, and dist/rope.c.tar.gz of $$(git rev-parse --short HEAD)"
+	@$(SAY) 'dist: dist/rope.html'
 
 test-page: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
 test-page: run page
@@ -154,7 +238,7 @@ fuzz: build/fuzz/fuzz
 
 build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FLAGS) $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
+	$(FUZZ_CC) $(FLAGS) -Werror $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
 
 # gcc's analyzer follows every path, but takes vectors for numbers. clang's own is left out: it loses sight of what one
 # function has made sure of for another. Of clang-tidy's checks, these are matters of taste (parameters that could be
@@ -165,7 +249,7 @@ build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 # by their bytes. cppcheck's take the address of a result for a use of it, and do not know vectors in braces. What calls
 # itself here does so no deeper than a text may nest.
 LINT_GCC ?= gcc
-VECTORS = src/kernels/kernels.c src/forward/matmul.c src/forward/rows.c src/forward/panels.c src/kernels/matrix_units.c src/model/matrix.c
+VECTORS = src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/matrix_units.c src/fast/matrix.c
 TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
 -cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
 -bugprone-implicit-widening-of-multiplication-result,-bugprone-narrowing-conversions,-misc-no-recursion,$\
@@ -177,7 +261,7 @@ lint: run
 	$(PYTHON) tools/house.py || status=1; \
 	$(PYTHON) tools/words.py || status=1; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
-		$(LINT_GCC) $(FLAGS) -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
+		$(LINT_GCC) $(FLAGS) -Werror -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
 	if found clang-tidy; then clang-tidy --quiet --warnings-as-errors='*' --checks='-*,$(TIDY)' $(SOURCES) -- \
 		-std=c11 -march=native 2> /dev/null || status=1; fi; \
 	if found cppcheck; then cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
@@ -195,13 +279,13 @@ lint-page:
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h tests/*.c tests/*.h tests/*/*.c tools/*.c
 
 format:
-	clang-format -i $(filter-out src/text/unicode_tables.h,$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/core/unicode_tables.h,$(wildcard $(FORMATTED)))
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: install page page-tools page-open dist test-page page-picture debug check-portable valgrind wasm-bench test figures class
-.PHONY: fuzz lint lint-page format clean help FORCE
+.PHONY: all install uninstall page page-tools page-open dist dist-page test-page page-picture debug check-portable valgrind
+.PHONY: wasm-bench test figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
 -include $(OBJECTS:.o=.d)

@@ -13,12 +13,16 @@ SOURCE is one of these, in float32, float16 or bfloat16 unless noted:
     a file                          llama.cpp's GGUF, quantized or not, whole or any one of its parts;
                                     or llama2.c's .bin, versions 0, 1 and 2
 
-The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT: as
-tokenizer.bin when OUT is called model.bin, else as NAME.tokenizer.bin for NAME.bin.
+The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT as
+NAME.tokenizer.bin for NAME.bin. For model.bin it is called tokenizer.bin, unless another one has that name.
+
+What the exporter wrote it replaces: the same command may be given again. A file of another origin is kept, and so is a
+model that --quantize made: then --force is needed, or another name.
 
 On the way out a tokenizer is the one beside model.bin. Floats stay what they are, in GGUF ggml's blocks, too; all else
 becomes float16, by ./run. What the others cannot express is refused by name: a dynamic method but ntk, for example.
 
+    --force                replace what is called OUT, whoever wrote it
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
     --context N            the context of a model of Meta's, whose params.json has none
@@ -26,19 +30,25 @@ becomes float16, by ./run. What the others cannot express is refused by name: a 
 
 Weights are moved as bytes and never computed with here: what is in the checkpoint is what runs. The settings mean what
 they mean to the newest Transformers release. What the files cannot represent exactly is refused by name, in one line on
-standard error. The exit status is 0; 1 when it could not be done, and then nothing is left behind; 2 for wrong usage.
+standard error. The exit status is 0; 2 when it could not be done, and then nothing is left behind; 130 after Ctrl-C.
 docs/format.md describes the files. The exporter needs Python 3.8 and nothing else.
 """
 
+import io
 import os
 import re
 import signal
 import sys
 
+if sys.version_info < (3, 8):  # before the modules that need it
+    sys.stderr.write('model_export: needs Python 3.8 or newer (found %d.%d)\n' % sys.version_info[:2])
+    sys.exit(2)
+
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from export.common import ENCODINGS, MAX_SEQ, Problem, notes, replacing, replacing_folder
+from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, Problem, notes, replacing, replacing_folder
 from export.config import ROPE_METHODS
+from export.existing import GGUF as GGUF_OUT, MODEL, TOKENIZER, may_write, may_write_folder, same_bytes
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
 from export.inputs import GGUF, check_model, check_source, check_tokenizer, kind_of
@@ -49,20 +59,25 @@ from export.out_gguf import name_of, write_gguf
 from export.out_huggingface import write_huggingface
 from export.tensors import BLOCKS, ITEM_SIZES, TYPE_NAMES
 from export.tokenizer import read_folder_tokenizer, read_gguf_tokenizer, read_tokenizer, write_tokenizer
-from export.tokenizer_bin import find_tokenizer
+from export.tokenizer_bin import beside, find_tokenizer
 from export.write import most_used, plan_model, write_model
 
 
-def export_model(source, out, tokenizer_out, with_tokenizer, context):
-    check_source(source, out, tokenizer_out)
+def export_model(source, out, tokenizer_out, with_tokenizer, context, force):
+    check_source(source, out, tokenizer_out or beside(out)[0])
     checkpoint, find_tokenizer = read_source(source, context)
+    may_write(out, MODEL, force)
     model, plan = checkpoint.model, plan_model(checkpoint)
     tokenizer = find_tokenizer() if with_tokenizer else None
+    data = bytes_of(tokenizer) if tokenizer else b''
+    if tokenizer:
+        tokenizer_out = tokenizer_out or place_of_tokenizer(out, data)
+        may_write(tokenizer_out, TOKENIZER, force, data)
     with replacing(out) as file:
         write_model(file, model, plan)
         if tokenizer:
             with replacing(tokenizer_out) as tokenizer_file:
-                write_tokenizer(tokenizer_file, tokenizer)
+                tokenizer_file.write(data)
     rope = 'rope ' + next(name for name, number in ROPE_METHODS.items() if number == model['rope_method'])
     if model.get('encoding'):
         rope = 'positions ' + ENCODINGS[model['encoding']]
@@ -73,10 +88,33 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context):
         notes.append('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
 
 
-def carry_out(source, out, with_tokenizer):
+def bytes_of(tokenizer):
+    """A tokenizer.bin."""
+    file = io.BytesIO()
+    write_tokenizer(file, tokenizer)
+    return file.getvalue()
+
+
+def place_of_tokenizer(out, data):
+    """Where a model's tokenizer goes unless said otherwise. tokenizer.bin may serve other models: it is taken for
+    model.bin alone, and only where nothing else lies there."""
+    own, shared = beside(out)
+    if os.path.basename(own) != 'model.tokenizer.bin' or os.path.exists(own):
+        return own
+    if not os.path.exists(shared) or same_bytes(shared, data):
+        return shared
+    notes.append('%s is another tokenizer and stays: run takes %s for this model' % (shared, own))
+    return own
+
+
+def carry_out(source, out, with_tokenizer, force):
     """A model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
     check_model(source, out)
     folder = out.endswith('/')
+    if folder:
+        may_write_folder(out, force)
+    else:
+        may_write(out, GGUF_OUT, force)
     with opened_model(source, out.rstrip('/') or '.', set(ITEM_SIZES) | (set() if folder else set(BLOCKS))) as model:
         tokenizer = find_tokenizer(source, model.model['vocab_size']) if with_tokenizer else None
         if folder:
@@ -107,24 +145,20 @@ def read_source(source, context):
     return read_llama2c(source), lambda: notes.append('no tokenizer written: llama2.c has a file of its own for it')
 
 
-def export_tokenizer(source, out):
+def export_tokenizer(source, out, force):
     check_tokenizer(source, out)
     tokenizer = read_tokenizer(source)
+    data = bytes_of(tokenizer)
+    may_write(out, TOKENIZER, force, data)
     with replacing(out) as file:
-        write_tokenizer(file, tokenizer)
+        file.write(data)
     notes.append('wrote %s: %d tokens' % (out, len(tokenizer['tokens'])))
-
-
-def beside(out):
-    """Where a model's tokenizer goes unless said otherwise."""
-    folder, name = os.path.split(out)
-    stem = name[:-4] if name.endswith('.bin') else name
-    return os.path.join(folder, 'tokenizer.bin' if stem == 'model' else stem + '.tokenizer.bin')
 
 
 # ---- the command ----
 
-WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer')
+TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
+WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer', '--force')
 
 
 def say(text):
@@ -136,11 +170,11 @@ def main(arguments):
     names, options, arguments = [], {}, iter(arguments)
     for word in arguments:
         if word in ('-h', '--help'):
-            print(__doc__.strip())
+            print(__doc__.strip().replace('python3 model_export.py', EXPORTER).replace('./run', PROGRAM))
             return 0
         if word.startswith('-') and word not in WITH_VALUE + ALONE:
             say('%s: no such option (see --help)' % word)
-            return 2
+            return TROUBLE
         if word.startswith('-'):
             options[word] = next(arguments, '') if word in WITH_VALUE else True
         else:
@@ -148,23 +182,24 @@ def main(arguments):
     context = options.pop('--context', None)
     if context is not None and not (re.fullmatch('[0-9]{1,10}', context) and 0 < int(context) <= MAX_SEQ):
         say('--context: cannot be %.40s (expected a whole number from 1 to %d)' % (context, MAX_SEQ))
-        return 2
+        return TROUBLE
+    force = options.pop('--force', False)
     goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
     if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
             goes_out and (context or set(options) - {'--no-tokenizer'}):
         say('wrong usage (expected SOURCE OUT.bin, model.bin OUT.gguf or OUT_FOLDER/, or --tokenizer FILE OUT.bin; see '
             '--help)')
-        return 2
+        return TROUBLE
     for number in signal.SIGTERM, signal.SIGHUP:
         signal.signal(number, signal.default_int_handler)
     try:
         if '--tokenizer' in options:
-            export_tokenizer(*names)
+            export_tokenizer(*names, force)
         elif goes_out:
-            carry_out(*names, '--no-tokenizer' not in options)
+            carry_out(*names, '--no-tokenizer' not in options, force)
         else:
-            export_model(*names, options.get('--tokenizer-out') or beside(names[1]), '--no-tokenizer' not in options,
-                         int(context or 0))
+            export_model(*names, options.get('--tokenizer-out'), '--no-tokenizer' not in options, int(context or 0),
+                         force)
         for note in notes:
             say(note)
         return 0
@@ -176,8 +211,8 @@ def main(arguments):
         say('%s: is too much for this machine (%s)' % (names[0], type(error).__name__))
     except KeyboardInterrupt:
         say('interrupted, nothing was written')
-        return 130
-    return 1
+        return INTERRUPTED
+    return TROUBLE
 
 
 if __name__ == '__main__':

@@ -5,22 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "src/forward/encodings.h"
-#include "src/forward/machine.h"
-#include "src/forward/session.h"
-#include "src/forward/team.h"
+#include "src/chat.h"
+#include "src/core/sampler.h"
+#include "src/core/text_io.h"
+#include "src/core/tokenizer.h"
+#include "src/fast/encodings.h"
+#include "src/fast/machine.h"
+#include "src/fast/session.h"
+#include "src/fast/team.h"
 #include "src/measure/measure.h"
 #include "src/options.h"
-#include "src/text/chat.h"
-#include "src/text/sampler.h"
-#include "src/text/text_io.h"
-#include "src/text/tokenizer.h"
 
-#define VERSION "1.0"
-
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 128 + SIGINT };
+#define VERSION "1.1.0-dev"
+#ifndef COMMIT                   // make says it in a clone,
+#define COMMIT "$Format: (%h)$"  // and `git archive` writes it here
+#endif
 
 typedef struct {
     Options options;
@@ -39,10 +39,10 @@ typedef struct {
 } Program;
 
 static bool read_methods(Program *p, Error *err);
-static bool run_job(Program *p, bool *passed, Error *err);
+static bool run_job(Program *p, Answer *answer, Error *err);
 
-// Frees everything and returns the exit status. It is `failure`, with the reason printed, unless all went well.
-static int finish(Program *p, bool ok, int failure, Error *err) {
+// Frees everything and returns the exit status: `answer` if all went well, else TROUBLE, with the reason printed.
+static Answer finish(Program *p, bool ok, Answer answer, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     session_free(p->session);
@@ -54,7 +54,8 @@ static int finish(Program *p, bool ok, int failure, Error *err) {
     free(p->methods);
     free(p->rope_file.whole);
     model_close(&p->model);
-    return ok ? EXIT_SUCCESS : failure;
+    if (interrupted) return INTERRUPTED;
+    return ok ? answer : TROUBLE;
 }
 
 int main(int argc, char **argv) {
@@ -62,21 +63,21 @@ int main(int argc, char **argv) {
     p.job = (Measurement){.options = &p.options, .model = &p.model, .rope_file = &p.rope_file};
     Options *o = &p.options;
     Error err;
-    bool ok = options_parse(argc, argv, o, &err), passed = true;
+    Answer answer = YES;
+    bool ok = options_parse(argc, argv, o, &err);
     if (ok && (o->help || o->version)) {
-        printf("rope.c " VERSION "%s\n", o->help ? ": Llama inference past the trained context\n" : "");
-        if (o->help) options_help();
-        return finish(&p, true, EXIT_FAILURE, &err);
+        printf("rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+        printf("%s\n", o->help ? ": Llama inference past the trained context\n" : "");
+        if (o->help) options_help(argv[0]);
+        return finish(&p, true, YES, &err);
     }
     if (!ok || !options_check(o, &err) || !tasks_asked(o->tasks, &err) || !read_methods(&p, &err))
-        return finish(&p, false, EXIT_USAGE, &err);
+        return finish(&p, false, TROUBLE, &err);
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
     catch_file_errors();
-    ok = run_job(&p, &passed, &err);
-    int status = finish(&p, ok, EXIT_FAILURE, &err);
-    if (interrupted) return EXIT_INTERRUPTED;
-    return passed ? status : EXIT_FAILURE;
+    ok = run_job(&p, &answer, &err);
+    return finish(&p, ok, answer, &err);
 }
 
 // ---- load ----
@@ -109,6 +110,8 @@ static bool load_text(Program *p, Error *err) {
     if (!text && !prompted) return true;
     p->job.ids = text_ids(p->job.tokenizer, text ? NULL : o->prompt, text ? text : o->prompt_file, prompted,
                           p->model.config.vocab_size, &p->job.n_ids, err);
+    if (!text && p->job.ids && (o->prompt || o->prompt_file) && p->job.n_ids == (tokenizer_bos(p->job.tokenizer) >= 0))
+        fprintf(stderr, "run: warning: the prompt is empty (%s)\n", o->prompt ? "-i" : name_of_file(o->prompt_file));
     return p->job.ids;
 }
 
@@ -162,7 +165,7 @@ static bool open_session_that_fits(Program *p, Error *err) {
 
 static bool open_text(Program *p, Error *err) {
     const Options *o = &p->options;
-    uint64_t seed = o->seed ? o->seed : (uint64_t)time(NULL);
+    uint64_t seed = o->seed ? o->seed : seed_from_clock();
     char factor[40] = "";
     if (!open_session_that_fits(p, err)) return false;
     const RopePlan *plan = p->job.plans;
@@ -273,8 +276,8 @@ static bool run_text(Program *p, Error *err) {
     return true;
 }
 
-// Does the job. *passed becomes false when it was done and its result is not good enough.
-static bool run_job(Program *p, bool *passed, Error *err) {
+// Does the job. *answer becomes what it answers, where that is not YES.
+static bool run_job(Program *p, Answer *answer, Error *err) {
     const Options *o = &p->options;
     Error other;
     if (!load(p, err)) return false;
@@ -289,5 +292,5 @@ static bool run_job(Program *p, bool *passed, Error *err) {
                     p->job.length);
     if (o->job == JOB_TEXT) return run_text(p, err);
     if (has_text) print_advice(&p->job, p->methods);
-    return measure(&p->job, passed, has_text ? err : &other) && has_text;
+    return measure(&p->job, answer, has_text ? err : &other) && has_text;
 }

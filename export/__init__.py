@@ -9,6 +9,7 @@
     gguf            llama.cpp's files
     write           model.bin
     model_bin       model.bin read back, to be carried out
+    existing        what lies where something is to be written, and whether it may be replaced
     out_model       what the ways out share: families, and RoPE's settings in the words of others
     out_gguf        a model.bin for llama.cpp
     out_huggingface a model.bin for Hugging Face

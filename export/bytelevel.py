@@ -9,7 +9,7 @@ from base64 import b64decode
 from .common import Keys, Problem, notes, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
 
-LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/text/split.c
+LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
 TAKES_SPACES = 16  # beside a token's type
 

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 from contextlib import contextmanager
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
@@ -17,12 +18,20 @@ MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS = 1 << 24, 1 << 30, 8, 1
 
 ENCODINGS = 'rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled'
 
+FOLDER, NAME = os.path.split(sys.argv[0])
+if NAME.endswith('-export'):  # installed: the program lies beside the exporter and is called so but for that ending
+    EXPORTER, PROGRAM = NAME, NAME[:-len('-export')]
+    RUN = os.path.join(FOLDER, PROGRAM)
+else:
+    EXPORTER, PROGRAM = 'python3 model_export.py', './run'
+    RUN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'run')
+
 notes = []      # what to tell the user when all went well
 inputs = set()  # the files that are read, not to be overwritten
 
 
 class Problem(Exception):
-    """Why the export cannot be done: ends the program with this one line and status 1."""
+    """Why the export cannot be done: ends the program with this one line and status 2."""
 
     def __init__(self, path, what):
         super().__init__('%s: %s' % (path, what))
@@ -108,10 +117,22 @@ def parse_json(path, data):
     try:
         values = json.loads(data.decode('utf-8'), object_pairs_hook=unique, parse_int=integer)
     except (ValueError, RecursionError) as error:
-        raise Problem(path, 'is not valid JSON (%s)' % error)
+        raise Problem(path, 'is not valid JSON (%s)' % (pasted(data, error) or error))
     if not isinstance(values, dict):
         raise Problem(path, 'is not a JSON object')
     return values
+
+
+def pasted(data, error):
+    """What editors and web pages put into a text in place of another character, if that is what is wrong; the words are
+    those of src/json.c."""
+    if data.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
+        return 'line 1: found a byte order mark%s, expected UTF-8 without one' % (
+            '' if data[0] == 0xef else ' of UTF-16')
+    found = error.doc[error.pos:error.pos + 1] if isinstance(error, json.JSONDecodeError) else ''
+    if '\u2018' <= found <= '\u201f':
+        return 'line %d: found a curly quote, %s, expected a straight one, "' % (error.lineno, found)
+    return 'line %d: found a no-break space' % error.lineno if found == '\xa0' else ''
 
 
 def read_json(path):
@@ -120,14 +141,11 @@ def read_json(path):
 
 @contextmanager
 def replacing(path):
-    """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left behind."""
+    """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left behind. Whether
+    what is there may be replaced, existing.may_write says."""
     final = os.path.realpath(path)  # a link stays, and points to the new file
     part = '%s.%d.part' % (final, os.getpid())
     try:
-        if final in inputs:
-            raise Problem(path, 'is being read, and would be lost')
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise Problem(path, 'cannot be replaced (found something else than a file)')
         with open(part, 'xb') as file:
             yield file
         os.replace(part, final)
@@ -141,17 +159,23 @@ def replacing(path):
 
 @contextmanager
 def replacing_folder(path):
-    """A new folder to write files into, which takes its name once all of them are whole."""
+    """A new folder to write files into, which takes its name once all of them are whole. Whether what is there may be
+    replaced, existing.may_write_folder says."""
     final = os.path.realpath(path)
-    part = '%s.%d.part' % (final, os.getpid())
+    part, old = ('%s.%d.%s' % (final, os.getpid(), end) for end in ('part', 'old'))
     try:
-        if os.path.lexists(final) and not (os.path.isdir(final) and not os.listdir(final)):
-            raise Problem(path, 'cannot be written (found something there, expected no folder or an empty one)')
         os.mkdir(part)
         yield part
-        os.rename(part, final)  # which takes an empty folder's place
+        if os.path.isdir(final):
+            os.rename(final, old)
+        os.rename(part, final)
     except BaseException as error:
+        if os.path.isdir(old) and not os.path.exists(final):
+            os.rename(old, final)
         shutil.rmtree(part, ignore_errors=True)
         if isinstance(error, OSError):
             raise Problem(path, 'cannot be written (%s)' % error.strerror)
         raise
+    finally:
+        if os.path.isdir(final):
+            shutil.rmtree(old, ignore_errors=True)

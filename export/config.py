@@ -1,10 +1,11 @@
 """config.json: the header's fields, by the names of docs/format.md, and what the RoPE settings mean."""
 
 import os
+from math import log
 from typing import NamedTuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Keys, is_number, notes, read_json)
+                     NUMBER_LIMIT, REFUSED, Keys, is_number, notes, read_json)
 
 
 class Family(NamedTuple):
@@ -26,14 +27,29 @@ FAMILIES = {
     'rope.c': Family('SmallForCausalLM'),  # what tools/train.py writes of models that know positions in other ways
     'smollm3': Family('SmolLM3ForCausalLM', 4, 32768, 128000, 128001, theta=2e6, tied=True)}
 SEES_ALL, WITHOUT_ROPE = 1, 2  # a layer's byte in model.bin
+# Keys that give layers or positions a RoPE of their own, which nothing here reads yet; and the families in which the
+# key is about layers without RoPE or about windows, or means nothing.
+BY_LAYER = {'rope_local_base_freq': (), 'local_rope_theta': (), 'global_rope_theta': (), 'swa_rope_theta': (),
+            'sliding_window_pattern': (), 'attn_temperature_tuning': (), 'llama_4_scaling_beta': (),
+            'no_rope_layers': ('smollm3',), 'no_rope_layer_interval': ('smollm3',),
+            'layer_types': ('mistral', 'qwen2', 'qwen3', 'phi3', 'smollm3')}
+BLOCKS = 'rope_scaling', 'rope_parameters'
+ORIGINAL = 'original_max_position_embeddings'
+# What some rope_type has in a block. Released blocks have the last four, which the library does not read.
+IN_BLOCKS = {'rope_theta', 'factor', ORIGINAL, 'beta_fast', 'beta_slow', 'truncate', 'attention_factor', 'mscale',
+             'mscale_all_dim', 'low_freq_factor', 'high_freq_factor', 'unscaled_positions', 'short_factor',
+             'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor'}
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
 
 
 def read_config(folder):
     config = read_json(os.path.join(folder, 'config.json'))
     guess = next((t for t, f in FAMILIES.items() if config.values.get('architectures') == [f.architecture]), REFUSED)
+    if guess is REFUSED and 'model_type' not in config.values and 'architectures' not in config.values:
+        refuse_by_layer(config, None)  # which says more than that there is no model_type
     kind = config.get('model_type', lambda v: v in list(FAMILIES), 'one of ' + ', '.join(FAMILIES), guess)
     family = FAMILIES[kind]
+    refuse_by_layer(config, kind)
     config.only('architectures', [family.architecture], None)
     config.only('hidden_act', 'silu', 'swish')
     config.only('mlp_bias', False)
@@ -76,6 +92,28 @@ def read_config(folder):
         'qkv_bias': int(biased or kind == 'qwen2'), 'o_bias': int(biased), 'qk_norm': int(kind == 'qwen3'),
         'fused': kind == 'phi3', **read_encoding(config, kind, seq_len),
         **read_layers(config, kind, n_layers), **read_rope(config, kind, head_dim, seq_len)}
+
+
+def is_by_layer(value):
+    """Whether a value gives layers or positions a RoPE of their own. Nothing, a list of ones and a list of one word do
+    not."""
+    if not isinstance(value, list):
+        return bool(value)
+    return not all(value[0] == x if isinstance(x, str) else type(x) in (int, float) and x == 1 for x in value)
+
+
+def refuse_by_layer(config, kind):
+    """Refuses, by its key, what differs by layer or by position."""
+    expected = 'none, since what differs by layer or position is not read'
+    for key, but_in in BY_LAYER.items():
+        if kind not in but_in and is_by_layer(config.values.get(key)):
+            config.refuse(key, expected)
+    for name in BLOCKS:
+        block = config.values.get(name)
+        if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')):
+            Keys(config.path, block, name + '.').refuse('llama_4_scaling_beta', expected)
+        if isinstance(block, dict) and any(isinstance(value, dict) for value in block.values()):
+            config.refuse(name, 'one object of settings for all layers')
 
 
 def read_encoding(config, kind, seq_len):
@@ -150,11 +188,16 @@ def rope_block(config):
     """The settings of RoPE, by themselves."""
     name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
     values = config.values.get(name) or {}
-    if not isinstance(values, dict) or any(isinstance(value, dict) for value in values.values()):
+    if not isinstance(values, dict):
         config.refuse(name, 'one object of settings for all layers')
     if name == 'rope_scaling' and config.values.get('rope_parameters'):
-        notes.append('rope_parameters is not used, since there is a rope_scaling')
+        warn(config, 'rope_parameters is not used, since there is a rope_scaling')
     return Keys(config.path, values, name + '.')
+
+
+def warn(config, text, *values):
+    """src/rope_config.c has the same words."""
+    notes.append('warning: %s: %s' % (config.path, text % values))
 
 
 def read_rope(config, family, head_dim, seq_len):
@@ -162,48 +205,95 @@ def read_rope(config, family, head_dim, seq_len):
     empty; in it, rope_type goes before type and rope_theta before one beside the block, yet an
     original_max_position_embeddings beside the block goes before one in it."""
     block = rope_block(config)
-    values = block.values
-    key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     phi = family == 'phi3'
-    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
-    kinds = ['default'] if family == 'rope.c' else kinds
-    kind = block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default')
-    if phi and kind != 'default':
-        kind = 'longrope'  # the class takes every older name for it
+    kind = read_type(config, block, family)
     rotary_dim = read_rotary_dim(config, block, phi, head_dim)
-
     theta = block.number('rope_theta', config.number('rope_theta', FAMILIES[family].theta, above=1.0), above=1.0)
     rope = {'rope_method': ROPE_METHODS[kind], 'rope_dynamic': int(kind == 'dynamic'), 'theta': theta,
             'rotary_dim': rotary_dim % head_dim, 'train_ctx': seq_len, 'truncate': 1}
     if kind in ('yarn', 'longrope', 'llama3'):  # the others count from max_position_embeddings, whatever else is said
-        key = 'original_max_position_embeddings'
         low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
-        inside = 4096 if phi else block.integer(key, MAX_SEQ, seq_len, low=low)
-        rope['train_ctx'] = config.integer(key, MAX_SEQ, inside, low=low)
+        inside = 4096 if phi else block.integer(ORIGINAL, MAX_SEQ, seq_len, low=low)
+        rope['train_ctx'] = config.integer(ORIGINAL, MAX_SEQ, inside, low=low)
         if rope['train_ctx'] < low:
             config.refuse('max_position_embeddings', '%d or more' % low)
-    if kind in ('linear', 'dynamic', 'llama3'):
-        rope['factor'] = block.number('factor')
+    if kind != 'default':
+        rope['factor'] = read_factor(block, kind, seq_len / rope['train_ctx'])
     if kind in ('yarn', 'longrope'):
-        ratio = seq_len / rope['train_ctx']
-        rope['factor'] = block.number('factor', ratio, ratio)
         rope['attention_factor'] = block.number('attention_factor', 0, 0)
-    if kind == 'yarn':  # 0 means not said, to the library as in our header
-        for key in 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim':
-            rope[key] = block.number(key, 0, 0, zero=True)
-        if (rope['beta_fast'] or 32) < (rope['beta_slow'] or 1):
-            block.refuse('beta_fast', 'no less than beta_slow')
-        if not (rope['mscale'] and rope['mscale_all_dim']):  # one without the other has no effect
-            rope['mscale'] = rope['mscale_all_dim'] = 0
-        rope['truncate'] = int(block.flag('truncate', True, False))
+    if kind == 'yarn':
+        rope.update(read_yarn(config, block, rope))
     if kind == 'llama3':
         rope['low_freq_factor'] = block.number('low_freq_factor')
         rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
     if kind == 'longrope':
         rope.update(read_longrope(block, rotary_dim // 2))
-    for key in sorted(set(values) - block.asked - {'type', 'rope_type'}):
-        notes.append('%s%s means nothing to rope_type %s and is not used' % (block.inside, key, kind))
+    check_keys(block, kind)
+    for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', True)) + (
+            ((ORIGINAL, False),) if kind in ('yarn', 'longrope', 'llama3') else ()):
+        warn_of_two(config, block, key, inner_counts)
     return rope
+
+
+def read_type(config, block, family):
+    """rope_type, or `type` where there is none."""
+    values, phi = block.values, family == 'phi3'
+    key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
+    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
+    kinds = ['default'] if family == 'rope.c' else kinds
+
+    def meant(kind):  # the class of Phi-3 takes every older name for longrope
+        return kind if kind == 'default' or not phi or kind not in kinds else 'longrope'
+
+    kind = meant(block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default'))
+    older = values.get('type')
+    both = isinstance(older, str) and 'rope_type' in values and (older, kind) != ('su', 'longrope')
+    if both and meant(older) != kind:
+        warn(config, 'type is %s and rope_type is %s in %s: %s counts', older, values[key], block.inside[:-1],
+             values[key])
+    return kind
+
+
+def read_factor(block, kind, ratio):
+    """The scale. One below 1 is a mistake, unless it is what the lengths give."""
+    factor = block.number('factor', ratio, ratio) if kind in ('yarn', 'longrope') else block.number('factor')
+    if factor < 1 and factor != ratio:
+        block.refuse('factor', 'a number from 1 to %g' % NUMBER_LIMIT)
+    return factor
+
+
+def read_yarn(config, block, rope):
+    """0 means not said, to the library as in our header."""
+    yarn = {key: block.number(key, 0, 0, zero=True) for key in ('beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim')}
+    if (yarn['beta_fast'] or 32) < (yarn['beta_slow'] or 1):
+        block.refuse('beta_fast', 'no less than beta_slow')
+    given, grown = rope['attention_factor'], 0.1 * log(rope['factor']) if rope['factor'] > 1 else 0
+    if not (yarn['mscale'] and yarn['mscale_all_dim']):  # one without the other has no effect
+        yarn['mscale'] = yarn['mscale_all_dim'] = 0
+    by_pair = (grown * yarn['mscale'] + 1) / (grown * yarn['mscale_all_dim'] + 1)
+    if given and yarn['mscale'] and not abs(by_pair / given - 1) < 1e-6:
+        warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
+             given, block.inside[:-1], by_pair, given)
+    return {**yarn, 'truncate': int(block.flag('truncate', True, False))}
+
+
+def check_keys(block, kind):
+    """Notes the keys that the block's type does not use, and refuses those that no type has."""
+    has_type = {'type', 'rope_type'} & set(block.values)
+    for key in sorted(set(block.values) - block.asked - {'type', 'rope_type'}):
+        if key not in IN_BLOCKS:
+            block.refuse(key, 'a key that some rope_type has')
+        why = 'means nothing to rope_type %s and is not used' % kind if has_type else (
+            'is not used, since a block without a rope_type means no scaling, and Hugging Face 4 refuses it')
+        notes.append('%s%s %s' % (block.inside, key, why))
+
+
+def warn_of_two(config, block, key, inner_counts):
+    """A number that stands both beside the block and in it, and not the same one."""
+    beside, inside = config.values.get(key), block.values.get(key)
+    if {type(beside), type(inside)} <= {int, float} and beside != inside:
+        warn(config, '%s is %.12g beside %s and %.12g in it: %.12g counts', key, beside, block.inside[:-1], inside,
+             inside if inner_counts else beside)
 
 
 def read_longrope(block, n_pairs):

@@ -2,8 +2,9 @@
 
 import os
 
-from .common import Problem, read_json
+from .common import Problem, notes, read_json
 from .config import read_config
+from .inputs import adapter_alone, adapter_in
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, split
 from .torch_files import read_torch
@@ -39,11 +40,18 @@ def read_huggingface(folder):
 
 def read_weights(folder):
     """All tensors of a folder by name, from one file or from shards."""
+    adapter = adapter_in(folder)
     for name, read in FILES:
-        if os.path.exists(os.path.join(folder, name)):
-            return read(os.path.join(folder, name))
-        if os.path.exists(os.path.join(folder, name + '.index.json')):
-            return read_shards(folder, read_json(os.path.join(folder, name + '.index.json')), read)
+        path = os.path.join(folder, name)
+        if adapter and (os.path.exists(path) or os.path.exists(path + '.index.json')):
+            notes.append('warning: %s: the LoRA adapter beside the weights is left out (%s): merge it first, if it is '
+                         'meant to run' % (folder, adapter))
+        if os.path.exists(path):
+            return read(path)
+        if os.path.exists(path + '.index.json'):
+            return read_shards(folder, read_json(path + '.index.json'), read)
+    if adapter:
+        raise Problem(folder, adapter_alone(folder))
     raise Problem(folder, 'holds no weights (expected model.safetensors or pytorch_model.bin, or one of them in shards '
                           'with its .index.json)')
 

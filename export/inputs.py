@@ -4,12 +4,13 @@ import os
 import re
 import shlex
 
-from .common import TEXT_LIMIT, Problem, size_of
+from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Problem, read_json, size_of
 from .model_bin import version_of
 
 SETTINGS = 'config.json', 'params.json'
 WEIGHTS = '.safetensors', '.bin', '.pth', '.pt'
 TOKENIZERS = 'tokenizer.json', 'tokenizer.model'
+ADAPTER = r'adapter_(config\.json|model.*\.(safetensors|bin))'  # what the PEFT library adds to a model's weights
 GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON = (
     'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings')
 
@@ -39,7 +40,7 @@ def kind_of(path):
 
 
 def command(*words):
-    return ' '.join(['python3 model_export.py', *(shlex.quote(word) for word in words)])
+    return ' '.join([EXPORTER, *(shlex.quote(word) for word in words)])
 
 
 def folder_of(path):
@@ -50,8 +51,27 @@ def has_settings(folder):
     return any(os.path.exists(os.path.join(folder, name)) for name in SETTINGS)
 
 
+def adapter_in(folder):
+    """A file of a LoRA adapter in a folder, or None."""
+    return next((name for name in sorted(os.listdir(folder)) if re.fullmatch(ADAPTER, name)), None)
+
+
+def adapter_alone(folder):
+    """What to do with an adapter that came without its base model."""
+    base = ''
+    try:
+        base = read_json(os.path.join(folder, 'adapter_config.json')).values.get('base_model_name_or_path')
+    except Problem:
+        pass
+    return ('holds a LoRA adapter (%s), no model: merge it into its base model%s, as the PEFT library does with '
+            'merge_and_unload, and bring in the folder that this gives'
+            % (adapter_in(folder), ', %s' % base if base and isinstance(base, str) else ''))
+
+
 def without_settings(folder, out):
     """A folder that is no checkpoint: why, and what to do about it."""
+    if adapter_in(folder):
+        return adapter_alone(folder)
     names = sorted(os.listdir(folder))
     models = [name for name in names if name.endswith('.gguf')]
     weights = [name for name in names if name.endswith(WEIGHTS) and not name.endswith('tokenizer.bin')]
@@ -75,9 +95,10 @@ def check_source(path, out, tokenizer_out):
         raise Problem(path, 'no such file or folder (expected a checkpoint)')
     kind, folder = kind_of(path), folder_of(path)
     if kind == MODEL:
-        raise Problem(path, 'is a model.bin already, for ./run as it is; it goes out with ' + command(path, 'OUT.gguf'))
+        raise Problem(path, 'is a model.bin already, for %s as it is; it goes out with %s' % (
+            PROGRAM, command(path, 'OUT.gguf')))
     if kind == READY:
-        raise Problem(path, 'is a tokenizer.bin already, for ./run -z %s' % shlex.quote(path))
+        raise Problem(path, 'is a tokenizer.bin already, for %s -z %s' % (PROGRAM, shlex.quote(path)))
     if kind == TOKENIZER:
         raise Problem(path, 'is a tokenizer: ' + command('--tokenizer', path, tokenizer_out))
     if kind in (TENSORS, JSON):
@@ -110,7 +131,7 @@ def check_tokenizer(path, out):
     if kind == GGUF:
         raise Problem(path, 'is a GGUF file, which brings its tokenizer along: ' + command(path, 'model.bin'))
     if kind == READY:
-        raise Problem(path, 'is a tokenizer.bin already, for ./run -z %s' % shlex.quote(path))
+        raise Problem(path, 'is a tokenizer.bin already, for %s -z %s' % (PROGRAM, shlex.quote(path)))
     if kind in (TENSORS, MODEL, LLAMA2C):
         raise Problem(path, '%s %s, no tokenizer (expected tokenizer.json, tokenizer.model or a file of tiktoken)' % (
             'holds' if kind == TENSORS else 'is', kind))

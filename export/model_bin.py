@@ -8,13 +8,12 @@ import subprocess
 from contextlib import contextmanager
 from math import prod
 
-from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys,
-                     Problem, is_number, size_of)
+from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, PROGRAM,
+                     RUN, Keys, Problem, is_number, size_of)
 from .llama2c import read_llama2c
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
 from .write import HEADER, WEIGHT_TYPES, tensor_order
 
-RUN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'run')
 MAGIC = b'24ka'
 FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
           'shared_classifier sliding_window norm_eps bos_id n_eos eos_0 eos_1 eos_2 eos_3 eos_4 eos_5 eos_6 eos_7 '
@@ -74,8 +73,8 @@ def widen_all(path, out):
         run = subprocess.Popen([RUN, os.path.abspath(path), '--quantize', 'f16', out], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     except OSError as error:
-        raise Problem(path, 'has weights that only ./run can widen to float16 (%s: %s; expected it to be built: make)'
-                      % (RUN, error.strerror))
+        raise Problem(path, 'has weights that only %s can widen to float16 (%s: %s%s)' % (
+            PROGRAM, RUN, error.strerror, '; expected it to be built: make' if PROGRAM == './run' else ''))
     finally:
         for number, handler in zip(numbers, handlers):
             signal.signal(number, handler)

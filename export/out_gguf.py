@@ -5,6 +5,7 @@ import struct
 from math import pi, prod
 
 from .common import Problem, notes
+from .existing import WRITTEN_BY
 from .gguf import ARCHITECTURES, NAMES, STRING, TYPES
 from .out_model import family_of, features_of, rope_of, temperature
 from .out_tokenizer import gguf_tokenizer
@@ -31,6 +32,7 @@ def write_gguf(file, checkpoint, tokenizer, name):
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, family), 'general.name': (STRING, name),
+                'general.description': (STRING, 'written by ' + WRITTEN_BY),
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
                 'general.quantization_version': (U32, 2)}
     settings.update({'%s.%s' % (family, key): value for key, value in {

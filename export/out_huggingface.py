@@ -6,10 +6,10 @@ import struct
 import subprocess
 from math import ceil
 
-from .common import Problem, notes
+from .common import PROGRAM, RUN, Problem, notes
 from .config import FAMILIES, SEES_ALL, WITHOUT_ROPE
+from .existing import WRITTEN_BY
 from .huggingface import NAMES
-from .model_bin import RUN
 from .out_model import family_of, features_of, rope_of, temperature
 from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Joined
@@ -60,7 +60,7 @@ def write_readme(folder, config):
     if lines:
         with open(os.path.join(folder, 'rope.README'), 'w', encoding='utf-8') as file:
             file.write('These read the RoPE settings of config.json otherwise than Hugging Face 5 does, by\n'
-                       './run --engines --rope-config config.json -n %d\n\n%s' % (most, ''.join(lines.values())))
+                       '%s --engines --rope-config config.json -n %d\n\n%s' % (PROGRAM, most, ''.join(lines.values())))
 
 
 # ---- weights ----
@@ -124,7 +124,8 @@ def config_of(path, model):
         'tie_word_embeddings': bool(model['shared_classifier']), 'pad_token_id': None,
         'bos_token_id': None if model['bos_id'] < 0 else model['bos_id'],
         'eos_token_id': model['eos_ids'] if model['eos_ids'][1:] else model['eos_ids'][0] if model['eos_ids'] else None,
-        'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True}
+        'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True,
+        'written_by': WRITTEN_BY}
     if family == 'llama':
         config.update(attention_bias=False, mlp_bias=False)
     elif family in ('qwen3', 'smollm3'):

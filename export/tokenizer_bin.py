@@ -5,18 +5,24 @@ import re
 import struct
 
 from .bytelevel import BYTE_FALLBACK, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
-from .common import MAX_EOS, Problem, notes, read_small
+from .common import MAX_EOS, TEXT_LIMIT, Problem, notes, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
 
 MAX_TRIPLES = 1 << 24
 
 
+def beside(model_path):
+    """Where run looks for a model's tokenizer: NAME.tokenizer.bin, which is its own, then tokenizer.bin, which serves
+    every model beside it."""
+    folder, name = os.path.split(model_path)
+    return os.path.join(folder, os.path.splitext(name)[0] + '.tokenizer.bin'), os.path.join(folder, 'tokenizer.bin')
+
+
 def find_tokenizer(model_path, vocab_size):
     """The tokenizer that run would take for this model, or None and a note."""
-    folder, name = os.path.split(model_path)
-    for found in (name[:-4] if name.endswith('.bin') else name) + '.tokenizer.bin', 'tokenizer.bin':
-        if os.path.exists(os.path.join(folder, found)):
-            return read_tokenizer_bin(os.path.join(folder, found), vocab_size)
+    for path in beside(model_path):
+        if os.path.exists(path):
+            return read_tokenizer_bin(path, vocab_size)
     notes.append('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
     return None
 
@@ -28,6 +34,19 @@ def read_tokenizer_bin(path, vocab_size):
     except struct.error:
         raise Problem(path, 'is cut short (found %d bytes, expected %d tokens and what is said of them)'
                       % (len(data), vocab_size))
+
+
+def is_written_here(path):
+    """Whether a file is a tokenizer with the trailer that this exporter writes behind the tokens, and nobody else."""
+    at = 4
+    with open(path, 'rb') as file:
+        data = file.read(TEXT_LIMIT)
+    while data[at:at + 4] != b'TKT1':
+        length, = struct.unpack_from('<i', data, at + 4) if at + 8 <= len(data) else (-1,)
+        if not 0 <= length <= MAX_PIECE:
+            return False
+        at += 8 + length
+    return True
 
 
 def parse(path, data, vocab_size):

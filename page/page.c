@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/forward/session.h"
-#include "../src/kernels/kernels.h"
+#include "../src/fast/session.h"
+#include "../src/fast/kernels.h"
 #include "../src/measure/measure.h"
 #include "../src/settings.h"
-#include "../src/text/sampler.h"
-#include "../src/text/tokenizer.h"
+#include "../src/core/sampler.h"
+#include "../src/core/tokenizer.h"
 
 #define FOR_PAGE EMSCRIPTEN_KEEPALIVE
 
@@ -107,10 +107,14 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 
 // What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
 // known), the factor (0: what the length needs), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained
-// context), and keys that mean nothing to the method, between tabs.
+// context), keys that mean nothing to the method, and what is worth a warning, a line each.
+// Between tabs.
 FOR_PAGE const char *page_told(Page *page) {
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s", settings_method_name(&page->start).text,
-             page->file.head_dim, page->file.max_positions, page->start.factor, page->filled, page->file.unused);
+    const RopeFile *file = &page->file;
+    const MethodName method = settings_method_name(&page->start);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text,
+             file->head_dim, file->max_positions, page->start.factor, page->filled, file->unused,
+             file->remarks);
     return page->text;
 }
 
@@ -151,7 +155,9 @@ FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     page->methods = methods;
     if (n != 1) return fail(&page->err, "one method expected, '%.100s' are %d", method, n);
     int window = page->model.config.sliding_window;
-    return settings_resolve(methods, &page->start, window, context, &page->plan, &page->err);
+    if (!settings_resolve(methods, &page->start, window, context, &page->plan, &page->err)) return false;
+    if (page->file.head_dim) page->plan.head_dim = page->file.head_dim;  // of which only a part may turn
+    return true;
 }
 
 // Plans a method that is no row of the table: pair i turns divisors[i] times slower, which longrope's lists can say.
@@ -167,7 +173,10 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
 
 // What is worth a warning about the method that page_plan planned; empty: nothing.
 FOR_PAGE const char *page_advice(Page *page, int context) {
-    return settings_advice(page->methods, &page->plan, context, &page->err) ? "" : page->err.text;
+    int row = 0;
+    bool is_idle = settings_idle(page->methods, &page->plan, &row, &page->err);
+    if (!is_idle && settings_advice(page->methods, &page->plan, context, &page->err)) return "";
+    return page->err.text;
 }
 
 // A line for each distance map: name, summary, source.
@@ -229,7 +238,8 @@ FOR_PAGE bool page_engines(Page *page, int length) {
     Model model;
     Options options;
     const Measurement m = measurement_of(page, &model, &options, length);
-    bool same, ok = show_engines(&m, &same, &page->err);
+    Answer answer;
+    bool ok = show_engines(&m, &answer, &page->err);
     fflush(stdout);
     return ok;
 }
@@ -240,7 +250,8 @@ FOR_PAGE bool page_check(Page *page, int length) {
     Options options;
     const Measurement m = measurement_of(page, &model, &options, length);
     options.model_path = "config.json";
-    bool passed, ok = check_model(&m, &passed, &page->err);
+    Answer answer = YES;
+    bool ok = check_model(&m, &answer, &page->err);
     fflush(stdout);
     return ok;
 }
@@ -312,8 +323,8 @@ FOR_PAGE bool page_is_end(const Page *page, int token) {
 // ---- readers ----
 
 // Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging
-// Face's generate would; NULL with the reason.
-FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
+// Face's generate would, with floats as --activations f32; NULL with the reason.
+FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys, bool floats) {
     Reader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;
     r->page = page;
@@ -322,7 +333,11 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys) {
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    const SessionConfig config = {.rope = r->plan.rope, .stale_keys = stale_keys, .kv = KV_F32, .context = context};
+    const SessionConfig config = {.rope = r->plan.rope,
+                                  .stale_keys = stale_keys,
+                                  .floats = floats,
+                                  .kv = KV_F32,
+                                  .context = context};
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);
@@ -385,6 +400,20 @@ FOR_PAGE int reader_next(Reader *r) {
     r->nll = negative_log_likelihood(kept, vocab_size, next);
     free(kept);
     return next;
+}
+
+// The probability that this token comes next, behind a read that kept logits; -1: it cannot be had.
+FOR_PAGE double reader_probability(Reader *r, int id) {
+    Error *err = &r->page->err;
+    const int vocab_size = r->page->model.config.vocab_size;
+    const float *logits = session_logits(r->session, 0, 1, err);
+    float *kept =
+        logits && id >= 0 && id < vocab_size ? alloc_array((size_t)vocab_size, sizeof *kept, "logits", err) : NULL;
+    if (!kept) return -1;
+    memcpy(kept, logits, (size_t)vocab_size * sizeof *kept);
+    const double nll = negative_log_likelihood(kept, vocab_size, id);
+    free(kept);
+    return exp(-nll);
 }
 
 FOR_PAGE double reader_surprise(const Reader *r) { return r->nll; }

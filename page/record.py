@@ -17,11 +17,13 @@ ROOT = os.path.dirname(HERE)
 BOOK = os.path.join(ROOT, "book.txt")
 RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
 LENGTHS = [1024, 2048, 4096]
-WRITTEN, SEED = 2500, 42  # the first picture's text, and those of its tokens that it shows
+# The first picture: so many characters of the book are 512 tokens, and what is written behind them.
+CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 2
 SPARE = 50  # tokens that a text may have fewer of when it is read again
-EXCERPTS = [[462, 512], [512, 562], [1600, 1650], [2380, 2430]]
+EXCERPTS = [[512, 562], [1600, 1650], [2300, 2350]]  # those of its tokens that are shown, and stretches that are judged
+STRETCHES = [[512, 1024], [1024, 2048], [2048, 2350]]
+GIVEN_SHOWN = 28  # tokens of the book that are shown
 BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
-OPENING = "It was a fine morning in the spring when"
 
 
 def run(*args):
@@ -54,15 +56,18 @@ def moving(nlls, span, step, first=0):
 
 
 def written(method):
-    """The curve of a text that the model writes itself, measured afterwards."""
-    scaled = method if method == "none" else "%s:factor=%r" % (method, WRITTEN / 512)
-    text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i", OPENING,
-               "--rope", method)
+    """What a method writes behind the beginning of the book, each token with its -ln p by the same judge for both methods,
+    a reader of the last 512 tokens: [[token, nll]]. Nothing is rounded to int8, so that every processor writes this."""
+    with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(book.read(CHARACTERS_GIVEN))
+        file.flush()
+        text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos",
+                   "--activations", "f32", "-f", file.name, "--rope", method)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text.rstrip("\n"))
         file.flush()
-        nlls = per_token("model.bin", file.name, WRITTEN - SPARE, [scaled])
-    return moving(next(iter(nlls.values())), 64, 32)
+        nlls = [0, *per_token("model.bin", file.name, WRITTEN - SPARE, ["window"])["window"]]
+        return list(zip(tokens_of(file.name, WRITTEN + 1), nlls))
 
 
 def tokens_of(name, length):
@@ -73,19 +78,21 @@ def tokens_of(name, length):
 
 
 def first():
-    """The page's first picture: the same opening and seed by two methods, in excerpts of both texts. Each token with its
-    -ln p by the same judge for both, the model that reads in a window of 512 and so within what it was trained on."""
-    found = {"seed": SEED, "opening": OPENING, "length": WRITTEN, "excerpts": EXCERPTS}
+    """The page's first picture: one beginning, written on by two methods, in excerpts and in perplexities of stretches."""
+    found = {"seed": SEED, "characters": CHARACTERS_GIVEN, "length": WRITTEN, "excerpts": EXCERPTS,
+             "stretches": STRETCHES}
     for method in ("none", "yarn"):
-        text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos", "-i",
-                   OPENING, "--rope", method)
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.write(text.rstrip("\n"))
-            file.flush()
-            tokens = tokens_of(file.name, WRITTEN + 1)
-            nlls = [0, *per_token("model.bin", file.name, WRITTEN - SPARE, ["window"])["window"]]
-        found[method] = [[[tokens[i], round(nlls[i], 1)] for i in range(a, b)] for a, b in EXCERPTS]
+        tokens = written(method)
+        judged = [math.exp(sum(nll for _, nll in tokens[a:b]) / (b - a)) for a, b in [[256, 512], *STRETCHES]]
+        found["given"] = {"text": "".join(text for text, _ in tokens[512 - GIVEN_SHOWN:512]), "ppl": round(judged[0], 1)}
+        found[method] = {"excerpts": [[[text, round(nll, 1)] for text, nll in tokens[a:b]] for a, b in EXCERPTS],
+                         "ppl": [round(ppl, 1) for ppl in judged[1:]]}
     return found
+
+
+def write():
+    """The curves of both texts behind their beginning."""
+    return {method: moving([nll for _, nll in written(method)[512:]], 128, 32, 512) for method in ("none", "yarn")}
 
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -116,8 +123,9 @@ def attention(layer_heads, length, rows):
 
 
 def passkeys(methods, length):
+    """As the command below the page's grid does it: one key in each place."""
     cells = []
-    out = run("model.bin", "--passkey", "-n", str(length), "--trials", "4", "--rope", ",".join(methods))
+    out = run("model.bin", "--passkey", "-n", str(length), "--trials", "1", "-s", "1", "--rope", ",".join(methods))
     for line in out.splitlines():
         parts = line.split("\t")
         if parts[0] in methods:
@@ -202,7 +210,7 @@ PARTS = {
     "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
     "first": first,
     "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
-    "write": lambda: {m: written(m) for m in ("none", "yarn")},
+    "write": write,
     "race": race,
     "tuned": tuned,
     "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},

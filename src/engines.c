@@ -184,18 +184,21 @@ static void exllamav2(Config *c) {
 // To add an engine, write a function above for what it does otherwise than hf5, and give it a row here.
 static const struct {
     const char *name, *version;
+    const char *first, *last;  // the releases for which the facts hold
     void (*reads)(Config *config);
     unsigned flags;  // of reading.h
 } engines[] = {
-    {"hf5", "5.15.0", hf5, THROUGH_HF5 | PHI3_YARN},
-    {"hf4", "4.57.0", hf4, SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR},
-    {"vllm", "0.24.0", vllm, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX},
-    {"sglang", "Apr 26", sglang, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX},
-    {"llama.cpp", "Aug 26", llama_cpp,
+    {"hf5", "5.15.0", "5.0", "5.15", hf5, THROUGH_HF5 | PHI3_YARN},
+    {"hf4", "4.57.0", "4.45", "4.57", hf4, SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR},
+    {"vllm", "0.24.0", "0.11", "0.24", vllm, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX},
+    {"sglang", "Apr 26", "2026-04", "2026-04", sglang,
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX},
+    {"llama.cpp", "Aug 26", "2025-02", "2026-08", llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
-    {"mlx-lm", "0.32.0", mlx_lm, SCALING_ONLY | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP},
-    {"exllamav3", "1.4.1", exllamav3, L_OF_BLOCK | L_OF_MAX},
-    {"exllamav2", "0.3.2", exllamav2,
+    {"mlx-lm", "0.32.0", "0.31", "0.32", mlx_lm,
+     SCALING_ONLY | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP},
+    {"exllamav3", "1.4.1", "1.4", "1.4", exllamav3, L_OF_BLOCK | L_OF_MAX},
+    {"exllamav2", "0.3.2", "0.3", "0.3", exllamav2,
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
 };
 enum { N_ENGINES = sizeof engines / sizeof engines[0] };
@@ -210,6 +213,15 @@ static const char *read_release(const char *text, double *release) {
         text = rest + (*rest == '.' || *rest == '-');
     }
     return unit < 1 ? text : NULL;
+}
+
+// Whether the facts are of this release. The last one that is known stands for all that begin with
+// its numbers.
+static bool is_known(int row, double release) {
+    double first, last;
+    read_release(engines[row].first, &first);
+    read_release(engines[row].last, &last);
+    return release > first - 1e-9 && release < last + 0.01 - 1e-9;
 }
 
 // Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
@@ -230,6 +242,12 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     if (*behind == '@') behind = read_release(release, &out->release);
     else release = engines[out->row].version;
     snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
+    if (behind && out->release < 1e9 && !is_known(out->row, out->release)) {
+        const char *first = engines[out->row].first, *last = engines[out->row].last;
+        bool is_one = strcmp(first, last) == 0;
+        return fail(err, "release %s of %s is not known (expected %s%s%s)", out->version, engines[out->row].name, first,
+                    is_one ? "" : " to ", is_one ? "" : last);
+    }
     if (behind && strncmp(behind, ":max_len=", 9) == 0)
         return option_read(&max_len, &out->served, name, behind + 9, err);
     return (behind && !*behind) || fail_unknown(err, "there is no engine", name, "", expected);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../rope.h"
-#include "util.h"
+#include "core/util.h"
 
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a RopeFile must not move.
 typedef struct {
@@ -11,6 +11,8 @@ typedef struct {
     int max_positions;  // the model's context; 0: not known
     bool has_type;      // its block has a rope_type
     char unused[200];   // keys that its rope_type does not use, with commas between them
+    char remarks[800];  // what else is worth a warning, each with a line's end: contradictions
+    char not_json[80];  // of a whole config: what is no JSON, which engines refuse; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none
     char *whole;             // the file as a whole config, for engines_read; the caller frees it; NULL: none
@@ -18,8 +20,9 @@ typedef struct {
 
 // Replaces the settings in `file` by those of a text, by the exporter's rules (export/config.py). A config with a
 // model_type or architectures replaces all, with its family's defaults. Else what it does not mention stays. The text
-// is JSON as in model cards (json.h), also without braces or behind lines with #. False with the reason, line and
-// key for what the exporter refuses, keys that no rope_type has, and heads other than those of `file`.
+// is as model cards have it (card.h). False with the reason, line and key for what the exporter
+// refuses, and for heads other than those of `file`. file->whole is then set, too, unless no
+// engine's reading would be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 
 // ---- engines ----

@@ -1,6 +1,7 @@
 // JSON without a tree: a text is checked once, and then walked as often as something is looked for.
 #include "json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,15 +94,55 @@ int json_line(const char *text, const char *place) {
     return line;
 }
 
+// The bytes of the character of UTF-8 at p, 0: it is none.
+static int character_bytes(const char *p) {
+    unsigned char c = (unsigned char)*p;
+    int n = c < 0x80 ? 1 : c < 0xC2 || c > 0xF4 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    for (int i = 1; i < n; i++)
+        if (((unsigned char)p[i] & 0xC0) != 0x80) return 0;
+    return n;
+}
+
+// Names what stands at the fault. Where it took another character's place, that one was expected.
+static void name_fault(Fault *fault, char found[40]) {
+    const char *p = fault->at;
+    int n = character_bytes(p);
+    bool is_mark = strncmp(p, "\xEF\xBB\xBF", 3) == 0, is_wide = *p == '\xFF' || *p == '\xFE';
+    bool is_curly = strncmp(p, "\xE2\x80", 2) == 0 && p[2] >= '\x98' && p[2] <= '\x9F';
+    if (n == 0) snprintf(found, 40, "byte %02X", (unsigned char)*p);
+    else snprintf(found, 40, "'%.*s'", n, p);
+    if (is_mark || is_wide) {
+        snprintf(found, 40, "a byte order mark%s", is_wide ? " of UTF-16" : "");
+        fault->expected = "UTF-8 without one";
+    } else if (is_curly) {
+        snprintf(found, 40, "a curly quote, %.3s", p);
+        fault->expected = "a straight one, \"";
+    } else if (strncmp(p, "\xC2\xA0", 2) == 0) {
+        snprintf(found, 40, "a no-break space");
+    }
+}
+
 bool json_check(const char *text, size_t length, Error *err) {
     Fault fault;
+    char found[40];
     const char *p = behind_value(space(text), JSON_DEPTH, &fault);
     if (p && *p == ',') p = item_behind(p, true);
     if (p && p < text + length) p = wrong(&fault, p, "nothing more");
     if (p) return true;
     int line = json_line(text, fault.at);
     if (fault.at == text + length) return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
-    return fail(err, "line %d: found '%.1s' (expected %s)", line, fault.at, fault.expected);
+    name_fault(&fault, found);
+    return fail(err, "line %d: found %s (expected %s)", line, found, fault.expected);
+}
+
+const char *json_loose(const char *text, char what) {
+    for (const char *p = text; *p; p++) {
+        const char *next = *p == ',' ? space(p + 1) : p;
+        bool is_last = next > p && (*next == '}' || !*next), is_dots = behind_dots(p) > space(p);
+        if (what == ',' ? is_last : is_dots) return p;
+        if (*p == '"') p = behind_string(p, NULL) - 1;
+    }
+    return NULL;
 }
 
 static const char *value_behind(const char *p, const char **key) {

@@ -2,13 +2,17 @@
 // json_check. Its first character tells its kind: { [ " t f n, or one of a number (NaN and Infinity are numbers).
 #pragma once
 
-#include "util.h"
+#include "core/util.h"
 
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 
 // True when `length` bytes and a NUL are one value, as Python's json module takes it or as model cards show it: dots
 // ("...") stand for members, and a comma may follow the last one. False with the reason, which begins with the line.
 bool json_check(const char *text, size_t length, Error *err);
+
+// Where a text that json_check has passed is no JSON: the first comma behind a last member (what:
+// ','), or the first dots ('.'). NULL: there are none.
+const char *json_loose(const char *text, char what);
 
 // The line of a place in the text, from 1.
 int json_line(const char *text, const char *place);

@@ -1,9 +1,9 @@
 // The command line: one table of options, from which come --help, reading, limits and what goes with what.
 #pragma once
 
-#include "forward/kv_cache.h"
+#include "core/util.h"
+#include "fast/kv_cache.h"
 #include "settings.h"
-#include "util.h"
 
 typedef enum {
     JOB_TEXT,
@@ -16,7 +16,8 @@ typedef enum {
     JOB_ROPE_JSON,
     JOB_SEARCH,
     JOB_QUANTIZE,
-    JOB_ENGINES
+    JOB_ENGINES,
+    N_JOBS
 } Job;
 
 enum { MODE_GENERATE, MODE_CHAT };
@@ -35,7 +36,7 @@ typedef struct {
     int piece;
     int threads;
     int mode;  // MODE_...
-    bool ignore_eos, plain;
+    bool ignore_eos, plain, crowd;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not given
     KvType kv;
     int activations;  // 0: int8, 1: f32
@@ -64,9 +65,10 @@ typedef struct {
 
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
-// False with the reason when options contradict each other, or one lacks another.
-bool options_check(const Options *options, Error *err);
+// False with the reason when options contradict each other, or one lacks another. An option that has no effect in the
+// job is warned of on standard error, and becomes what it is when it is not given.
+bool options_check(Options *options, Error *err);
 // Whether --rope is given, or, with a model, a setting that blocks of JSON have.
 bool options_say_block(const Options *options);
-// Prints --help.
-void options_help(void);
+// Prints --help. `program` is what it was called by, argv[0].
+void options_help(const char *program);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card.h"
 #include "json.h"
 #include "settings.h"
 
 static const double NUMBER_LIMIT = 1e12;
-static const char SPACE[] = " \t\r\n";
 
 // Whether a number may be missing, null as well, or even zero. A default replaces what is missing or null.
 typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
@@ -19,8 +19,10 @@ typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
 typedef struct {
     const char *text, *config, *block;  // the objects in the text; NULL: none, so no keys
     const char *inside;                 // what errors have before a key of the block: "rope_scaling.", or nothing
+    const char *name;                   // the block's: "rope_scaling"
     uint64_t asked;                     // a bit for each of the block's first 64 members that was looked for
     const RopeFamily *family;           // NULL: none
+    bool is_llama;                      // a whole config without a family or a model: a Llama's
     RopeType type;
     RopeFile *file;
     bool good;   // nothing is wrong so far
@@ -40,6 +42,34 @@ __attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *
     if (!r->good) return;
     r->good = fail(r->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", json_line(r->text, where),
                    object == r->block ? r->inside : "", key, length < 40 ? (int)length : 40, found, expected);
+}
+
+// Whether a config says of which family its model is.
+static bool is_of_family(const char *config) {
+    const char *list = json_member(config, "architectures");
+    return json_member(config, "model_type") || (list && *list != 'n');
+}
+
+// A string of the text without its quotes.
+typedef struct {
+    char text[40];
+} Word;
+
+static Word word(const char *quoted) {
+    Word w;
+    snprintf(w.text, sizeof w.text, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
+    return w;
+}
+
+// Adds a line to what is worth a warning. export/config.py has the same words.
+__attribute__((format(printf, 2, 3))) static void remark(Reader *r, const char *format, ...) {
+    char line[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line - 1, format, args);
+    va_end(args);
+    strcat(line, "\n");
+    add_name(r->file->remarks, sizeof r->file->remarks, "", line);
 }
 
 // A key's value, or NULL. A key that is there twice is refused.
@@ -74,10 +104,11 @@ static void read_family(Reader *r) {
     const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
-    const RopeFamily *f = r->family = rope_family(r->config);
+    const RopeFamily *f = rope_family(r->is_llama ? "{\"model_type\": \"llama\"}" : r->config);
+    r->family = f;
     if (!f && (type || has_list))
         reject(r, r->config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
-    else if (has_list && (!json_is(first, f->architecture) || json_next(first, NULL)))
+    else if (f && has_list && (!json_is(first, f->architecture) || json_next(first, NULL)))
         reject(r, r->config, "architectures", "[\"%s\"]", f->architecture);
 }
 
@@ -120,19 +151,31 @@ static void read_dims(Reader *r) {
     file->rope.rotary_dim = turning;
 }
 
-// rope_type, or `type` where there is none. Phi3's class takes every older name of longrope for it.
-static RopeType read_type(Reader *r) {
-    const char *key = get(r, r->block, "type") && !get(r, r->block, "rope_type") ? "type" : "rope_type";
-    const char *v = get(r, r->block, key);
+// What a rope_type means in the family. Phi3's class takes every older name of longrope for it.
+static RopeType type_named(const Reader *r, const char *v) {
     bool phi = is_phi3(r);
     RopeType type = PLAIN;
-    r->file->has_type = v;
     while (v && type < UNKNOWN && !json_is(v, rope_types[type])) type++;
     if (json_is(v, "su") && (phi || !r->family)) return LONGROPE;
-    if (phi ? type == PLAIN || type == YARN || type == LONGROPE : type < UNKNOWN) return phi && type ? LONGROPE : type;
-    const char *others = phi ? "" : "linear, dynamic, llama3, ";
-    reject(r, r->block, key, "one of default, %syarn, longrope%s", others, phi ? ", su" : "");
-    return UNKNOWN;
+    if (!phi || type == PLAIN) return type;
+    return type == YARN || type == LONGROPE ? LONGROPE : UNKNOWN;
+}
+
+// rope_type, or `type` where there is none.
+static RopeType read_type(Reader *r) {
+    const char *older = get(r, r->block, "type"), *newer = get(r, r->block, "rope_type");
+    RopeType type = type_named(r, newer ? newer : older);
+    r->file->has_type = newer || older;
+    if (type == UNKNOWN)
+        reject(r, r->block, newer ? "rope_type" : "type", "one of default, %syarn, longrope%s",
+               is_phi3(r) ? "" : "linear, dynamic, llama3, ", is_phi3(r) ? ", su" : "");
+    bool both = older && newer && *older == '"' && *newer == '"';
+    bool is_old_name = json_is(older, "su") && type == LONGROPE;
+    if (both && !is_old_name && type_named(r, older) != type) {
+        Word kind = word(newer);
+        remark(r, "type is %s and rope_type is %s in %s: %s counts", word(older).text, kind.text, r->name, kind.text);
+    }
+    return type;
 }
 
 static const double *read_list(Reader *r, const char *key, double *out) {
@@ -226,6 +269,82 @@ static bool is_something(const char *v) {
     return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
 }
 
+// A number that stands both beside the block and in it, and not the same one.
+static void remark_two(Reader *r, const char *key, bool inner_counts) {
+    double beside, inside;
+    bool both = json_number(json_member(r->config, key), &beside, NULL) &&
+                json_number(json_member(r->block, key), &inside, NULL);
+    if (both && beside != inside)
+        remark(r, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside, r->name, inside,
+               inner_counts ? inside : beside);
+}
+
+// Yarn's attention factor, as it stands and as the mscale pair makes it.
+static void remark_attention(Reader *r, const RopeConfig *c) {
+    double a = c->attention_factor, grown = c->factor > 1 ? 0.1 * log(c->factor) : 0;
+    double by_pair = (grown * c->mscale + 1) / (grown * c->mscale_all_dim + 1);
+    bool has_pair = c->mscale != 0 && c->mscale_all_dim != 0;
+    if (a != 0 && has_pair && !(fabs(by_pair / a - 1) < 1e-6))
+        remark(r, "attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts", a,
+               r->name, by_pair, a);
+}
+
+static void remark_contradictions(Reader *r) {
+    remark_two(r, "rope_theta", true);
+    remark_two(r, "partial_rotary_factor", true);
+    if (r->type >= LLAMA3) remark_two(r, "original_max_position_embeddings", false);
+    if (r->type == YARN) remark_attention(r, &r->file->rope);
+}
+
+// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
+// list of ones and a list of one word.
+static bool is_by_layer(const char *v) {
+    const char *first = json_first(v, NULL);
+    double x;
+    bool alike = true;
+    for (const char *in = first; in; in = json_next(in, NULL)) {
+        size_t length = *in == '"' ? 2 + strcspn(in + 1, "\"") : 0;
+        bool is_first = length && strncmp(in, first, length) == 0;
+        alike = alike && (is_first || (json_number(in, &x, NULL) && x == 1));
+    }
+    return *v == '[' ? !alike : is_something(v);
+}
+
+#define NO_LAYERS "none, since what differs by layer or position is not read"
+
+// Refuses, by its key, what differs by layer or by position: nothing here reads it yet. In some
+// families a key is about layers without RoPE or about windows, which the exporter reads, or it
+// means nothing.
+static void refuse_by_layer(Reader *r) {
+    static const struct {
+        const char *key, *but_in;
+    } keys[] = {{"rope_local_base_freq", ""},
+                {"local_rope_theta", ""},
+                {"global_rope_theta", ""},
+                {"swa_rope_theta", ""},
+                {"sliding_window_pattern", ""},
+                {"attn_temperature_tuning", ""},
+                {"llama_4_scaling_beta", ""},
+                {"no_rope_layers", "smollm3"},
+                {"no_rope_layer_interval", "smollm3"},
+                {"layer_types", "mistral qwen2 qwen3 phi3 smollm3"}};
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    const RopeFamily *f = rope_family(r->config);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *v = json_member(r->config, keys[i].key);
+        if (v && is_by_layer(v) && !(f && strstr(keys[i].but_in, f->model_type)))
+            reject(r, r->config, keys[i].key, NO_LAYERS);
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *key, *block = r->config ? json_member(r->config, blocks[i]) : r->block;
+        for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
+            if (json_is(key, "llama_4_scaling_beta") && is_by_layer(v)) reject(r, block, word(key).text, NO_LAYERS);
+            if (*v == '{' && r->config) reject(r, r->config, blocks[i], "one object of settings for all layers");
+            if (*v == '{' && !r->config && !is_known(key)) reject(r, block, word(key).text, NO_LAYERS);
+        }
+    }
+}
+
 static void find_block(Reader *r) {
     r->block = NULL;
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
@@ -235,64 +354,22 @@ static void find_block(Reader *r) {
     if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
     r->block = is_one ? v : NULL;
     r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
-}
-
-// A copy of the text as a JSON object, for the caller to free; NULL with the reason. Lines in front that
-// begin with # become blank, and members that stand alone get braces. No line moves, so that errors name the right one.
-static char *completed(const char *text, size_t length, Error *err) {
-    char *copy = alloc_array(length + 3, 1, "a config", err);
-    if (!copy) return NULL;
-    char *p = copy + 1;
-    memcpy(p, text, length);
-    copy[0] = copy[length + 1] = ' ';
-    for (; *p == '#'; p += *p == '\n')
-        for (; *p && *p != '\n'; p++) *p = ' ';
-    p += strspn(p, SPACE);
-    if (*p && strchr("\".\xE2", *p)) copy[0] = '{';
-    if (copy[0] == '{') copy[length + 1] = '}';
-    if (json_check(copy, length + 2, err)) {
-        if (copy[strspn(copy, SPACE)] == '{') return copy;
-        fail(err, "line 1: not a JSON object");
-    }
-    free(copy);
-    return NULL;
-}
-
-// Whether an object is a config, or a part of one, rather than a block.
-static bool is_config_of(const char *object) {
-    static const char *const keys[] = {"rope_scaling",  "rope_parameters",         "model_type",
-                                       "architectures", "max_position_embeddings", "hidden_size"};
-    size_t i = 0, n = sizeof keys / sizeof *keys;
-    while (i < n && !json_member(object, keys[i])) i++;
-    return i < n;
-}
-
-static bool parse(RopeFile *file, const char *text, Error *err) {
-    const char *root = text + strspn(text, SPACE);
-    Reader r = {.text = text, .block = root, .inside = "", .file = file, .good = true, .err = err};
-    if (is_config_of(root)) r.config = root;
-    if (r.config) find_block(&r);
-    read_family(&r);
-    int missing = r.family ? r.family->max_positions : file->max_positions;
-    file->model_type = r.family ? r.family->model_type : NULL;
-    file->max_positions = (int)number(&r, r.config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
-    read_dims(&r);
-    r.type = read_type(&r);
-    if (r.good) read_rope(&r);
-    if (r.good) check_keys(&r);
-    return r.good;
+    r->name = name;
+    if (is_scaling && is_something(json_member(r->config, "rope_parameters")))
+        remark(r, "rope_parameters is not used, since there is a rope_scaling");
 }
 
 // An object as a whole config. A block alone, or a config without a family, gets the values of `model` as a Llama's.
 // They stand in front, so that those of the object win.
-static char *whole_of(const char *object, const RopeFile *model, Error *err) {
+static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 240 };
+    const char *object = card->object;
     bool has_original = json_member(object, "original_max_position_embeddings");
+    bool is_config = card->is_config;
     int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    bool is_config = is_config_of(object);
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
-    if (json_member(object, "model_type") || json_member(object, "architectures")) return strcpy(whole, object);
+    if (is_of_family(object)) return strcpy(whole, object);
     int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, ", model->head_dim);
     if (model->rope.theta > 0) n += sprintf(whole + n, "\"rope_theta\": %.17g, ", model->rope.theta);
     sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
@@ -300,11 +377,42 @@ static char *whole_of(const char *object, const RopeFile *model, Error *err) {
     return whole;
 }
 
+// Reads what refuse_by_layer has let through.
+static bool parse(Reader *r) {
+    RopeFile *file = r->file;
+    if (r->config) find_block(r);
+    read_family(r);
+    int missing = r->family ? r->family->max_positions : file->max_positions;
+    file->model_type = r->family ? r->family->model_type : NULL;
+    file->max_positions = (int)number(r, r->config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
+    read_dims(r);
+    r->type = read_type(r);
+    if (r->good) read_rope(r);
+    if (r->good) check_keys(r);
+    if (r->good) remark_contradictions(r);
+    return r->good;
+}
+
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
-    char *copy = completed(text, length, err);
-    if (!copy) return false;
-    file->whole = whole_of(copy + strspn(copy, SPACE), file, err);
-    bool good = file->whole && parse(file, copy, err);
-    free(copy);
+    Card card;
+    if (!card_read(&card, text, length, err)) return false;
+    bool has_family = is_of_family(card.object);
+    Reader r = {.text = card.text,
+                .block = card.object,
+                .inside = "",
+                .name = "the block",
+                .file = file,
+                .good = true,
+                .err = err};
+    if (card.is_config) r.config = card.object;
+    r.is_llama = card.is_whole && !has_family && !file->head_dim;
+    if (card.mended[0])
+        remark(&r, "%s is no JSON: it is left out here, and all eight engines refuse the file", card.mended);
+    if (card.is_whole && !has_family) remark(&r, "there is no model_type, so it is read as a Llama's");
+    memcpy(file->not_json, card.mended, sizeof file->not_json);
+    if (rope_family(card.object) || !has_family) refuse_by_layer(&r);
+    file->whole = r.good ? whole_of(&card, file, err) : NULL;
+    bool good = file->whole && parse(&r);
+    free(card.text);
     return good;
 }

@@ -77,7 +77,8 @@ static bool read_number(const Option *option, const char *text, double *x, Error
         end += letter == 'k' || letter == 'm';
     }
     if (good && !*end && *x >= low && *x <= high) return true;
-    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %g to %g", low, high);
+    const char *hint = !is_whole && strchr(text, ',') ? ", with a point before its decimals" : "";
+    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %.7g to %.7g%s", low, high, hint);
 }
 
 static bool read_word(const Option *option, const char *text, double *x, Error *err) {
@@ -267,14 +268,21 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
     return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
 }
 
+bool settings_idle(const RopeSettings *s, const RopePlan *plan, int *row, Error *advice) {
+    const RopeConfig *r = &plan->rope;
+    unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
+    while (*row < rope_n_fields) {
+        int i = (*row)++;
+        const Option *f = &rope_fields[i];
+        bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
+        if (s->said >> i & 1 && !is_used) return !fail(advice, "%s has no effect on rope %s", f->option, plan->name);
+    }
+    return false;
+}
+
 bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, Error *advice) {
     const RopeConfig *r = &plan->rope;
     unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    for (int i = 0; i < rope_n_fields; i++) {
-        const Option *f = &rope_fields[i];
-        bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
-        if (s->said >> i & 1 && !is_used) return fail(advice, "%s has no effect on rope %s", f->option, plan->name);
-    }
     int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
     double times = (double)context / r->train_ctx;
@@ -283,14 +291,15 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
     if (s->rope.window > 0 && s->rope.window <= kept)
         return fail(advice, "--window %d hides all that rope %s changes: its distances below %d are plain",
                     s->rope.window, plan->name, kept);
-    if (!reaches && !(flags & ROPE_USES_FACTOR))
-        return fail(advice,
-                    "%d positions are %.3g times the trained context of %d, and rope %s does nothing about it: try "
-                    "--rope yarn or --rope dynamic",
-                    context, times, r->train_ctx, plan->name);
-    return reaches || r->factor >= times ||
-           fail(advice,
-                "%d positions are %.3g times the trained context of %d, more than the factor %.6g of rope %s: try "
-                "--factor %.3g",
-                context, times, r->train_ctx, r->factor, plan->name, ceil(times));
+    if (reaches || (flags & ROPE_USES_FACTOR && r->factor >= times)) return true;
+    char past[100];
+    snprintf(past, sizeof past, times < 100 ? "%d positions are %.3g times" : "%d positions are %.0f times", context,
+             times);
+    if (flags & ROPE_USES_FACTOR)
+        return fail(advice, "%s the trained context of %d, more than the factor %.6g of rope %s: try --factor %.0f",
+                    past, r->train_ctx, r->factor, plan->name, ceil(times));
+    return fail(advice,
+                "%s the trained context of %d, and rope %s does nothing about it: try --rope yarn or --rope "
+                "dynamic",
+                past, r->train_ctx, plan->name);
 }

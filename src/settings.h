@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../rope.h"
-#include "util.h"
+#include "core/util.h"
 
 enum { MAX_METHOD_NAME = 160 };
 enum { MOST = 1 << 30 };  // the largest whole number of a setting
@@ -19,7 +19,8 @@ typedef struct {
     size_t place;      // in Options; for a setting of RoPE in RopeConfig
     double low, high;  // limits, both included; of words: 0 and the last one
     const char *const *words;
-    int job, with;    // the Job that it asks for, and the one that it goes with; 0: none
+    int job;          // the Job that it asks for; 0: none
+    unsigned jobs;    // bits of those in which it has an effect, see options.c; 0: all
     bool about_rope;  // it needs a model with RoPE, as settings of RoPE do
     // Of a setting of RoPE.
     const char *key;         // in a rope_scaling block; NULL: none
@@ -53,7 +54,7 @@ typedef struct {
     RopeConfig rope;             // complete, and checked
     int head_dim;                // of the model, of which rope.rotary_dim turn
     bool stale_keys;             // see SessionConfig
-    int spread, piece;           // see Spread: positions (0: as many as tokens), tokens of a piece
+    int spread, piece, crowd;    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 
@@ -78,7 +79,10 @@ bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int
                       Error *err);
 // True when `asked` has the model's own method, dynamic or not as there, or the model's own is plain RoPE.
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
-// False with a line of advice when a setting has no effect, or when `context` is more than the plan reaches.
+// True with a line of advice when a setting, from row *row of rope_fields on, is given and has no effect on the plan.
+// *row becomes the row behind it.
+bool settings_idle(const RopeSettings *settings, const RopePlan *plan, int *row, Error *advice);
+// False with a line of advice when the window hides what a map does, or when `context` is more than the plan reaches.
 bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
 
 // Reads a list of methods as --rope has it: "none,yarn:factor=2,4,8:ramp=turns,dynamic". Several values make several

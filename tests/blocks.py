@@ -1,4 +1,4 @@
-"""ggml's blocks a second time, value by value from the formats' descriptions, where src/model/layouts.h goes by parts
+"""ggml's blocks a second time, value by value from the formats' descriptions, where src/fast/layouts.h goes by parts
 of 32: a field is a little-endian number of many bits, and value i says which of them are its own. Scales of 6 bits are
 read off pictures of their bytes."""
 

@@ -288,10 +288,10 @@ def exported(name, config, tensors=None, shards=1, arguments=(), **files):
 # ---- checks of a refusal ----
 
 def refused(name, case, key, *arguments):
-    """Status 1, one line that names the key, nothing left behind."""
+    """Status 2, one line that names the key, nothing left behind."""
     run = case.run(*arguments)
     lines = run.stderr.splitlines()
-    good = run.returncode == 1 and len(lines) == 1 and lines[0].startswith('model_export: ') and key in lines[0]
+    good = run.returncode == 2 and len(lines) == 1 and lines[0].startswith('model_export: ') and key in lines[0]
     check('refused: ' + name, good and not run.stdout and case.left() == [], (run.returncode, run.stderr, case.left()))
     case.close()
 

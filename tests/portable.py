@@ -33,6 +33,11 @@ VARIANTS = {
     'gcc-O0': ("CC=gcc CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
     'gcc-Os': ("CC=gcc CFLAGS='-Os -march=native' OPENMP=-fopenmp", ''),
     'gcc-fortified': ("CC=gcc CFLAGS='-O2 -march=native -D_FORTIFY_SOURCE=3' OPENMP=-fopenmp", ''),
+    # As distributions build, with optimization at the link.
+    'gcc-packaged': ("CC=gcc CFLAGS='-O2 -g -flto=auto -ffat-lto-objects -fstack-protector-strong "
+                     "-fstack-clash-protection -fcf-protection -Wformat -Werror=format-security' "
+                     "CPPFLAGS='-Wdate-time -D_FORTIFY_SOURCE=2' LDFLAGS='-Wl,-z,relro -Wl,-z,now' OPENMP=-fopenmp",
+                     ''),
     'clang-avx512': ('CC=clang ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
     'clang-avx2': ('CC=clang ARCH=-march=x86-64-v3 OPENMP=-fopenmp', ''),
     'clang-sse2': ('CC=clang ARCH=-march=x86-64 OPENMP=-fopenmp', ''),
@@ -116,7 +121,8 @@ def try_variant(name, more='', quick=False):
     folder = folder_of(name)
     mine = dict(MAKEFLAGS='', MFLAGS='', MAKELEVEL='', TEST_ROOT=folder, TEST_RUNNER=runner,
                 TEST_QUICK='quick' * quick)
-    status, output = output_of(['make', '-C', folder, '-j2', 'run', *shlex.split(make), *shlex.split(more)], **mine)
+    status, output = output_of(['make', '-C', folder, '-j2', 'run', 'WERROR=1', *shlex.split(make), *shlex.split(more)],
+                               **mine)
     if not check(status == 0, name + ': builds without a warning', output[-300:]):
         return
     for test in OTHER.get(name, TESTS):

@@ -120,6 +120,15 @@ def spread(n, length, piece):
     return [i + (length - n) * (i // piece) // gaps if gaps else i for i in range(n)]
 
 
+def crowd(positions, piece, query, key):
+    """How often the key of token number `key` counts for that of number `query`: as often as there are positions from
+    its piece to the next one, for each of the piece's tokens. Keys of the query's own piece and BOS count once."""
+    first = key // piece * piece
+    if key == 0 or first == query // piece * piece:
+        return 1
+    return (positions[first + piece] - positions[first]) / piece
+
+
 # ---- encodings other than RoPE ----
 
 def sinusoids(c, p):
@@ -220,19 +229,19 @@ def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
-def attend(queries, keys, values, c, positions, window, sinks, meet, between, far):
+def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, times sqrt(head_dim); far(d) is added
-    to values at distance d, if anything is."""
+    to values at distance d, if anything is. A key counts counts(number of the query, its own) times."""
     share, root = c['n_heads'] // c['n_kv_heads'], math.sqrt(c['head_dim'])
     out = []
-    for position, heads in zip(positions, queries):
+    for number, (position, heads) in enumerate(zip(positions, queries)):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
             scores = [meet(h, heads[h], keys[k][h // share], what) / root for k, what in zip(seen, apart)]
             top = max(scores)
-            weights = [math.exp(score - top) for score in scores]
+            weights = [math.exp(score - top) * counts(number, k) for score, k in zip(scores, seen)]
             total = sum(weights)
             there = [values[k][h // share] for k in seen]
             if far:
@@ -243,10 +252,10 @@ def attend(queries, keys, values, c, positions, window, sinks, meet, between, fa
     return out
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False, piece=0):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
     sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale:
-    every position turns at the scale of a text that ends with it."""
+    every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count as a crowd."""
     positions = positions or list(range(len(ids)))
     d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
@@ -296,7 +305,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, 2 * len(f)) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, 2 * len(f))) for head in row] for row in keys]
         meet, between = (meet_turned, turn) if turns_pairs else (meeting(c, weights, layer), lambda i, j: i - j)
-        mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer))
+        mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
+                       lambda i, j: crowd(positions, piece, i, j) if piece else 1)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)

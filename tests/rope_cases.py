@@ -35,7 +35,8 @@ SPELLINGS = [
     ('linear in rope_parameters',
      {'rope_theta': ..., 'rope_parameters': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 2e4}},
      {'rope_method': 1, 'factor': 4.0, 'theta': 2e4}),
-    ('linear below 1', {'rope_scaling': {'type': 'linear', 'factor': 0.5}}, {'rope_method': 1, 'factor': 0.5}),
+    ('a factor below 1 that the lengths give', {ORIGINAL: 512, 'rope_scaling': {'type': 'yarn', 'factor': 0.5}},
+     {'rope_method': 4, 'factor': 0.5, 'train_ctx': 512}),
     ('rope_type goes before type', {'rope_scaling': {'rope_type': 'linear', 'type': 'yarn', 'factor': 4.0}},
      {'rope_method': 1, 'factor': 4.0}),
     ('rope_scaling goes before rope_parameters, rope_theta and all',
@@ -195,6 +196,16 @@ REFUSED = [
     ('unscaled positions of another kind', {'rope_scaling': dict(LONG, unscaled_positions=True)}, 'unscaled_positions'),
     ('unscaled positions below 0', {'rope_scaling': dict(LONG, unscaled_positions=-1)}, 'unscaled_positions'),
     ('unscaled positions and two lists', {'rope_scaling': dict(LONG, unscaled_positions=4)}, 'unscaled_positions'),
+    ('linear below 1', {'rope_scaling': {'type': 'linear', 'factor': 0.5}}, 'rope_scaling.factor'),
+    ('dynamic below 1', {'rope_scaling': {'type': 'dynamic', 'factor': 0.99}}, 'rope_scaling.factor'),
+    ('yarn below 1', {'rope_scaling': dict(YARN, factor=0.5)}, 'rope_scaling.factor'),
+    ('llama3 below 1', {'rope_scaling': dict(LLAMA3, factor=0.5)}, 'rope_scaling.factor'),
+    ('longrope below 1', {'rope_scaling': dict(LONG, factor=0.5)}, 'rope_scaling.factor'),
+    ('name for type', {'rope_scaling': {'name': 'yarn', 'factor': 4.0, ORIGINAL: 64}}, 'rope_scaling.name'),
+    ('a misspelled length', {'rope_scaling': {'type': 'yarn', 'factor': 4.0, 'original_max_position_embedding': 64}},
+     'rope_scaling.original_max_position_embedding'),
+    ('a misspelled beta', {'rope_parameters': dict(YARN, beta_fats=16)}, 'rope_parameters.beta_fats'),
+    ('a key of another engine', {'rope_scaling': {'type': 'linear', 'factor': 2, 'alpha': 1}}, 'rope_scaling.alpha'),
     ('rope_theta 1', {'rope_theta': 1.0}, 'rope_theta'), ('rope_theta null', {'rope_theta': None}, 'rope_theta'),
     ('head_dim', {'head_dim': 7}, 'head_dim'),
 ]
@@ -208,4 +219,61 @@ PHI_REFUSED = [
     ('phi3, no part', phi(dict(LISTS, type='longrope'), partial_rotary_factor=0), 'partial_rotary_factor'),
     ('phi3, more than all', phi(dict(LISTS, type='longrope'), partial_rotary_factor=1.5), 'partial_rotary_factor'),
     ('phi3, original null', phi(dict(LISTS, type='longrope'), **{ORIGINAL: None}), ORIGINAL),
+]
+
+# Two settings that contradict each other: changes as above, or a whole config, and the warning, which says what counts.
+CONTRADICTIONS = [
+    ('two original lengths', {ORIGINAL: 128, 'rope_scaling': YARN},
+     ORIGINAL + ' is 128 beside rope_scaling and 64 in it: 128 counts'),
+    ('two original lengths of llama3', {ORIGINAL: 64, 'rope_parameters': LLAMA3},
+     ORIGINAL + ' is 64 beside rope_parameters and 32 in it: 64 counts'),
+    ('two original lengths of longrope', {ORIGINAL: 32, 'rope_scaling': LONG},
+     ORIGINAL + ' is 32 beside rope_scaling and 64 in it: 32 counts'),
+    ('two thetas', {'rope_theta': 10000.0, 'rope_parameters': {'rope_type': 'default', 'rope_theta': 500000}},
+     'rope_theta is 10000 beside rope_parameters and 500000 in it: 500000 counts'),
+    ('two thetas with digits', {'rope_theta': 12345.678901234567, 'rope_scaling': dict(YARN, rope_theta=2e6 / 7)},
+     'rope_theta is 12345.6789012 beside rope_scaling and 285714.285714 in it: 285714.285714 counts'),
+    ('type and rope_type', {'rope_scaling': dict(YARN, type='linear')},
+     'type is linear and rope_type is yarn in rope_scaling: yarn counts'),
+    ('a type that nobody knows', {'rope_parameters': {'type': 'mrope', 'rope_type': 'default'}},
+     'type is mrope and rope_type is default in rope_parameters: default counts'),
+    ('two blocks', {'rope_scaling': {'type': 'linear', 'factor': 2}, 'rope_parameters': {'rope_theta': 1e6}},
+     'rope_parameters is not used, since there is a rope_scaling'),
+    ('two attention factors', {'rope_scaling': dict(YARN, attention_factor=1.25, mscale=1, mscale_all_dim=1)},
+     'attention_factor is 1.25 in rope_scaling, and mscale and mscale_all_dim make it 1: 1.25 counts'),
+    ('two shares of a head', phi(dict(LISTS, type='longrope', partial_rotary_factor=0.75), head_dim=8,
+                                 partial_rotary_factor=1.0),
+     'partial_rotary_factor is 1 beside rope_scaling and 0.75 in it: 0.75 counts'),
+]
+# What looks like one and is none.
+NO_CONTRADICTION = [
+    ('the same twice', {ORIGINAL: 64, 'rope_theta': 5e5, 'rope_scaling': dict(YARN, type='yarn', rope_theta=500000)}),
+    ('an older name', {'rope_scaling': dict(LONG, type='su')}),
+    ('Phi-3, an older name', phi(dict(LISTS, type='yarn', rope_type='longrope'))),
+    ('an attention factor and its pair',
+     {'rope_scaling': dict(YARN, attention_factor=1, mscale=0.7, mscale_all_dim=0.7)}),
+    ('an attention factor and half a pair', {'rope_scaling': dict(YARN, attention_factor=1.5, mscale=2.0)}),
+    ('an empty block', {'rope_scaling': {'type': 'linear', 'factor': 2}, 'rope_parameters': {}}),
+]
+
+# Keys by which layers or positions differ: of a Llama, and of a config without a model_type; each is refused by its
+# name until it is read. Then values that make no difference.
+KINDS = ['sliding_attention', 'full_attention']
+BY_LAYER = [
+    ('a local theta', {'rope_local_base_freq': 10000.0}), ("ModernBERT's local theta", {'local_rope_theta': 10000.0}),
+    ("ModernBERT's global theta", {'global_rope_theta': 160000.0}), ('a theta of windows', {'swa_rope_theta': 1e4}),
+    ('a pattern', {'sliding_window_pattern': 6}), ('a pattern in letters', {'sliding_window_pattern': 'LLLG'}),
+    ('both kinds of layers', {'layer_types': KINDS}), ('layers without RoPE', {'no_rope_layers': [1, 1, 1, 0]}),
+    ('every fourth layer', {'no_rope_layer_interval': 4}), ('a growing temperature', {'attn_temperature_tuning': True}),
+    ('its slope', {'llama_4_scaling_beta': 0.1}),
+    ('its slope in the block', {'rope_scaling': dict(YARN, llama_4_scaling_beta=0.1)}),
+    ('blocks by layer', {'rope_parameters': {kind: {'rope_type': 'default', 'rope_theta': 1e4} for kind in KINDS}}),
+    ('a block by layer beside one', {'rope_scaling': {'type': 'linear', 'factor': 8.0},
+                                     'rope_parameters': {'full_attention': {'rope_theta': 1e6}}}),
+]
+ALIKE = [
+    ('nulls', {'rope_local_base_freq': None, 'sliding_window_pattern': None, 'no_rope_layers': None,
+               'layer_types': None, 'llama_4_scaling_beta': None}),
+    ('nothing', {'attn_temperature_tuning': False, 'no_rope_layers': [], 'no_rope_layer_interval': 0}),
+    ('all alike', {'no_rope_layers': [1, 1], 'layer_types': ['full_attention']}),
 ]

@@ -50,10 +50,10 @@ class Place:
         return check(run.returncode == 0 and 'model.bin' in os.listdir(self.results), 'exports ' + what, run.stderr)
 
     def refused(self, what, key, source=None, *arguments):
-        """Status 1, one line that has the key, nothing left behind."""
+        """Status 2, one line that has the key, nothing left behind."""
         run = self.export(source, *arguments)
         one_line = run.stderr.startswith('model_export: ') and run.stderr.count('\n') == 1
-        check(run.returncode == 1
+        check(run.returncode == 2
               and one_line and key in run.stderr and not run.stdout and not os.listdir(self.results), 'refuses ' + what,
               'status %d, %s, left %s, expected %r' % (run.returncode, run.stderr, os.listdir(self.results), key))
         for name in os.listdir(self.results):

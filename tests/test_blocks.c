@@ -2,7 +2,7 @@
 // same part of it. Driven by test_blocks.py:  test_blocks TYPE COLUMNS < BLOCKS > FLOATS
 #include "tests/test_units.h"
 
-#include "src/model/matrix.h"
+#include "src/core/matrix.h"
 
 static WeightType type_called(const char *name) {
     for (int t = 0; t < N_WEIGHT_TYPES; t++)

@@ -140,7 +140,7 @@ def test_no_numbers():
                 else:
                     data[block * size] = 255
             result = run(spoiled(c, weights, bytes(data)), '--ppl', ids, '--ids', '-n', 12)
-            check(result.status == 1 and 'NaN or infinity came out of layer 1' in result.err.splitlines()[-1],
+            check(result.status == 2 and 'NaN or infinity came out of layer 1' in result.err.splitlines()[-1],
                   '%s with a scale of %s' % (kind, number), result)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of byte-level tokenizers (src/text/split.c, encode.c, unicode.c, export/bytelevel.py, tokenizer_json.py), from
+"""Tests of byte-level tokenizers (src/core/split.c, encode.c, unicode.c, export/bytelevel.py, tokenizer_json.py), from
 anywhere:
 
     python3 tests/test_bytelevel.py
@@ -29,15 +29,14 @@ from export import bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_
 from export.common import Problem  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
-           for name in ('text/tokenizer', 'text/encode', 'text/split',
-                        'text/nfc', 'text/unicode', 'util')]
+           for name in ('core/tokenizer', 'core/encode', 'core/split', 'core/nfc', 'core/unicode', 'core/util')]
 # The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a
 # pattern, and the ids of control tokens.
 DRIVER = r'''
 #define main tokenizer_main
 #include "%s/tests/tokenizer_test.c"
 #undef main
-#include "%s/src/text/tokenizer_private.h"
+#include "%s/src/core/tokenizer_private.h"
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "classes") == 0) {
         static uint8_t classes[N_CODE_POINTS];

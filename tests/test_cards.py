@@ -205,7 +205,7 @@ def test_what_is_said():
         check(result.err == '', 'nothing to say of ' + name, result.err)
     config = released('llama-3.1-8b')
     config['rope_scaling']['factro'] = 8.0
-    one_line(run('--explain', '--rope-config', write(in_work('config.json'), json.dumps(config))), 1, 'a typo',
+    one_line(run('--explain', '--rope-config', write(in_work('config.json'), json.dumps(config))), 2, 'a typo',
              'rope_scaling.factro cannot be used')
 
 

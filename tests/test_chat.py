@@ -32,10 +32,10 @@ def driver():
     source, program = in_work('chat_driver.c'), in_work('chat_driver')
     write(source, DRIVER)
     sources = [os.path.join(ROOT, 'src', name + '.c')
-               for name in ('text/chat', 'text/tokenizer', 'text/encode',
-                            'text/split', 'text/nfc', 'text/unicode', 'util')]
+               for name in ('chat', 'core/tokenizer', 'core/encode', 'core/split', 'core/nfc',
+                            'core/unicode', 'core/util')]
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) +
-                   ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src', 'text'), source, *sources, '-lm', '-o', program],
+                   ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src'), source, *sources, '-lm', '-o', program],
                    check=True)
     return program
 

@@ -5,7 +5,7 @@
 #include "run.c"
 #undef main
 
-#include "src/forward/transformer.h"
+#include "src/fast/transformer.h"
 
 static double clock_now, per_token, slower_from, times_slower;
 
@@ -22,7 +22,7 @@ Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, i
 }
 
 int main(int argc, char **argv) {
-    if (argc < 5) return EXIT_USAGE;
+    if (argc < 5) return TROUBLE;
     per_token = strtod(argv[1], NULL);
     slower_from = strtod(argv[2], NULL);
     times_slower = strtod(argv[3], NULL);

@@ -5,11 +5,12 @@ models whose next token is known."""
 import array
 import os
 import pickle
+import re
 import struct
 import zipfile
 
-from common import (METHODS, check, config, good, in_work, main, one_line, random_ids, random_weights, run, skip, table,
-                    tiny_model, write, write_model, write_tokenizer)
+from common import (METHODS, check, config, good, in_work, main, one_line, random_ids, random_weights, read, run, skip,
+                    table, tiny_model, write, write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -66,9 +67,10 @@ def test_usage_errors():
     for option in ('--explain', '--passkey', '--ids', '--per-token', '--help', '--version', '--ignore-eos',
                    '--rope-json', '--plot', '--logn', '--tsv', '--stepwise', '--stale-keys'):
         one_line(run(m, option + '=1'), 2, '%s with a value' % option, option)
-    for option in ('--nope', '-x', '-nn', '--', '--rope-', '--Rope', '-', '--factor4', '-t1', '--' + 'x' * 500):
+    for option in ('--nope', '-x', '-nn', '--', '--rope-', '-', '--factor4', '-t1', '--' + 'x' * 500):
         result = run(m, option)
         one_line(result, 2, 'an option %s' % option[:20], option[:20])
+    one_line(run(m, '--Rope'), 2, 'an option in any case', '--rope needs a value')
     numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor '
                '--low-freq-factor --high-freq-factor --window --sinks --near --k --group --chunk --samples --trials '
                '--min-accuracy '
@@ -96,10 +98,9 @@ def test_usage_errors():
                   'dynamic-dynamic', 'dynamic-', 'yarn ', 'all:factor=2', 'yarn:ramp=x', 'yarn:=', 'y' * 1000,
                   'yarn' + ':factor=2' * 60, ','.join(['none'] * 2000)):
         one_line(run(m, '--ppl', '/dev/null', '--ids', '--rope', value), 2, '--rope %.40r' % value, '--rope')
-    for options in (('-i', 'x', '-f', 'y'), ('--ids',), ('--per-token',), ('--samples', 2), ('--trials', 3),
-                    ('--min-accuracy', 0.5), ('--plot',), ('--explain', '--passkey'), ('--ppl', 'x', '--rope-json'),
-                    ('--quantize', 'q9', 'x'), ('--quantize', 'q8'), ('--stepwise',), ('--stale-keys',),
-                    ('--budget', 5), ('--check', '--attn', '0.0'), ('--head-dim', 64, '--explain'), (m,)):
+    for options in (('-i', 'x', '-f', 'y'), ('--explain', '--passkey'), ('--ppl', 'x', '--rope-json'),
+                    ('--quantize', 'q9', 'x'), ('--quantize', 'q8'), ('--check', '--attn', '0.0'),
+                    ('--head-dim', 64, '--explain'), (m,)):
         one_line(run(m, *options), 2, ' '.join(map(str, options[:1] + options[2:])))
     for options in ((), ('--explain',),
                     ('--explain', '--head-dim', 64), ('--explain', '--head-dim', 64, '--theta', 1e4),
@@ -109,8 +110,35 @@ def test_usage_errors():
     for options in (('--rope', 'yarn', '--beta-fast', 1, '--beta-slow', 2),
                     ('--rope', 'llama3', '--low-freq-factor', 4, '--high-freq-factor', 2)):
         result = run(m, '--explain', *options)
-        check(result.status in (1, 2) and result.err.count('\n') == 1 and not result.raw,
+        check(result.status == 2 and result.err.count('\n') == 1 and not result.raw,
               'settings that contradict each other: %s' % (options,), result)
+
+
+def test_words_that_miss_something():
+    """A value or a quote that was forgotten, a blank for a comma, and the model in the wrong place."""
+    m = tiny_model('tiny.bin')
+    for option in '-f', '-z', '--ppl', '--search', '--rope-config', '--rope', '--reading', '--tasks', '-n', '-t':
+        for other in '-n', '--rope', '--rope=yarn', '--explain', '-i', '--factor=3':
+            one_line(run(m, option, other, 512), 2, '%s without a value before %s' % (option, other), option + ' needs',
+                     'found the option ' + other)
+    one_line(run(m, '--quantize', 'q4', '-n', cwd=in_work('')), 2, '--quantize without OUT', 'OUT', 'option -n')
+    check(not os.path.exists(in_work('-n')), 'and nothing is written')
+    one_line(run('--check', 'book.txt', m), 2, 'a text before the model', m, 'the model file comes first',
+             '(expected %s --check book.txt)' % m)
+    for option, first, second in (('--rope', 'yarn', 'none'), ('--tasks', 'passkey', 'copy'),
+                                  ('--reading', 'hf4', 'vllm'), ('--engines', 'hf4', 'vllm')):
+        one_line(run(m, option, first, second), 2, 'a blank in a list of ' + option, second,
+                 'commas and no blanks (%s %s,%s)' % (option, first, second))
+    for option in '-i', '-y':
+        one_line(run(m, option, 'Once', 'upon', 'a'), 2, 'no quotes behind ' + option, "'upon'", 'quotes',
+                 option + ' "Once upon..."')
+    one_line(run(m, 'Once upon'), 2, 'a prompt without -i', "'Once upon'", m, 'a prompt follows -i')
+    one_line(run(m, '-n', 20, 30), 2, 'a word too many', "'30'", m)
+    one_line(run(m, '-n20'), 2, 'no blank behind a short option', 'did you mean -n 20?')
+    check('mean' not in run(m, '-x20').err, 'where there is such an option')
+    for value in '1,5', '0,5':
+        one_line(run(m, '-t', value), 2, '-t ' + value, 'a point before its decimals')
+    check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')
 
 
 def test_lengths():
@@ -144,7 +172,7 @@ def test_foreign_files():
     def refused(path, what, source=None, made=None, cwd=in_work('')):
         command = 'python3 model_export.py %s %s)\n' % (source or path, made)
         result = run(path, '--explain', cwd=cwd)
-        one_line(result, 1, what, path + ': ', what, command if made else '')
+        one_line(result, 2, what, path + ': ', what, command if made else '')
         return result
     safetensors = struct.pack('<Q', 96) + b'{"__metadata__":{}}'
     with zipfile.ZipFile(in_work('weights.pth'), 'w') as archive:
@@ -161,6 +189,8 @@ def test_foreign_files():
         refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
     refused(folder('nothing', 'README.md'), 'a folder without a checkpoint')
     refused('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
+    for name in 'adapter_config.json', 'adapter_model.safetensors':
+        refused(folder('lora ' + name, name), 'an adapter (LoRA): merge it into its base model')
     refused(write(os.path.join(folder('hub'), 'model.safetensors'), safetensors), 'as safetensors', folder('hub'),
             'hub.bin')
     refused('weights.pth', "PyTorch's zip", '.', 'model.bin')
@@ -168,11 +198,17 @@ def test_foreign_files():
             os.path.dirname(in_work('x')), os.path.basename(os.path.dirname(in_work('x'))) + '.bin')
     pointer = write(in_work('pointer.bin'), 'version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n')
     check('lfs pull)' in refused(pointer, 'a Git LFS pointer').err, 'how to fetch what a pointer points to')
+    config = write(in_work('a config.json'), '\n{"model_type": "llama", "hidden_size": 64}')
+    one_line(run(config, '-i', 'x'), 2, 'a config.json', config + ': JSON', "--rope-config '%s'" % config,
+             'model_export.py %s NAME.bin' % os.path.dirname(config))
+    for text in 'Once upon a time, there was', 'Ünder änderem für uns', 'это не модель, а текст':
+        path = write(in_work('story.txt'), text * 9)
+        one_line(run(path), 2, 'a text: ' + text, 'story.txt: a text, not a model file', 'model.bin --ppl ' + path)
     for start in (b'GGU', b'GGUF', b'PK\3\4', b'\x80\2', safetensors[:9]):
-        one_line(run(write(in_work('cut.bin'), start)), 1, 'a file of %r' % start, 'cut.bin')
+        one_line(run(write(in_work('cut.bin'), start)), 2, 'a file of %r' % start, 'cut.bin')
     # Version 0 of llama2.c has no magic: its first number may be 640, which begins as a pickle does.
     head = struct.pack('<7i', 640, 4, 1, 1, 1, 2, 4)
-    one_line(run(write(in_work('v0.bin'), head), '--explain'), 1, 'a cut file of 640 dimensions', 'truncated')
+    one_line(run(write(in_work('v0.bin'), head), '--explain'), 2, 'a cut file of 640 dimensions', 'truncated')
 
 
 def test_files_that_cannot_be_read():
@@ -181,24 +217,24 @@ def test_files_that_cannot_be_read():
     for path, word in (('/nonexistent/model.bin', '/nonexistent/model.bin'), (folder, folder),
                        (write(in_work('empty.bin'), b''), 'empty'), (text, text), (os.path.join(m, 'x'), 'x'),
                        ('/dev/null', '/dev/null')):
-        one_line(run(path, '-i', 'x'), 1, 'a model file %s' % path, word)
-    one_line(run(m, '-i', 'x', '-z', '/nonexistent'), 1, 'a tokenizer that is not there', '/nonexistent')
+        one_line(run(path, '-i', 'x'), 2, 'a model file %s' % path, word)
+    one_line(run(m, '-i', 'x', '-z', '/nonexistent'), 2, 'a tokenizer that is not there', '/nonexistent')
     for option in (('-f', '/nonexistent'), ('-f', folder)):
         result = run(m, *option, '-t', 0)
-        check(result.status == 1 and result.err.splitlines()[-1].startswith('run: ' + option[1]) and not result.raw,
+        check(result.status == 2 and result.err.splitlines()[-1].startswith('run: ' + option[1]) and not result.raw,
               'a prompt file that cannot be read: %s' % option[1], result)
-    one_line(run(m, '--ppl', '/nonexistent'), 1, 'a text that is not there', '/nonexistent')
-    one_line(run(m, '--ppl', text, '--ids'), 1, 'a text that is not ids', text, 'The')
+    one_line(run(m, '--ppl', '/nonexistent'), 2, 'a text that is not there', '/nonexistent')
+    one_line(run(m, '--ppl', text, '--ids'), 2, 'a text that is not ids', text, 'The')
     other = in_work('other.bin')
     for count in (VOCAB - 259 - 1, VOCAB - 259 + 1, 0):
         write_tokenizer(other, (LETTERS + ['x1', 'x2'])[:count])
-        one_line(run(m, '-i', 'x', '-z', other), 1, 'a tokenizer of %d tokens for a model of %d' % (259 + count, VOCAB),
+        one_line(run(m, '-i', 'x', '-z', other), 2, 'a tokenizer of %d tokens for a model of %d' % (259 + count, VOCAB),
                  other, str(259 + count), str(VOCAB))
     for ids, word in (('1 2 3', 'fewer'), ('1 %d 3' % VOCAB, str(VOCAB)), ('1 -2 3', '-2'), ('1 2.5', '2.5'),
                       ('1 99999999999999999999 2', '9999'), ('', ''), ('1', '')):
         path = write(in_work('ids.txt'), ids)
         result = run(m, '--ppl', path, '--ids', '-n', 4 if 'fewer' in word else 3)
-        check(result.status == 1 and word in result.err.splitlines()[-1], '--ppl of the ids %r' % ids, result)
+        check(result.status == 2 and word in result.err.splitlines()[-1], '--ppl of the ids %r' % ids, result)
 
 
 def test_memory_is_refused():
@@ -209,7 +245,7 @@ def test_memory_is_refused():
                  ('-m', 'chat', '-y', 'x')):
         result = run(m, '-n', 1000000000, *what, timeout=20)
         last = (result.err.splitlines() or [''])[-1]
-        check(result.status == 1 and last.startswith('run: ') and '1000000000' in last
+        check(result.status == 2 and last.startswith('run: ') and '1000000000' in last
               and ('MB' in last or 'fewer' in last),
               '%s with -n 1000000000' % what[0], result)
 
@@ -217,10 +253,10 @@ def test_memory_is_refused():
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
     result = run(m, '-n', 10000, '-i', 'x', preexec_fn=little_memory)
-    check(result.status == 1 and '10000' in result.err.splitlines()[-1] and 'MB' in result.err and not result.raw,
+    check(result.status == 2 and '10000' in result.err.splitlines()[-1] and 'MB' in result.err and not result.raw,
           'a context that the limits of the process forbid', result)
     result = run(m, '-n', 100, '-f', '/dev/zero', preexec_fn=little_memory)
-    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: /dev/zero: no memory for its text'),
+    check(result.status == 2 and result.err.splitlines()[-1].startswith('run: /dev/zero: no memory for its text'),
           'a prompt without an end', result)
 
 
@@ -243,7 +279,7 @@ def test_text():
     check(text(short, '-i', 'a', '-n', 0) == b'abcdef\n', '-n 0 is the context of the model',
           text(short, '-i', 'a', '-n', 0))
     result = run(m, '-t', 0, '-i', 'abcdefgh', '-n', 5)
-    check(result.status == 1 and not result.raw and '10' in result.err.splitlines()[-1]
+    check(result.status == 2 and not result.raw and '10' in result.err.splitlines()[-1]
           and '5' in result.err.splitlines()[-1],
           'a prompt longer than -n', result)
     result = good(m, '-t', 0, '-i', 'a')
@@ -267,7 +303,7 @@ def test_prompt_from_files():
     out = text(m, '-f', write(in_work('large.txt'), large), '-n', 105600, '--window', 64, timeout=300)
     check(out == large + b'uvwxyz\n', 'a prompt of 100 KB', out[-40:])
     result = run(m, '-t', 0, '-f', in_work('large.txt'), '-n', 1000)
-    check(result.status == 1 and str(len(large) + 2) in result.err.splitlines()[-1], 'a prompt of 100 KB with -n 1000',
+    check(result.status == 2 and str(len(large) + 2) in result.err.splitlines()[-1], 'a prompt of 100 KB with -n 1000',
           result)
 
 
@@ -357,10 +393,10 @@ def test_standard_output():
                  ('--version',)):
         with open('/dev/full', 'wb') as full:
             result = run(m, *what, stdout=full)
-        check(result.status == 1 and result.err.splitlines()[-1:] == ['run: cannot write to standard output'],
+        check(result.status == 2 and result.err.splitlines()[-1:] == ['run: cannot write to standard output'],
               '%s onto a full device' % (what[0]), result)
     result = run(m, '-i', 'a', '-t', 0, preexec_fn=lambda: os.close(1))
-    check(result.status == 1, 'standard output closed', result)
+    check(result.status == 2, 'standard output closed', result)
 
 
 def test_warnings():
@@ -400,6 +436,84 @@ def test_warnings_of_another_method():
     err = good(m, '--ppl', ids, '--ids', '-n', 40, '--rope', 'linear,yarn,none:theta=5000').err
     check('rope yarn, and not with linear, none:theta=5000' in err and err.count('tuned') == 1,
           'one line for a list', err)
+
+
+TEXT_ONLY = {'-t': 1, '-p': 0.5, '-k': 3, '--min-p': 0.1, '-m': 'generate', '-y': 'x', '--ignore-eos': None}
+SESSION = {'--kv': 'q8', '--activations': 'f32', '--plain': None}
+NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None, '--budget': 5, '--whole': None,
+         '--trials': 2, '--min-accuracy': 0.9, '--plot': None, '--reads': 3, '--seconds': 3, '--search-windows': 2,
+         '--population': 5, '--minimize': 'half', '--search-attention': None, '--search-unscaled': None}
+
+
+def test_options_without_effect():
+    """A warning for each, whatever the job, and what comes out is the same as without it."""
+    m, path = alphabet(train_ctx=64, seq_len=64), write(in_work('text.txt'), 'the quick brown fox jumps ' * 9)
+    ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
+
+    def said(job, options):
+        """{option: what is warned of it}, and the rows that come out."""
+        words = [w for option in options.items() for w in option if w is not None]
+        result = run(m, *job, *words)
+        found = re.findall('run: warning: (.*) has no effect (.*)', result.err)
+        check(result.status == 0 and len(found) == len(options), 'a warning for each of %s' % words, result)
+        return dict(found), [line for line in result.out.splitlines() if line[:2] != '# ']
+    without = {'--piece': 'without --spread', '-y': 'without -m chat', '--stale-keys': 'without --ppl or --check',
+               '--tsv': 'on a text', '--plot': 'without --explain'}
+    for names, needed in (('--ids --per-token --samples --stepwise', '--ppl'), ('--budget --whole', '--check'),
+                          ('--trials --min-accuracy', '--passkey or --tasks'),
+                          ('--reads --seconds --search-windows --population --minimize --search-attention '
+                           '--search-unscaled', '--search')):
+        without.update({name: 'without ' + needed for name in names.split()})
+    for job, idle, other in (
+            (('--ppl', path, '-n', 30), {**TEXT_ONLY, '-s': 3, '-i': 'a', '--piece': 3, '--trials': 3},
+             {'--piece': 'without --spread'}),
+            (('--ppl', ids, '--ids', '-n', 30), {**TEXT_ONLY, '-f': 'none.txt', '-z': 'none.bin', '--stale-keys': None},
+             {'-z': 'with --ids', '--stale-keys': 'without --stepwise'}),
+            (('--passkey', '-n', 800, '--trials', 1), {**TEXT_ONLY, '-i': 'a', '--budget': 3}, {}),
+            (('--explain', '-n', 30), {**TEXT_ONLY, **SESSION, '-f': 'none.txt', '--spread': 999, '--threads': 1,
+                                       '-z': 'none.bin', '--samples': 3}, {}),
+            (('--attn', '0.0', '-i', 'abc'), {**TEXT_ONLY, '-s': 2, '--per-token': None}, {}),
+            (('--rope-json',), {**TEXT_ONLY, **SESSION, '--piece': 3, '--whole': None}, {}),
+            (('--engines',), {**TEXT_ONLY, **SESSION, '-i': 'a'}, {}),
+            (('-m', 'chat', '-y', ''), {'-f': 'none.txt', '--trials': 3}, {}),
+            (('-t', 0, '-n', 30), {**NEEDS, '-y': 'x', '--stale-keys': None, '--piece': 3, '--tsv': None}, without)):
+        warned, out = said(job, idle)
+        with_job = 'with -m chat' if job[0] == '-m' else 'with %s' % job[0]
+        check(warned == {name: other.get(name, with_job) for name in idle}, '%s with %s' % (job[0], list(idle)), warned)
+        check(out == said(job, {})[1], 'and it has none: %s with %s' % (job[0], list(idle)), out)
+    copied = in_work('copied.bin')
+    result = good(m, '--quantize', 'f32', copied, '-n', 5, '--rope', 'yarn', '--factor', 4, '-t', 0)
+    check(re.findall('warning: (.*) has no effect with --quantize', result.err) == ['-t', '-n', '--rope', '--factor'],
+          '--quantize', result)
+    check(read(copied) == read(m), 'and the copy is the model')
+    result = good(m, '--explain', '--rope', 'yarn', '--near', 9, '--group', 4, '-n', 128)
+    check(re.findall('warning: (.*) has no effect on rope yarn', result.err) == ['--near', '--group'],
+          'a warning for each setting', result)
+    one_line(run(m, '-i', 'x', '-f', path), 2, '-i and -f in a text', 'exclude')
+
+
+def test_empty_prompts():
+    m = alphabet()
+    for options in (('-i', ''), ('-f', write(in_work('none.txt'), ''))):
+        result = good(m, *options, '-t', 0)
+        check('warning: the prompt is empty (%s)' % (options[1] or '-i') in result.err, 'an empty prompt', result)
+    check('empty' not in good(m, '-t', 0).err + good(m, '-t', 0, '-i', 'a').err, 'and no other')
+
+
+def test_seeds_of_the_clock():
+    m = alphabet()
+    seeds = [re.search(r'seed (\d+)', good(m, '-n', 3).err)[1] for _ in range(20)]
+    check(len(set(seeds)) == 20 and all(len(seed) <= 10 for seed in seeds), 'runs of one second differ', seeds)
+    one = good(m, '-n', 30)
+    check(good(m, '-n', 30, '-s', re.search(r'seed (\d+)', one.err)[1]).out == one.out, 'the seed that is shown', one)
+
+
+def test_how_many_times():
+    m = alphabet(train_ctx=512, seq_len=512)
+    for n, times in (('1024k', '2048'), ('8k', '16'), (1200, '2.34'), ('64k', '128')):
+        for rope, more in (('none', ()), ('yarn', ('--factor', 2))):
+            err = good(m, '--explain', '-n', n, '--rope', rope, *more).err
+            check('are %s times the trained context' % times in err and 'e+' not in err, '%s of 512' % n, err)
 
 
 def test_warnings_of_idle_settings():

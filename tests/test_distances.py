@@ -111,7 +111,7 @@ def test_logn():
         compare(config(rope_dynamic=1, method='ntk', **dict(BASE, **layers)), 11, 90, 'dynamic-ntk+' + name,
                 'a layer without rope, half a head', reference.distance_map(name, L, 90))
     one_line(run(in_work('model.bin'), '--rope', 'yarn:logn=2'), 2, 'a flag that is not 0 or 1', 'logn')
-    one_line(run(in_work('model.bin'), '--explain', '--logn', '--train-ctx', 1), 1, 'logn of one position',
+    one_line(run(in_work('model.bin'), '--explain', '--logn', '--train-ctx', 1), 2, 'logn of one position',
              'logn', 'train_ctx')
 
 
@@ -189,14 +189,14 @@ def test_refusals():
                          ('lm-infinite:window=0', 'window'),
                          ('dca:train-ctx=1', 'chunk is 0', 'context of 1'),
                          ('self-extend:train-ctx=1', 'near is 0', 'context of 1')):
-        one_line(run(m, '--explain', '--rope', rope), 1, rope, 'rope ' + rope, *words)
+        one_line(run(m, '--explain', '--rope', rope), 2, rope, 'rope ' + rope, *words)
     for rope in ('self-extend:group=0', 'rerope:near=0', 'dca:chunk=0', 'leaky-rerope:k=0.5', 'dca+yarn', 'yarn+',
                  '+dca', 'window+dca', 'yarn+dca+dca', 'dynamic-dca', 'yarn+window', 'all+dca', 'dynamic-none+dca',
                  'dcb'):
         one_line(run(m, '--rope', rope), 2, rope, '--rope')
-    one_line(run(m, '--explain', '--sinks', 4), 1, '--sinks without --window', 'sinks', '--window')
+    one_line(run(m, '--explain', '--sinks', 4), 2, '--sinks without --window', 'sinks', '--window')
     for rope in MAPS + ['yarn+dca']:
-        one_line(run(m, '--rope-json', '--rope', rope), 1, '--rope-json of ' + rope, rope, 'distance map')
+        one_line(run(m, '--rope-json', '--rope', rope), 2, '--rope-json of ' + rope, rope, 'distance map')
     check('use_logn_attn' in good(m, '--rope-json', '--logn', '--rope', 'yarn').out, '--rope-json with --logn')
     for option, value, rope in (('--near', 5, 'dca'), ('--chunk', 5, 'rerope'), ('--group', 5, 'leaky-rerope'),
                                 ('--k', 2, 'self-extend'), ('--near', 5, 'none')):

@@ -37,7 +37,7 @@ def test_pytorch():
                   "PyTorch's numbers, %s %s" % (kind, ' '.join(map(str, options))))
         carried = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model,
                                   in_work('out.gguf')], capture_output=True, text=True)
-        check(carried.returncode == 1 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
+        check(carried.returncode == 2 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
 
 
 def test_reference():
@@ -94,13 +94,13 @@ def test_refused():
         for option in (['--rope', 'yarn'], ['--rope', 'none'], ['--rope', 'window'], ['--factor', 2], ['--theta', 500],
                        ['--train-ctx', 32], ['--ramp', 'turns'], ['--logn'], ['--near', 5],
                        ['--rope-config', in_work('block.json')], ['--attn-factor', 1.1]):
-            one_line(run(model, '--ppl', ids, '--ids', '-n', 60, *option), 1, '%s with %s' % (option[0], kind),
+            one_line(run(model, '--ppl', ids, '--ids', '-n', 60, *option), 2, '%s with %s' % (option[0], kind),
                      option[0], "'%s'" % kind)
         for job in (['--rope-json'], ['--search', ids]):
-            one_line(run(model, *job), 1, '%s with %s' % (job[0], kind), job[0], kind)
+            one_line(run(model, *job), 2, '%s with %s' % (job[0], kind), job[0], kind)
         good(model, '--ppl', ids, '--ids', '-n', 60, '--window', 9, '--sinks', 2)
     model = tiny_model('model.bin', 5, encoding='learned', encoding_rows=70)
-    one_line(run(model, '--ppl', ids, '--ids', '-n', 71), 1, 'past the learned positions', '70', '71')
+    one_line(run(model, '--ppl', ids, '--ids', '-n', 71), 2, 'past the learned positions', '70', '71')
     good(model, '--ppl', ids, '--ids', '-n', 70)
     for job in (['--bench'], ['--explain'], ['--ppl', ids, '--ids'], ['-i', 'a', '-n', 0]):
         tiny_model('learned.bin', 5, encoding='learned', encoding_rows=70, vocab_size=259)
@@ -176,7 +176,7 @@ def test_shipped():
               settings)
         inside[kind] = table(good(model, '--ppl', text, '-n', 256, '--samples', 16, '--tsv').out)[2][-1]
         if kind == 'learned':
-            one_line(run(model, '--ppl', text, '-n', 257), 1, 'past the end of learned.bin', '256')
+            one_line(run(model, '--ppl', text, '-n', 257), 2, 'past the end of learned.bin', '256')
         else:
             far[kind] = table(good(model, '--ppl', text, '-n', 4096, '--tsv').out)[2][-2]  # positions from 2,048 on
         check(run(model, '--check', '-n', 256, '--tsv').status == 0, '%s.bin holds to 256' % kind)

@@ -7,13 +7,14 @@ import glob
 import json
 import math
 import os
+import re
 import random
 import subprocess
 import sys
 import tempfile
 
-from common import (ROOT, check, close, good, in_work, main, one_line, random_ids, run, table, tiny_model, write,
-                    write_tokenizer)
+from common import (ROOT, at_terminal, check, close, good, in_work, main, one_line, random_ids, run, screen, table,
+                    tiny_model, write, write_tokenizer)
 
 CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
@@ -50,7 +51,7 @@ def frequencies(engine, path, length):
     """Of a reading, by --explain; None: it is refused."""
     result = run('--explain', '--reading', engine, '--rope-config', path, '-n', length)
     if result.status:
-        one_line(result, 1, engine + ' refuses', engine, 'refuses this config')
+        one_line(result, 2, engine + ' refuses', engine, 'refuses this config')
         return None, None
     settings, _, rows = table(result.out)
     return [float(row['scaled_inv_freq']) for row in rows], float(settings['attention_factor'])
@@ -337,29 +338,68 @@ def test_reading_of_settings():
     check([row['verdict'] for row in rows] == ['same'] * 8, 'a part of a head turns in all', rows)
 
 
+def test_at_a_terminal():
+    """80 columns hold a row; the pair that is furthest off and the note stand in words below it."""
+    for case in CASES:
+        path = saved(case['config'])
+        rows = table(run('--engines', '--rope-config', path, '-n', 16384).out)[2]
+        lines = screen(at_terminal(('--engines', '--rope-config', path, '-n', 16384)))
+        check(all(len(line) <= 80 for line in lines), case['name'] + ' in 80 columns', lines)
+        shown = {}
+        for line in lines:
+            name = line.split(' ')[0]
+            if name in ENGINES:
+                shown[name] = ''
+            elif line[:2] == '  ' and shown and line.strip():
+                shown[list(shown)[-1]] += ' ' + line.strip()
+        check(list(shown) == ENGINES, case['name'] + ': a row for each engine', lines)
+        for row in rows:
+            words = shown.get(row['engine'], '').strip()
+            expected = row['note'] if row['note'] != '-' else ''
+            if row['worst_pair'] != '-':
+                pair = 'pair %s turns %.4g times as fast' % (row['worst_pair'], float(row['worst_ratio']))
+                expected = pair + ('; ' + expected if expected else '')
+            check(words == expected, '%s, %s: the words below' % (case['name'], row['engine']), (words, expected))
+
+
 def test_refusals():
     model, path = small_model(), saved(block(**YARN))
     unknown = saved(block(rope_type='stretch', factor=2.0), 'unknown.json')
-    for arguments, status, words in (
-            (['--engines=hf6', '--rope-config', path], 2, ['--engines', "'hf6'", 'did you mean hf5', 'exllamav2']),
-            ([model, '--engines', 'vllm:max=3', '--rope-config', path], 2, ["'vllm:max=3'", ':max_len=N']),
-            ([model, '--engines', 'hf4@x'], 2, ['@RELEASE']), ([model, '--engines', 'vllm:max_len=x'], 2, ['max_len']),
-            ([model, '--engines', ','.join(['hf4'] * 17)], 2, ['more than 16 engines']),
-            ([model, '--reading', 'hf9', '--explain'], 2, ['--reading', "'hf9'"]),
-            ([model, '--reading', 'hf4,vllm', '--explain'], 2, ['one engine expected', 'are 2']),
-            ([model, '--reading', 'vllm', '--engines'], 2, ['exclude one another']),
-            ([model, '--reading', 'vllm', '--explain', '--rope-config', path, '--rope', 'yarn'], 2, ['as it stands']),
-            ([model, '--engines', '--rope-config', path, '--factor', 3], 2, ['as it stands']),
-            (['--explain', '--rope-config', unknown, '--reading', 'hf5'], 1, ['hf5 refuses', 'rope_type']),
-            ([model, '--rope-config', saved(LLAMA, 'other.json'), '--explain', '--reading', 'vllm'], 1,
+    for arguments, words in (
+            (['--engines=hf6', '--rope-config', path], ['--engines', "'hf6'", 'did you mean hf5', 'exllamav2']),
+            ([model, '--engines', 'vllm:max=3', '--rope-config', path], ["'vllm:max=3'", ':max_len=N']),
+            ([model, '--engines', 'hf4@x'], ['@RELEASE']), ([model, '--engines', 'vllm:max_len=x'], ['max_len']),
+            ([model, '--engines', 'hf4@9.9'], ['release 9.9 of hf4 is not known (expected 4.45 to 4.57)']),
+            ([model, '--engines', 'vllm,hf4@4.5:max_len=9'], ['release 4.5 of hf4', '4.45 to 4.57']),
+            ([model, '--engines=hf5@5.16'], ['release 5.16 of hf5', '5.0 to 5.15']),
+            ([model, '--engines=vllm@0.8'], ['release 0.8 of vllm', '0.11 to 0.24']),
+            ([model, '--engines=llama.cpp@2026-09-01'], ['2026-09-01 of llama.cpp', '2025-02 to 2026-08']),
+            ([model, '--reading', 'exllamav3@1.5', '--explain'],
+             ['--reading: release 1.5 of exllamav3', '(expected 1.4)']),
+            ([model, '--engines', ','.join(['hf4'] * 17)], ['more than 16 engines']),
+            ([model, '--reading', 'hf9', '--explain'], ['--reading', "'hf9'"]),
+            ([model, '--reading', 'hf4,vllm', '--explain'], ['one engine expected', 'are 2']),
+            ([model, '--reading', 'vllm', '--engines'], ['exclude one another']),
+            ([model, '--reading', 'vllm', '--explain', '--rope-config', path, '--rope', 'yarn'], ['as it stands']),
+            ([model, '--engines', '--rope-config', path, '--factor', 3], ['as it stands']),
+            (['--explain', '--rope-config', unknown, '--reading', 'hf5'], ['hf5 refuses', 'rope_type']),
+            ([model, '--rope-config', saved(LLAMA, 'other.json'), '--explain', '--reading', 'vllm'],
              ['vllm turns 64 elements', 'stored for 8']),
-            ([model, '--engines', '--rope', 'yarn+dca'], 1, ['distance maps have no key']),
-            (['--engines', '--rope-config', saved('{"rope_type": }', 'bad.json')], 1, ['bad.json: line 1: found']),
-            (['--engines', '--rope-config', saved({'model_type': 'gemma'}, 'gemma.json')], 1, ['model_type']),
-            (['--engines', '--rope-config', in_work('none.json')], 1, ['none.json'])):
-        one_line(run(*arguments), status, ' '.join(map(str, arguments))[-60:], *words)
+            ([model, '--engines', '--rope', 'yarn+dca'], ['distance maps have no key']),
+            (['--engines', '--rope-config', saved('{"rope_type": }', 'bad.json')], ['bad.json: line 1: found']),
+            (['--engines', '--rope-config', saved({'model_type': 'gemma'}, 'gemma.json')], ['model_type']),
+            (['--engines', '--rope-config', in_work('none.json')], ['none.json'])):
+        one_line(run(*arguments), 2, ' '.join(map(str, arguments))[-60:], *words)
     check(good('--explain', '--rope-config', unknown, '--reading', 'llama.cpp').out.startswith('# method\tnone'),
           'a type that only llama.cpp takes runs as it reads it')
+
+
+def test_releases():
+    """The last release that is known stands for all that begin with its numbers."""
+    names = ['hf4@4.45', 'hf4@4.57.6', 'hf5@5.15.1', 'vllm@0.11.0', 'vllm@0.24.3', 'llama.cpp@2025-02-20',
+             'llama.cpp@2026-08-22', 'sglang@2026-04-16', 'mlx-lm@0.31', 'exllamav3@1.4.1', 'exllamav2@0.3.2']
+    rows, _ = engines(saved(LLAMA), 100, *names)
+    check(list(rows)[1:] == names and all(row['verdict'] == 'same' for row in rows.values()), 'releases', rows)
 
 
 def test_block_alone():
@@ -435,6 +475,29 @@ def test_rope_json():
               '%s as hf5 reads it' % what)
 
 
+def test_beside_the_block():
+    """What stands beside the block keeps the model's own context and the share of a head that turns."""
+    for name, beside in (
+            ('llama-3.1-8b', 'rope_theta, original_max_position_embeddings 8192, max_position_embeddings 131072;'),
+            ('phi-4-mini-instruct', 'rope_theta, partial_rotary_factor 0.75, original_max_position_embeddings 4096, '
+                                    'max_position_embeddings 131072;'),
+            ('deepseek-r1-0528-qwen3-8b', 'rope_theta, original_max_position_embeddings 32768, '
+                                          'max_position_embeddings 131072;')):
+        path = os.path.join(ROOT, 'tests', 'configs', name + '.json')
+        out = good('--rope-json', '--rope-config', path).out
+        check('# beside the block: ' + beside in out, 'beside the block of ' + name, out)
+        with open(path) as file:
+            whole = json.load(file)
+        block = json.loads(out.splitlines()[-1])
+        share = whole.get('partial_rotary_factor', 1)
+        check(block.get('partial_rotary_factor', 1) == share, 'the share that turns, ' + name, block)
+    # What an engine allows is what it allows with the published config, also in the form that a model's settings take.
+    wide = dict(head_dim=32, seq_len=1024, train_ctx=64, method='llama3', factor=8.0, low_freq_factor=1.0,
+                high_freq_factor=4.0)
+    rows = [row for row in table(run(small_model(**wide), '--engines', '-n', 100).out)[2] if row['engine'] == 'vllm']
+    check(rows[0]['max_len'] == '1024', 'vLLM takes what the model is meant for', rows)
+
+
 def test_folders():
     """The exporter's config.json is read by as many engines as --rope-json's best form, and rope.README beside it names
     the others."""
@@ -469,9 +532,11 @@ def test_check():
     for options, expected in ((['--rope', 'yarn', '--factor', 4], '7 of 8'), ([], None),
                               (['--rope-config', saved(YARN)], '6 of 8')):
         lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
-        found = [line for line in lines if line.startswith('# read alike by ')]
-        check(found == (['# read alike by %s engines: --engines' % expected] if expected else []) and
-              any(line.startswith('# holds to') for line in lines[-2:]),
+        # What is in force is read as it would be published, a file as it stands.
+        words = '# read alike by' if '--rope-config' in options else '# as published, read alike by'
+        found = [line for line in lines if 'read alike by ' in line]
+        check(found == (['%s %s engines: --engines' % (words, expected)] if expected else []) and
+              re.match(r'# (holds to|fails at|undecided at) ', lines[-1]),
               'the remark of --check %s' % options, lines[-3:])
 
 
@@ -505,7 +570,7 @@ def test_hostile():
             check(result.status in (0, 1) and all(x == '-' or math.isfinite(float(x)) for x in numbers),
                   'a table of numbers: %.80s' % text, result)
         else:
-            one_line(result, 1, 'a reason: %.80s' % text)
+            one_line(result, 2, 'a reason: %.80s' % text)
 
 
 if __name__ == '__main__':

@@ -14,7 +14,7 @@ import sys
 from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
                            expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
                            sentencepiece, shapes_of, skip, with_header, without, write)
-from rope_cases import NOTHING, REFUSED, SPELLINGS, YARN, changed
+from rope_cases import BY_LAYER, CONTRADICTIONS, NOTHING, REFUSED, SPELLINGS, YARN, changed
 
 
 # ---- tests: weights ----
@@ -111,10 +111,17 @@ def test_rope_spellings():
         if header:
             wrong = {key: (header[key], value) for key, value in {**NOTHING, **fields}.items() if header[key] != value}
             check('rope: ' + name, not wrong, wrong)
-    config = changed(LLAMA, rope_scaling={'type': 'linear', 'factor': 2, 'attention_factor': 2.0, 'alpha': 1})
+    config = changed(LLAMA, rope_scaling={'type': 'linear', 'factor': 2, 'attention_factor': 2.0, 'finetuned': True})
     _, _, lines = exported('unused keys', config, tensors)
-    for key in 'attention_factor', 'alpha':
+    for key in 'attention_factor', 'finetuned':
         check('unused keys are named', lines and any('rope_scaling.%s ' % key in line for line in lines), lines)
+    _, _, lines = exported('no type', changed(LLAMA, rope_scaling={'factor': 4.0}), tensors)
+    check('a block without a type', lines and any('a block without a rope_type means no scaling' in line
+                                                  for line in lines), lines)
+    for name, changes, words in CONTRADICTIONS[:9]:
+        _, _, lines = exported(name, changed(LLAMA, **changes), tensors)
+        check('warned of: ' + name, lines and sum('warning: ' in line and line.endswith(': ' + words)
+                                                  for line in lines) == 1, lines)
 
 
 def test_other_settings():
@@ -182,6 +189,9 @@ def test_refused_settings():
         ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'),
         ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'), ]
     cases += REFUSED
+    for name, changes in BY_LAYER:
+        cases += [(name, changes, list(changes)[-1]),
+                  (name + ', no model_type', dict(changes, model_type=..., architectures=...), list(changes)[-1])]
     for key in 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size':
         cases += [('no ' + key, {key: ...}, key), ('null ' + key, {key: None}, key), (key + ' 0', {key: 0}, key),
                   (key + ' a fraction', {key: 24.0}, key), (key + ' absurd', {key: 2 ** 40}, key)]
@@ -307,9 +317,10 @@ def test_command():
               run.stderr)
     run = case.run_fresh('--help')
     check('--help', run.returncode == 0 and '--tokenizer-out' in run.stdout and not run.stderr)
-    write(case.out, 'what was there before')
     run = case.run_fresh()
-    check('an older file is replaced', run.returncode == 0 and os.path.getsize(case.out) > 1000
+    check('a model is written', run.returncode == 0, run.stderr)
+    run = case.run_fresh()
+    check('an older model of the exporter is replaced', run.returncode == 0 and os.path.getsize(case.out) > 1000
           and case.left() == ['model.bin'], run.stderr)
     with open(case.out, 'rb') as file:
         before = file.read()
@@ -317,20 +328,20 @@ def test_command():
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
     with open(case.out, 'rb') as file:
         after = file.read()
-    check('a full disk is told and the older file stays', run.returncode == 1 and len(run.stderr.splitlines()) == 1
+    check('a full disk is told and the older file stays', run.returncode == 2 and len(run.stderr.splitlines()) == 1
           and before == after and case.left() == ['model.bin'], run.stderr)
     for name, out, key in (('a folder', case.results, 'cannot be'),
                            ('in no folder', os.path.join(case.results, 'no', 'm.bin'), 'No such file'),
                            ('an input', os.path.join(case.folder, 'model.safetensors'), 'lost'),
                            ('a device', '/dev/null', 'cannot be')):
         run = case.run_fresh(case.folder, out)
-        check('OUT is ' + name, run.returncode == 1 and len(run.stderr.splitlines()) == 1 and key in run.stderr,
+        check('OUT is ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and key in run.stderr,
               run.stderr)
     run = case.run_fresh(case.folder, case.out + '2', '--tokenizer-out', case.out + '2')
     check('no tokenizer, no trouble with its name', run.returncode == 0, run.stderr)
     case.put('tokenizer.model', sentencepiece(PIECES[:3] + PIECES[260:], {3: 2}))
     run = case.run_fresh(case.folder, case.out + '3', '--tokenizer-out', case.out + '3')
-    check('one name for both files', run.returncode == 1 and len(run.stderr.splitlines()) == 1
+    check('one name for both files', run.returncode == 2 and len(run.stderr.splitlines()) == 1
           and case.left() == ['model.bin', 'model.bin2'], run.stderr)
     case.close()
     fifo = without(Case(LLAMA, make_tensors(LLAMA)), 'model.safetensors')

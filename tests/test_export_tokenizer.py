@@ -208,7 +208,7 @@ for name, reach in (('config.json', 1 << 20), ('model.safetensors', 2400), ('tok
             status = repr(error)
         said, sys.stderr = sys.stderr.getvalue(), stderr
         left = sorted(os.listdir(os.path.dirname(out)))
-        refused = status == 1 and not left and said.count('\\n') == 1 and said.startswith('model_export: ')
+        refused = status == 2 and not left and said.count('\\n') == 1 and said.startswith('model_export: ')
         if not (status == 0 and len(left) == 2 or refused):
             print(name, round, status, left, ascii(said)[:300])
         for file in left: os.unlink(os.path.join(os.path.dirname(out), file))

@@ -333,7 +333,7 @@ def test_refused():
     for family, changes, key in REFUSED:
         done = export(write_folder(in_work('bad'), settings_of(family, **changes), {'x': [0.0]}), out)
         lines = done.stderr.splitlines()
-        check(done.returncode == 1 and len(lines) == 1 and key + ' cannot be used' in lines[0]
+        check(done.returncode == 2 and len(lines) == 1 and key + ' cannot be used' in lines[0]
               and not os.path.exists(out),
               'refused: %s, %s' % (family, changes), done.stderr)
 
@@ -354,7 +354,7 @@ def test_refused_tensors():
         for what, tensors, reason in cases:
             done = export(write_folder(in_work('bad'), settings_of(family), tensors), in_work('refused.bin'))
             named = name if what != 'also' else 'o_proj.bias'
-            check(done.returncode == 1 and done.stderr.count('\n') == 1 and named in done.stderr
+            check(done.returncode == 2 and done.stderr.count('\n') == 1 and named in done.stderr
                   and reason in done.stderr,
                   '%s, %s %s' % (family, what, named), done.stderr)
 
@@ -432,7 +432,7 @@ def test_gguf_refused():
                                 'blk.0.attn_qkv.weight does not fit'),
                                ('phi3', dict(attention__clamp=(w.U32, 4)), 'attention.clamp')):
         done = export(write(in_work('bad.gguf'), gguf_of(family, c, weights, **keys)), in_work('refused.bin'))
-        check(done.returncode == 1 and done.stderr.count('\n') == 1 and word in done.stderr,
+        check(done.returncode == 2 and done.stderr.count('\n') == 1 and word in done.stderr,
               'refused: GGUF %s, %s' % (family, word), done.stderr)
 
 

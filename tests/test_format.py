@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The header of versions 3 and 4 has one layout: the table in docs/format.md, the table in src/model/header.c that
+"""The header of versions 3 and 4 has one layout: the table in docs/format.md, the table in src/core/header.c that
 reads and writes it, and the one that these tests write files by say the same, field by field."""
 
 import os
@@ -30,7 +30,7 @@ def documented():
 
 def in_c():
     """The same of header.c's table. A row is {"name", offset, type, low, high, CONFIG(member)} or ROPE."""
-    table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'model', 'header.c'), re.S).group(1)
+    table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'core', 'header.c'), re.S).group(1)
     rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE)\([\w\[\]]+\))\s*\}', table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))

@@ -4,7 +4,8 @@
 // KV is that of the cache, or `plain` for sessions that run by the definition.
 #include "tests/test_units.h"
 
-#include "src/forward/session.h"
+#include "src/fast/kv_cache.h"
+#include "src/fast/session.h"
 #include "src/settings.h"
 
 static Model model;

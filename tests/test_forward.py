@@ -201,9 +201,9 @@ def test_strange_numbers():
             write_model(in_work('strange.bin'), c, weights)
             for options in (('-t', 0), ('-t', 1, '-s', 3), ('-t', 0.5, '-p', 1, '-s', 3)):
                 result = run(in_work('strange.bin'), '-i', 'hello', '-n', 12, '--kv', kv, *options)
-                refused = result.status == 1 and result.err.splitlines()[-1].startswith('run: ')
+                refused = result.status == 2 and result.err.splitlines()[-1].startswith('run: ')
                 check(result.status == 0 or refused, 'weights of %g, %s cache, %s' % (value, kv, options), result)
-    one_line(run(in_work('strange.bin'), '-z', in_work('strange.bin'), '-i', 'x'), 1, 'a model as its own tokenizer')
+    one_line(run(in_work('strange.bin'), '-z', in_work('strange.bin'), '-i', 'x'), 2, 'a model as its own tokenizer')
 
 
 if __name__ == '__main__':

@@ -141,9 +141,9 @@ def test_impossible_encodings():
             weights[part] = type(weights[part])('f', [bad] * len(weights[part]))
             write_model(in_work('encodings.bin'), c, weights)
             result = run(in_work('encodings.bin'), '-i', 'abc', '-n', 12)
-            check(result.status in (0, 1) and (result.status == 0 or 'NaN or infinity' in result.err),
+            check(result.status in (0, 2) and (result.status == 0 or 'NaN or infinity' in result.err),
                   'a table of %g in %s of %s' % (bad, part, name), result)
-            check(result.status == 1 or bad == 3e38, 'a table of %g in %s of %s is seen' % (bad, part, name), result)
+            check(result.status == 2 or bad == 3e38, 'a table of %g in %s of %s is seen' % (bad, part, name), result)
 
 
 def test_huge_sizes():
@@ -166,7 +166,7 @@ def test_huge_sizes():
         write_tokenizer(in_work('huge.tokenizer.bin'))
         check(run(path, '--explain', '-n', 0).status == 0, '--explain of a huge %s' % field)
         result = run(path, '-n', 0, '-i', 'x', timeout=20)
-        check(result.status in (0, 1), 'a huge %s' % field, result)
+        check(result.status in (0, 2), 'a huge %s' % field, result)
 
 
 def test_impossible_models():
@@ -248,7 +248,7 @@ def test_random_weights():
 
 
 def test_whole_program():
-    """The same through ./run built with the sanitizers: exactly one line and status 1, or an orderly text."""
+    """The same through ./run built with the sanitizers: exactly one line and status 2, or an orderly text."""
     program = compiled('run.c', 'sanitized')
     if not program:
         return skip('./run under the sanitizers (the compiler has none)')
@@ -274,7 +274,7 @@ def test_whole_program():
         write(path, bytes(mutant[:rng.choice((len(mutant),) * 4 + (rng.randrange(1, len(mutant)),))]))
         result = run(path, '-i', 'a a', '-t', 0, '-n', 20, program=program, timeout=60)
         if result.status != 0:
-            one_line(result, 1, './run of a damaged model, field %s' % field[0], path)
+            one_line(result, 2, './run of a damaged model, field %s' % field[0], path)
     write(path, whole)
     for i in range(40):
         mutant = bytearray(tokens)
@@ -283,11 +283,11 @@ def test_whole_program():
         write(z, bytes(mutant[:rng.choice((len(mutant),) * 3 + (rng.randrange(1, len(mutant)),))]))
         result = run(path, '-i', 'a a', '-t', 0, '-n', 20, program=program, timeout=60)
         if result.status != 0:
-            one_line(result, 1, './run of a damaged tokenizer', z)
+            one_line(result, 2, './run of a damaged tokenizer', z)
 
 
 def test_shrinking_file():
-    """A model that is cut while it is in use: a line and status 1."""
+    """A model that is cut while it is in use: a line and status 2."""
     path = in_work('shrinking.bin')
     c = config(**dict(SMALL, vocab_size=259, dim=64, n_layers=8))
     write_model(path, c, random_weights(c, 1))
@@ -306,7 +306,7 @@ def test_shrinking_file():
         _, err = process.communicate(b'hello', timeout=60)
     finally:
         process.kill()
-    check(process.returncode == 1 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '),
+    check(process.returncode == 2 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '),
           'a model file that shrinks', 'status %s, %r' % (process.returncode, err))
 
 

@@ -113,27 +113,24 @@ def test_checker_on_includes():
         texts = {path.replace('__', '/') + '.h': HEAD + ''.join('#include "%s"\n' % name for name in names)
                  for path, names in includes.items()}
         return list(house.check_includes(texts))
-    good = found(run=['rope.h', 'src/options.h', 'src/text/chat.h'], src__text__chat=['tokenizer.h', '../util.h'],
-                 src__text__sampler=['../kernels/kernels.h'], src__settings=['../rope.h', 'util.h'],
-                 src__model__model=['../../rope.h', '../util.h'], src__forward__team=['../util.h'],
-                 src__forward__attention=['../model/model.h', '../kernels/kernels.h'], src__methods=['settings.h'],
-                 src__measure__table=['../options.h'])
+    good = found(run=['rope.h', 'src/options.h', 'src/chat.h'], src__chat=['core/tokenizer.h', 'core/util.h'],
+                 src__core__model=['../../rope.h', 'util.h'], src__fast__team=['../core/util.h'],
+                 src__fast__attention=['../core/model.h', 'kernels.h'], src__settings=['../rope.h', 'core/util.h'],
+                 src__methods=['settings.h'], src__measure__table=['../options.h'])
     check(good == [], 'includes down the arrows', good)
-    for what, includes in (('util of rope', {'src__util': ['../rope.h']}), ('rope of util', {'rope': ['src/util.h']}),
-                           ('settings of model', {'src__settings': ['model/model.h']}),
-                           ('kernels of attention', {'src__kernels__kernels': ['../forward/attention.h']}),
-                           ('kernels of model', {'src__kernels__simd': ['../model/matrix.h']}),
-                           ('model of settings', {'src__model__model': ['../settings.h']}),
-                           ('model of a team', {'src__model__quantize': ['../forward/team.h']}),
-                           ('model of attention', {'src__model__model': ['../forward/attention.h']}),
-                           ('text of model', {'src__text__chat': ['../model/model.h']}),
-                           ('text of attention', {'src__text__chat': ['../forward/attention.h']}),
-                           ('options of measure', {'src__options': ['measure/measure.h']}),
-                           ('measure of run', {'src__measure__bench': ['../../run.h']})):
+    for what, includes in (('core of rope', {'rope': ['src/core/util.h']}),
+                           ('fast of core', {'src__core__model': ['../fast/attention.h']}),
+                           ('settings of core', {'src__core__model': ['../settings.h']}),
+                           ('settings of fast', {'src__fast__session': ['../settings.h']}),
+                           ('fast of settings', {'src__settings': ['fast/session.h']}),
+                           ('fast of chat', {'src__chat': ['fast/attention.h']}),
+                           ('chat of core', {'src__core__plain': ['../chat.h']}),
+                           ('measure of options', {'src__options': ['measure/measure.h']}),
+                           ('run of measure', {'src__measure__bench': ['../../run.h']})):
         faults = found(**includes)
         check(len(faults) == 1 and ':2: ' in faults[0] and 'arrows' in faults[0], 'against the arrows: ' + what, faults)
     check('no place' in ''.join(found(src__lost=[])), 'a file without a place', found(src__lost=[]))
-    cycle = found(src__text__a=['b.h'], src__text__b=['a.h'], src__text__c=['a.h'])
+    cycle = found(src__core__a=['b.h'], src__core__b=['a.h'], src__core__c=['a.h'])
     check(len(cycle) == 2 and all('cycle' in fault for fault in cycle), 'a cycle, at both of its files', cycle)
 
 
@@ -142,12 +139,9 @@ def test_checker_on_all():
     check(list(house.findings(casts, {})) == [], '99 casts', list(house.findings(casts, {})))
     casts['rope.c'] += 'long z = (size_t)1;\n'
     check('100 of (size_t)' in ''.join(house.findings(casts, {})), '100 casts')
-    rooms = {'src/text/%d.c' % i: HEAD + '\n' * 449 for i in range(23)}
-    check(list(house.findings(rooms, {})) == [], '10,350 lines of C', list(house.findings(rooms, {})))
-    rooms['src/text/x.c'] = HEAD + '\n' * (house.ALL_LINES - 10350)
-    check('too much C' in ''.join(house.findings(rooms, {})), 'a line of C more than there may be')
-    evening = {path: HEAD + '\n' * 149 for path in house.EVENING}
-    evening['rope.c'] += '\n' * (house.EVENING_LINES - 150 * len(evening))
+    each, rest = divmod(house.EVENING_LINES, len(house.EVENING))
+    evening = {path: HEAD + '\n' * (each - 1) for path in house.EVENING}
+    evening['rope.c'] += '\n' * rest
     check(list(house.findings(evening, {})) == [], 'an evening as long as it may be', list(house.findings(evening, {})))
     evening['run.c'] += '\n'
     found = list(house.findings(evening, {}))
@@ -252,18 +246,18 @@ def test_reading_the_code():
 
 def test_reading_itself():
     """The test of the section, on sections made up here."""
-    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/util.c'), lines_of('src/text')
-    rest = [path for path in c_files('src') if not path.startswith(('src/text/', 'src/util.c'))] + ['run.c']
+    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/options.c'), lines_of('src/core')
+    rest = [path for path in c_files('src') if not path.startswith(('src/core/', 'src/options.c'))] + ['run.c']
     good = '''Two files, %s lines.
 
 | | file | lines | what it is |
 | --- | --- | --- | --- |
 | 1 | [rope.c](rope.c), [rope.h](rope.h) | %d | methods, in 7 rows |
-| 2 | [util](src/util.c) | %d | small things |
+| 2 | [options](src/options.c) | %d | small things |
 
 | | room | lines | |
 |---|---|---|---|
-| | src/text | %d | words |
+| | src/core | %d | words |
 | - | %s | | others |
 ''' % (format(rope + util, ','), rope, util, text, ' '.join('[x](%s)' % path for path in rest))
     check(not list(reading_faults(good)), 'a good section', list(reading_faults(good)))
@@ -274,12 +268,12 @@ def test_reading_itself():
     for what, section, words in (
             ('no rows', 'Read it.', 'no walk'),
             ('a count that is off', good.replace('| %d | methods' % rope, '| %s | methods' % far), 'rope.c rope.h'),
-            ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/text'),
-            ('a file that is not there', good.replace('src/util.c', 'src/utils.c'), 'there is no src/utils.c'),
+            ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/core'),
+            ('a file that is not there', good.replace('src/options.c', 'src/opts.c'), 'there is no src/opts.c'),
             ('no count', good.replace('| %d | small' % util, '| | small'), 'row 2 states no lines'),
             ('no sum', good.replace('%s lines' % format(rope + util, ','), 'all'), 'sum is not stated'),
             ('a file left out', good.replace('[x](run.c)', ''), 'run.c is not named'),
-            ('a room left out', good.replace('src/text |', 'words |'), 'src/text/chat.c is not named'),
+            ('a room left out', good.replace('src/core |', 'words |'), 'src/core/encode.c is not named'),
             ('a number left out', good.replace('| 2 |', '| 3 |'), 'numbered'),
             ('a walk too long', good.replace('| %d | methods' % rope, '| %d | methods' % WALK), 'at most 2000')):
         faults = list(reading_faults(section))

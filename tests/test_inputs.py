@@ -2,6 +2,7 @@
 """What people give model_export.py in another thing's place: one line says what it is, and the command in it brings it
 in, for it is run here as it stands."""
 
+import ast
 import os
 import shlex
 import shutil
@@ -24,7 +25,7 @@ def told(what, words, *arguments):
     """The command that the one line ends in, if there is one; the line has the words."""
     done = export(*arguments)
     lines = done.stderr.splitlines()
-    good = done.returncode == 1 and len(lines) == 1 and all(word in lines[0] for word in words)
+    good = done.returncode == 2 and len(lines) == 1 and all(word in lines[0] for word in words)
     check(good, what, (done.returncode, done.stderr))
     return lines[0].partition(COMMAND)[2] if lines else ''
 
@@ -42,6 +43,8 @@ def brings(what, made, words, *arguments):
 
 def sources():
     """A model, its tokenizer, and both as a folder and a GGUF file, in names with spaces."""
+    if os.path.exists(in_work('a folder')):
+        return
     size = write_tokenizer(in_work('own.tokenizer.bin'), ['a', 'b', 'c', 'ab', 'abc'])
     tiny_model('own.bin', vocab_size=size)
     for out in 'a folder/', 'a file.gguf':
@@ -90,6 +93,43 @@ def test_no_command():
     told('a tokenizer.bin again', ('is a tokenizer.bin already',), '--tokenizer', 'own.tokenizer.bin', 'new.bin')
     told('a model as a tokenizer', ('a model.bin, no tokenizer',), '--tokenizer', 'own.bin', 'new.bin')
     told('weights as a tokenizer', ('weights alone, no tokenizer',), '--tokenizer', 'a folder/model.safetensors', 'x')
+
+
+def test_adapters():
+    """A LoRA adapter is no model: alone it is refused, with what to do; beside full weights a line says that it is left
+    out."""
+    sources()
+    for name, files in (('lora', ['adapter_config.json', 'adapter_model.safetensors']),
+                        ('lora of old', ['adapter_model.bin']), ('lora, half', ['adapter_config.json']),
+                        ('lora with config', ['adapter_config.json', 'adapter_model.safetensors', 'config.json'])):
+        os.makedirs(in_work(name))
+        for file in files:
+            shutil.copy(in_work('a folder/config.json' if file[-5:] == '.json' else 'a folder/model.safetensors'),
+                        os.path.join(in_work(name), file))
+        if 'adapter_config.json' in files:
+            write(os.path.join(in_work(name), 'adapter_config.json'), '{"base_model_name_or_path": "hub/Llama-2\\n"}')
+        words = ['LoRA adapter', 'merge it into its base model', 'merge_and_unload']
+        told(name, words + ['hub/Llama-2'] * ('adapter_config.json' in files), name, 'new.bin')
+        if files[-1] != 'config.json' and files[-1] != 'adapter_config.json':
+            told(name + ', its file', words, '%s/%s' % (name, files[-1]), 'new.bin')
+    shutil.copytree(in_work('a folder'), in_work('both'))
+    shutil.copy(in_work('a folder/model.safetensors'), in_work('both/adapter_model.safetensors'))
+    done = export('both', 'both.bin')
+    check(done.returncode == 0 and sum('LoRA adapter beside the weights is left out' in line and 'warning: ' in line
+                                       for line in done.stderr.splitlines()) == 1, 'beside full weights', done.stderr)
+    check('LoRA' not in export('a folder', 'plain.bin').stderr, 'nothing is said where there is none')
+
+
+def test_old_python():
+    """One line where Python is too old, and no syntax that such a one cannot read before that line."""
+    program = os.path.join(ROOT, 'model_export.py')
+    code = 'import runpy, sys; sys.version_info = (3, 7, 16); runpy.run_path(%r, run_name="__main__")' % program
+    done = subprocess.run([sys.executable, '-c', code, 'a', 'b'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True)
+    check(done.returncode == 2 and done.stderr == 'model_export: needs Python 3.8 or newer (found 3.7)\n',
+          'Python 3.7', done.stderr)
+    with open(program, encoding='utf-8') as file:
+        check(ast.parse(file.read(), feature_version=(3, 5)), 'Python 3.5 reads model_export.py')
 
 
 def test_pointers():

@@ -156,7 +156,7 @@ def test_nobody_reads():
             results.append((run(talker(), *LONG, stdout=full), 'a full device'))
     for result, what in results:
         *_, speed, last = result.err.splitlines()
-        check(result.status == 1 and last == 'run: cannot write to standard output'
+        check(result.status == 2 and last == 'run: cannot write to standard output'
               and int(speed.split()[-4]) < 1000000 - 2, what, result)
 
 
@@ -168,7 +168,7 @@ def test_shrinking_files():
             os.truncate(in_work(name), 0)
             result = ended(process)
             last = result.err.splitlines()[-1]
-            check(result.status == 1 and last == 'run: a file became shorter while it was in use',
+            check(result.status == 2 and last == 'run: a file became shorter while it was in use',
                   '%s shrinks' % name, result)
 
 
@@ -179,7 +179,7 @@ def test_no_standard_input():
     check(result.status == 0 and 'run: prefill 0 ' in result.err and not result.raw, 'a chat without a standard input',
           result)
     result = run(talker(), '-f', '-', stdin=None, preexec_fn=without)
-    check(result.status == 1 and result.err.splitlines()[-1].startswith('run: standard input: cannot read')
+    check(result.status == 2 and result.err.splitlines()[-1].startswith('run: standard input: cannot read')
           and not result.raw, 'a prompt from a standard input that is not there', result)
 
 

@@ -4,9 +4,9 @@
 
 #include <sys/mman.h>
 
-#include "src/forward/attention.h"
-#include "src/forward/matmul.h"
-#include "src/kernels/kernels.h"
+#include "src/fast/attention.h"
+#include "src/fast/kernels.h"
+#include "src/fast/matmul.h"
 
 enum { NO_MEMORY = 77 };  // exit status when the system does not promise that much
 

@@ -109,9 +109,9 @@ def test_damaged():
         good(path, '--explain')
         for length in (1, 3, 4, 27, 28, 29, 255, 256, 257, len(whole) // 2, len(whole) - 4, len(whole) - 1):
             write(path, whole[:length])
-            one_line(run(path, '--explain'), 1, 'version %d cut to %d bytes' % (version, length), path)
+            one_line(run(path, '--explain'), 2, 'version %d cut to %d bytes' % (version, length), path)
         write(path, whole + b'\0')
-        one_line(run(path, '--explain'), 1, 'version %d with a byte too much' % version, path)
+        one_line(run(path, '--explain'), 2, 'version %d with a byte too much' % version, path)
         first = 8 if version else 0
         for field in range(7):
             for value in (0, -1, 3, 1 << 20, 0x7fffffff, -0x80000000):
@@ -120,7 +120,7 @@ def test_damaged():
                 damaged = bytearray(whole)
                 struct.pack_into('<i', damaged, first + 4 * field, value)
                 write(path, bytes(damaged))
-                one_line(run(path, '--explain'), 1, 'version %d with header field %d at %d' % (version, field, value),
+                one_line(run(path, '--explain'), 2, 'version %d with header field %d at %d' % (version, field, value),
                          path)
 
 

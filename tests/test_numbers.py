@@ -63,7 +63,7 @@ def refused(result, what, where, position):
     """Status 1, and the last line says where; any text before it on standard output ends before it."""
     last = (result.err.splitlines() or [''])[-1]
     exact = ('%s at position %d:' % (where, position), 'token at position %d holds' % position)[where == 'embedding']
-    check(result.status == 1 and last.startswith('run: ') and where in last and exact in last, what,
+    check(result.status == 2 and last.startswith('run: ') and where in last and exact in last, what,
           '%r, expected %r' % (result, exact))
 
 
@@ -138,7 +138,7 @@ def test_positions_of_a_prompt():
         result = run(model, '--passkey', '-n', 600, '--trials', 1)
         if where not in ('layer 2', 'logits'):
             last = result.err.splitlines()[-1]
-            check(result.status == 1 and where in last and 'none\t' not in result.out, '--passkey, ' + where, result)
+            check(result.status == 2 and where in last and 'none\t' not in result.out, '--passkey, ' + where, result)
 
 
 def test_while_decoding():

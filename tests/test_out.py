@@ -39,12 +39,12 @@ def carried(what, *arguments):
     return check(done.returncode == 0 and not done.stdout, what, done.stderr)
 
 
-def refused(what, word, *arguments, status=1):
+def refused(what, word, *arguments, flags=('--no-tokenizer',)):
     """One line that has the word, and nothing is left where it was to be."""
     before = sorted(os.listdir(os.path.dirname(arguments[1].rstrip('/'))))
-    done = export('--no-tokenizer', *arguments) if status == 1 else export(*arguments)
+    done = export(*flags, *arguments)
     lines = done.stderr.splitlines()
-    check(done.returncode == status and len(lines) == 1 and lines[0].startswith('model_export: ') and word in lines[0],
+    check(done.returncode == 2 and len(lines) == 1 and lines[0].startswith('model_export: ') and word in lines[0],
           'refused: ' + what, (done.returncode, done.stderr))
     check(sorted(os.listdir(os.path.dirname(arguments[1].rstrip('/')))) == before, 'refused, nothing left: ' + what)
 
@@ -384,7 +384,7 @@ def test_too_large_for_float16():
     write_model(in_work('m.bin'), c, weights)
     done = subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', 'f16', in_work('f16.bin')],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    check(done.returncode == 1 and 'too large for float16' in done.stderr and not os.path.exists(in_work('f16.bin')),
+    check(done.returncode == 2 and 'too large for float16' in done.stderr and not os.path.exists(in_work('f16.bin')),
           'a weight that float16 does not hold', done.stderr)
 
 
@@ -402,13 +402,13 @@ def test_hostile():
           'config.json' in os.listdir(in_work('empty')), 'an empty folder is filled')
     for nowhere in 'no/where/', 'no/where.gguf':
         done = export('--no-tokenizer', model, in_work(nowhere))
-        check(done.returncode == 1 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
+        check(done.returncode == 2 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
     os.rename(tiny_model('x.bin'), in_work('own.gguf'))
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
     refused('no such model', 'no such file', in_work('none.bin'), out)
     refused('a folder as source', 'no model.bin', in_work('full'), out)
-    refused('--context', 'wrong usage', model, out, '--context', '9', status=2)
-    refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', status=2)
+    refused('--context', 'wrong usage', model, out, '--context', '9', flags=())
+    refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', flags=())
     refused('to another model.bin', 'already', model, in_work('other.bin'))
     c, data = config(), read(model)
     for field, value in (('version', 5), ('weight_type', 99), ('dim', 0), ('n_layers', 1 << 31), ('head_dim', 7),
@@ -489,7 +489,7 @@ def test_without_run():
     for model, good in (tiny_model('f32.bin'), True), (tiny_model('q4.bin', weight_type=Q4, group_size=32), False):
         done = subprocess.run([sys.executable, '-c', code, '--no-tokenizer', model, in_work('without %d/' % good)],
                               stderr=subprocess.PIPE, universal_newlines=True)
-        check(done.returncode == (0 if good else 1) and (good or '/nowhere/run' in done.stderr) and
+        check(done.returncode == (0 if good else 2) and (good or '/nowhere/run' in done.stderr) and
               done.stderr.count('\n') == 1, 'without ./run', done.stderr)
 
 

@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/forward/machine.h"
-#include "src/forward/pace.h"
-#include "src/forward/team.h"
-#include "src/util.h"
+#include "src/core/util.h"
+#include "src/fast/machine.h"
+#include "src/fast/pace.h"
+#include "src/fast/team.h"
 #include "tests/test_units.h"
 
 // ---- threads ----

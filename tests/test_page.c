@@ -63,6 +63,33 @@ static void fill_gaps(void) {
     }
 }
 
+// What the page hears of a pasted text: lines worth a warning, or the reason of a refusal.
+static void hear_of_pasted(void) {
+    static const char start[] = "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 8, "
+                                "\"rope_theta\": 7, ";
+    static const char bare[] = "{\"hidden_size\": 64, \"num_attention_heads\": 8, \"rope_theta\": 7, ";
+    const struct {
+        const char *start, *rest;
+        bool good;
+        const char *words;
+    } cases[] = {
+        {start, "\"rope_parameters\": {\"rope_theta\": 9}}", true, "rope_theta is 7 beside rope_parameters and 9 in it: 9"},
+        {start, "\"head_dim\": 8,\n}", true, "line 1: a comma with nothing behind it is no JSON"},
+        {bare, "\"max_position_embeddings\": 64}", true, "there is no model_type, so it is read as a Llama's"},
+        {bare, "\"rope_local_base_freq\": 10000}", false, "rope_local_base_freq cannot be used (found 10000, expected none"},
+        {"```json\n", "{\"rope_type\": \"linear\", \"factor\": 2}\n```", true, "linear"},
+        {"{", "\xE2\x80\x9C" "factor\": 2}", false, "a curly quote"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        Page *page = page_new();
+        const int length = snprintf(text, sizeof text, "%s%s", cases[i].start, cases[i].rest);
+        const bool good = page && page_config(page, text, length, 128, 1e4, 4096);
+        const char *heard = !page ? "no memory" : good ? page_told(page) : page_error(page);
+        check(good == cases[i].good && strstr(heard, cases[i].words), "%s: %s", text, heard);
+        if (page) page_free(page);
+    }
+}
+
 int main(int argc, char **argv) {
     enum { MOST = 100, LOWEST = 1 << 16 };  // no system gives memory out below a lower address
     Page *page = page_new();
@@ -76,7 +103,8 @@ int main(int argc, char **argv) {
     int32_t *ids = (int32_t *)(nll + MOST), one = 5;
     for (int i = 0; i < MOST; i++) ids[i] = 3 + i * 7 % 200;
 
-    Reader *whole = reader_new(page, MOST, false), *parts = reader_new(page, 1 << 14, false);
+    Reader *whole = reader_new(page, MOST, false, false);
+    Reader *parts = reader_new(page, 1 << 14, false, false);
     score_plainly(whole, ids, MOST, expected);
     check(reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
     check(reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s", page_error(page));
@@ -91,5 +119,6 @@ int main(int argc, char **argv) {
     reader_free(parts);
     page_free(page);
     fill_gaps();
+    hear_of_pasted();
     return finish();
 }

@@ -172,7 +172,7 @@ def test_longrope():
                  'longrope at %d positions, attention factor %g' % (length, attention))
         same(explained(model, '--explain', '--factor', 8, '-n', 9000), reference.rope(dict(c, factor=8.0), 9000),
              'longrope with --factor 8')
-    one_line(run('--explain', '--head-dim', 64, '--theta', 1e4, '--train-ctx', 512, '--rope', 'longrope'), 1,
+    one_line(run('--explain', '--head-dim', 64, '--theta', 1e4, '--train-ctx', 512, '--rope', 'longrope'), 2,
              'longrope without lists', 'longrope')
 
 

@@ -13,7 +13,8 @@ import sys
 import reference
 from common import (GOLDEN, METHODS, ROOT, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, run, table, tiny_model, with_header, write, write_model)
-from rope_cases import FAMILIES, LISTS, LONG, NOTHING, ORIGINAL, PHI_REFUSED, REFUSED, SPELLINGS, changed, family
+from rope_cases import (ALIKE, BY_LAYER, CONTRADICTIONS, FAMILIES, LISTS, LONG, NO_CONTRADICTION, NOTHING, ORIGINAL,
+                        PHI_REFUSED, REFUSED, SPELLINGS, changed, family)
 from test_golden import exported
 
 sys.path.insert(0, ROOT)
@@ -26,8 +27,6 @@ LLAMA = {'model_type': 'llama', 'architectures': ['LlamaForCausalLM'], 'hidden_s
 BESIDES = {'vocab_size': 40000, 'intermediate_size': 20, 'num_hidden_layers': 1, 'num_key_value_heads': 2}
 CASES = [(name, changed(LLAMA, **changes), dict({'head_dim': 6}, **fields)) for name, changes, fields in SPELLINGS]
 CASES += FAMILIES
-# The exporter takes a factor below 1, since the library does; what is tried here gets --factor's limits.
-CASES = [case for case in CASES if case[0] != 'linear below 1']
 BAD = [(name, changed(LLAMA, **changes), key) for name, changes, key in REFUSED] + PHI_REFUSED
 
 
@@ -41,9 +40,10 @@ def explained(*arguments):
 
 
 def exporter_says(values):
-    """The exporter's fields, or the reason why not."""
+    """The exporter's fields, or the reason why not; its notes are in export_common.notes."""
     os.makedirs(in_work('folder'), exist_ok=True)
     write(os.path.join(in_work('folder'), 'config.json'), json.dumps(dict(BESIDES, **values)))
+    export_common.notes.clear()
     try:
         return read_config(in_work('folder')), ''
     except export_common.Problem as problem:
@@ -76,7 +76,7 @@ def test_meaning():
 
 def test_refused():
     for name, values, key in BAD:
-        one_line(run('--explain', '--rope-config', saved(values)), 1, name, key + ' cannot be used', 'line ')
+        one_line(run('--explain', '--rope-config', saved(values)), 2, name, key + ' cannot be used', 'line ')
         found, problem = exporter_says(values)
         check(not found and key in problem, 'the exporter refuses it: ' + name, problem)
     block = {'rope_type': 'yarn', ORIGINAL: 64, 'rope_theta': 1e4}
@@ -90,8 +90,128 @@ def test_refused():
                               ('attention_factor', '{}', 'an object'), ('beta_fats', '32', '32'), ('', '1', '1')):
         text = json.dumps(changed(block, **{key: '@'}), indent=1).replace('"@"', value)
         line = 1 + text[:text.index('"%s"' % key)].count('\n')
-        one_line(run('--explain', '--head-dim', 8, '--rope-config', saved(text)), 1, '%s is %.20s' % (key, value),
+        one_line(run('--explain', '--head-dim', 8, '--rope-config', saved(text)), 2, '%s is %.20s' % (key, value),
                  'config.json: line %d: %s cannot be used (found %s, ' % (line, key, found), 'expected ')
+
+
+def warnings_of(lines, prefix):
+    """The warnings about a config, without what stands before them."""
+    return [line[len(prefix):] for line in lines if line.startswith(prefix)]
+
+
+def both_warn(name, values):
+    """What the program and the exporter warn of, which is the same."""
+    path = saved(values)
+    result = run('--explain', '--rope-config', path)
+    ours = warnings_of(result.err.splitlines(), 'run: warning: %s: ' % path)
+    found, problem = exporter_says(values)
+    theirs = warnings_of(export_common.notes, 'warning: %s: ' % os.path.join(in_work('folder'), 'config.json'))
+    check(result.status == 0 and found, 'both take it: ' + name, (result, problem))
+    check(ours == theirs, 'both warn of the same: ' + name, (ours, theirs))
+    return ours
+
+
+def test_contradictions():
+    """Two settings that contradict each other: both readers say which one counts, in the same words, and it does."""
+    for name, values, words in CONTRADICTIONS:
+        values = values if 'model_type' in values else changed(LLAMA, **values)
+        check(both_warn(name, values) == [words], 'the warning: ' + name, both_warn(name, values))
+    for name, values in NO_CONTRADICTION:
+        values = values if 'model_type' in values else changed(LLAMA, **values)
+        check(not both_warn(name, values), 'nothing to warn of: ' + name, both_warn(name, values))
+    many = dict(LLAMA, rope_theta=7.0, rope_parameters={'a': 1}, **{ORIGINAL: 128}, rope_scaling={
+        'type': 'linear', 'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'rope_theta': 8})
+    check(len(both_warn('many', many)) == 4, 'each has a line of its own', both_warn('many', many))
+    for name, values, fields in CASES:
+        check(len(both_warn(name, values)) == (name in (
+            'rope_theta inside goes before beside', 'rope_theta inside rope_scaling too', 'rope_type goes before type',
+            'rope_scaling goes before rope_parameters, rope_theta and all', 'original beside goes before inside')) or
+            'rope_theta' in values and 'rope_theta' in str(values.get('rope_parameters')), 'warnings: ' + name,
+            both_warn(name, values))
+    model = tiny_model('warned.bin', head_dim=6)
+    path = saved(dict(LLAMA, rope_theta=7.0, rope_parameters={'rope_theta': 1e4}))
+    for job in (['--explain'], ['--rope-json'], ['--ppl', write(in_work('ids.txt'), '1 2 3 4 5 6'), '--ids', '-n', 6]):
+        result = good(model, *job, '--rope-config', path)
+        check(result.err.count('warning: %s: rope_theta is 7 beside' % path) == 1, 'warned of in ' + job[0], result.err)
+    result = good('--explain', '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config',
+                  saved({'type': 'linear', 'rope_type': 'yarn', 'factor': 2}))
+    check('type is linear and rope_type is yarn in the block: yarn counts' in result.err, 'in a block alone', result)
+
+
+ODD = [None, True, [], {}, '', 'yarn', 'linear', 'su', 'default', 'dynamic', 'llama3', 'longrope', -1, 0, 0.5, 0.99,
+       1, 4, 4.0, 64, 256, 1e-300, 1e12, 1e13, '4', [1.0, 1.5, 2], [1], {'a': 1}, {'a': {}}, 1 << 30, 1 << 31, 500000.0]
+IN_BLOCK = ['rope_type', 'type', 'factor', 'truncate', 'mscale', 'mscale_all_dim', 'attention_factor', 'beta_fast',
+            'beta_slow', 'low_freq_factor', 'high_freq_factor', ORIGINAL, 'partial_rotary_factor', 'short_factor',
+            'long_factor', 'unscaled_positions', 'rope_theta', 'finetuned', 'attn_factor', 'name']
+BESIDE = ['rope_theta', ORIGINAL, 'partial_rotary_factor', 'max_position_embeddings', 'rope_scaling', 'rope_parameters',
+          'rope_local_base_freq', 'no_rope_layer_interval']
+
+
+def test_random_changes():
+    """Whatever is changed about RoPE's keys, both readers take it or neither does, and both warn of the same."""
+    rng, taken = random.Random(11), 0
+    sources = [values for _, values, _ in CASES + BAD]
+    for _ in range(700):
+        values = json.loads(json.dumps(rng.choice(sources)))
+        for _ in range(rng.randrange(1, 3)):
+            blocks = [values[key] for key in ('rope_scaling', 'rope_parameters') if isinstance(values.get(key), dict)]
+            inner = blocks and rng.random() < 0.7
+            place, key = (rng.choice(blocks), rng.choice(IN_BLOCK)) if inner else (values, rng.choice(BESIDE))
+            place[key] = json.loads(json.dumps(rng.choice(ODD)))
+        result = run('--explain', '--rope-config', saved(values))
+        found, problem = exporter_says(values)
+        check((result.status == 0) == bool(found), 'both take it, or none: %s' % json.dumps(values),
+              (result.err, problem))
+        if result.status == 0:
+            both_warn('changed', values)
+            taken += 1
+    check(taken > 150, 'many are taken', taken)
+
+
+def test_by_layer():
+    """What differs by layer or position is refused by its key, also where the config says no model_type, and no
+    engine's reading is shown."""
+    bare = changed(LLAMA, model_type=..., architectures=...)
+    for name, changes in BY_LAYER:
+        key = 'llama_4_scaling_beta' if 'slope' in name else list(changes)[-1]
+        for values in dict(LLAMA, **changes), dict(bare, **changes):
+            words = 'line ', key + ' cannot be used (found '
+            one_line(run('--explain', '--rope-config', saved(values)), 2, name, *words)
+            one_line(run('--engines', '--rope-config', saved(values)), 2, 'engines: ' + name, *words)
+            one_line(run('--explain', '--reading', 'hf5', '--rope-config', saved(values)), 2, name, *words)
+            found, problem = exporter_says(values)
+            check(not found and key + ' cannot be used' in problem, 'the exporter refuses it: ' + name, problem)
+    for name, changes in ALIKE:
+        good('--explain', '--rope-config', saved(dict(LLAMA, **changes)))
+        good('--explain', '--rope-config', saved(dict(bare, **changes)))
+        found, problem = exporter_says(dict(LLAMA, **changes))
+        check(found, 'the exporter takes it: ' + name, problem)
+    smollm3 = family('smollm3', 'SmolLM3ForCausalLM', no_rope_layers=[1, 0], no_rope_layer_interval=2,
+                     layer_types=['sliding_attention', 'full_attention'])
+    good('--explain', '--rope-config', saved(smollm3))
+    nested = '{"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}'
+    for job in '--explain', '--engines':
+        one_line(run(job, '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config', saved(nested)), 2,
+                 'a block alone, ' + job, 'full_attention cannot be used')
+    one_line(run('--explain', '--rope-config', saved(dict(LLAMA, model_type='gemma3_text', rope_local_base_freq=1e4))),
+             2, 'a family that is not known is named first', 'model_type cannot be used')
+
+
+def test_no_model_type():
+    """A config without a family is a Llama's, and a line says so; a part of one is not warned about."""
+    whole = changed(LLAMA, model_type=..., architectures=...)
+    result = good('--explain', '--rope-config', saved(whole))
+    check(result.err == "run: warning: %s: there is no model_type, so it is read as a Llama's\n"
+          % in_work('config.json'), 'no model_type', result.err)
+    expected = good('--explain', '--rope-config', saved(LLAMA))
+    check(expected.out == result.out and not expected.err, 'and it is one', result.out)
+    check(not good('--explain', '--rope-config', saved(changed(LLAMA, model_type=...))).err, 'architectures say it')
+    model = tiny_model('part.bin', head_dim=8)
+    settings, _ = explained(model, '--rope-config', saved(changed(whole, rope_theta=..., num_attention_heads=3)))
+    check((settings['theta'], settings['train_ctx'], settings['head_dim']) == ('10000', '256', '8'),
+          "for a model what it leaves out is the model's", settings)
+    for text in '{"rope_scaling": {"type": "linear", "factor": 2}}', '{"hidden_size": 32, ..., "rope_theta": 1e4}':
+        check('no model_type' not in good(model, '--explain', '--rope-config', saved(text)).err, 'a part: ' + text)
 
 
 def test_json():
@@ -119,25 +239,25 @@ def test_json():
         except export_common.Problem:
             is_json = False
         refused = result.err.startswith('run: ') and ': line ' in result.err and 'cannot be used' not in result.err
-        check(refused != is_json and result.status in (0, 1) and result.err.count('\n') <= 1, 'JSON %.60r' % text,
+        check(refused != is_json and result.status in (0, 2) and result.err.count('\n') <= 1, 'JSON %.60r' % text,
               result)
     base = ['--explain', '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config']
     for text in ('{"rope_theta": 2.5, "rope_theta": 2.5}', '{"rope_scaling": {}, "rope_scaling": {}}',
                  '{"max_position_embeddings": 9, "max_position_embeddings": 8}',
                  '{"factor": 2, "type": "linear", "factor": 2}'):
-        one_line(run(*base, saved(text)), 1, 'a key twice: ' + text, 'appears twice')
+        one_line(run(*base, saved(text)), 2, 'a key twice: ' + text, 'appears twice')
     nest = saved('{"hidden_size": [[1, {"a": "]}", "b": [[], {}]}, "}"], -1.5e3]   , "rope_parameters":{"factor":2}}')
     settings, _ = explained(*base[1:], nest)
     check(settings['method'] == 'none', 'what stands behind a nest', settings)
-    one_line(run(*base, saved('{"\\u0066actor": 2}')), 1, 'an escape in a key', 'cannot be used')
-    for depth, status in ((31, 0), (32, 1)):
+    one_line(run(*base, saved('{"\\u0066actor": 2}')), 2, 'an escape in a key', 'cannot be used')
+    for depth, status in ((31, 0), (32, 2)):
         result = run(*base, saved('{"hidden_size": %s}' % ('[' * depth + ']' * depth)))
         check(result.status == status, '%d deep' % depth, result)
-    for n, status in ((0, 0), (1, 1)):
+    for n, status in ((0, 0), (1, 2)):
         result = run(*base, saved('{}' + ' ' * ((1 << 20) - 2 + n)))
         check(result.status == status, '%d bytes more than there may be' % n, result)
-    one_line(run(*base, in_work('absent')), 1, 'no file', 'absent: cannot open')
-    one_line(run(*base, in_work('')), 1, 'a folder', 'cannot read')
+    one_line(run(*base, in_work('absent')), 2, 'no file', 'absent: cannot open')
+    one_line(run(*base, in_work('')), 2, 'a folder', 'cannot read')
 
 
 def test_cards_as_copied():
@@ -153,7 +273,9 @@ def test_cards_as_copied():
                  '{"hidden_size": 64\n ...,\n "rope_scaling": %s}' % block, '{"rope_scaling": %s,}' % block,
                  block.replace('}', ',}'), lines.replace('32', '32,'), block[1:-1], block[1:-1] + ',', block + ',',
                  '{ \u2026, "rope_scaling": %s }' % block, '# from the card\n"rope_scaling": ' + block,
-                 '{"x": "..., \\"", "y": ",}", "rope_scaling": %s}' % block):
+                 '{"x": "..., \\"", "y": ",}", "rope_scaling": %s}' % block,
+                 '```json\n%s\n```' % block, '```\n"rope_scaling": %s,\n```\n\n' % lines, ' ```json\n' + lines,
+                 '\n```jsonc\n# from the card\n{\n  ...,\n  "rope_scaling": %s\n}\n```' % lines, '```%s```' % block):
         result = run('--explain', *base, '--rope-config', saved(text))
         check(result.out == expected and result.status == 0 and not result.err, 'as copied: %r' % text, result)
     for text, line, words in (
@@ -162,9 +284,67 @@ def test_cards_as_copied():
             ('{\n"factor": 2,,\n}', 2, "','"), (',"factor": 2', 1, "','"), ('...', 1, "'.'"),
             ('{\n...,\n"type": "linear"\n"factor": 2}', 4, "'\"'"), ('"factor": 2}', 1, "'}'"),
             ('"type": "linear",\n"factor', 2, 'the text ends'), ('"rope_scaling": {"factor": 2', 1, 'the text ends'),
-            ('{"factor": 2\n... "type": "linear"}', 2, "'\"'"), ('"x', 1, 'the text ends'), ('"a": 1\n\0', 2, '')):
-        one_line(run('--explain', *base, '--rope-config', saved(text)), 1, 'no JSON for all that: %r' % text,
+            ('{"factor": 2\n... "type": "linear"}', 2, "'\"'"), ('"x', 1, 'the text ends'), ('"a": 1\n\0', 2, ''),
+            ('{"factor": 2}\n```', 2, "'`'"), ('```\n{"factor": 2}\n```\nand more', 3, "'`'"),
+            ('```json\n{"factor": 2\n```', 3, "the text ends")):
+        one_line(run('--explain', *base, '--rope-config', saved(text)), 2, 'no JSON for all that: %r' % text,
                  'config.json: line %d: ' % line, words)
+
+
+def test_other_characters():
+    """What an editor or a web page put in another character's place is named, by the exporter in the same words."""
+    for text, line, found in (
+            (b'\xef\xbb\xbf{"a": 1}', 1, 'found a byte order mark'),
+            ('{"factor": 2}'.encode('utf-16'), 1, 'found a byte order mark of UTF-16'),
+            ('{\n \u201cfactor\u201d: 2}', 2, 'found a curly quote, \u201c'),
+            ('\u201crope_scaling\u201d: {}', 1, 'found a curly quote, \u201c'),
+            ('{"type":\n\u2018yarn\u2019}', 2, 'found a curly quote, \u2018'),
+            ('{\n\n\u00a0"factor": 2}', 3, 'found a no-break space'), ('{"factor": \u4e8c}', 1, "found '\u4e8c'"),
+            (b'{"factor": \xe9}', 1, 'found byte E9'), (b'{"factor": \xe4\xba}', 1, 'found byte E4')):
+        data = text if isinstance(text, bytes) else text.encode()
+        one_line(run('--explain', '--head-dim', 8, '--rope-config', saved(data)), 2, '%r' % text,
+                 'config.json: line %d: %s (expected ' % (line, found))
+        try:
+            problem = export_common.parse_json('x', data) and ''
+        except export_common.Problem as error:
+            problem = str(error)
+        check('not valid JSON' in problem and ('line %d: %s' % (line, found) in problem or found[6] in "'b"),
+              'the exporter: %r' % text, problem)
+
+
+def test_no_json():
+    """A whole config that is no JSON is read, and a warning says what was mended and who refuses it: no engine reads
+    it. What a card shows of a config is no whole one."""
+    whole = json.dumps(LLAMA, indent=1)
+    expected = good('--explain', '--rope-config', saved(whole)).out
+    comma = whole.replace('10000.0\n}', '10000.0,\n}')
+    inner = json.dumps(dict(LLAMA, rope_scaling={'type': 'linear', 'factor': 2}), indent=1)
+    nothing = 'a comma with nothing behind it'
+    for text, line, what in ((comma, 9, nothing), (whole + ' ,', 10, nothing),
+                             ('# mine\n' + whole, 1, 'a line that begins with #'),
+                             (inner.replace('2\n', '2,\n'), 12, nothing)):
+        path = saved(text)
+        mended = 'line %d: %s' % (line, what)
+        result = good('--explain', '--rope-config', path)
+        words = '%s is no JSON: it is left out here, and all eight engines refuse the file\n' % mended
+        check(result.err == 'run: warning: %s: %s' % (path, words) and (result.out == expected or 'linear' in text),
+              'mended: %r' % text[-30:], result)
+        result = run('--engines', '--rope-config', path)
+        rows = table(result.out)[2]
+        check(result.status == 1 and len(rows) == 8 and not result.err and all(
+            row['verdict'] == 'refused' and row['note'] == 'JSONDecodeError: ' + mended for row in rows)
+              and '# reference\tnone' in result.out, 'no engine takes it: %r' % text[-30:], result)
+        one_line(run('--explain', '--reading', 'vllm', '--rope-config', path), 2, 'nor by --reading', 'vllm refuses',
+                 mended)
+        try:
+            export_common.parse_json('x', text.encode())
+            check(False, 'Python takes it: %r' % text)
+        except export_common.Problem:
+            check(True, 'Python refuses it')
+    for text in '```json\n%s\n```' % whole, '{...,' + whole[1:].replace('\n}', ',\n}'), whole[1:-1] + ',', whole:
+        result = good('--explain', '--rope-config', saved(text))
+        check(not result.err and result.out == expected, 'a part, or JSON: %.20r' % text, result)
+        check(run('--engines', '--rope-config', saved(text)).status == 0, 'and engines take it: %.20r' % text)
 
 
 def test_no_type():
@@ -257,20 +437,20 @@ def test_precedence():
     text = '# a line\n#another\n' + json.dumps(L)
     settings, _ = explained(plain, '--rope-config', saved(text, 'block'))
     check(settings['method'] == 'yarn', 'lines in front', settings)
-    one_line(run(plain, '--explain', '--rope-config', saved('#\n\n{"x": 1,', 'block')), 1, 'lines are counted',
+    one_line(run(plain, '--explain', '--rope-config', saved('#\n\n{"x": 1,', 'block')), 2, 'lines are counted',
              'line 3')
     result = good(plain, '--explain', '--rope-config', '-', stdin=json.dumps(L).encode())
     check('# method\tyarn' in result.out, 'from standard input', result)
     for other, line in (dict(LLAMA, head_dim=8), 10), (dict(LLAMA, hidden_size=32), 1):
-        one_line(run(plain, '--explain', '--rope-config', saved(other)), 1, 'other heads', 'line %d: ' % line,
+        one_line(run(plain, '--explain', '--rope-config', saved(other)), 2, 'other heads', 'line %d: ' % line,
                  "another model's config: head_dim is 8, and the model's is 16", 'with its own model', 'with none',
                  '--explain or --rope-json')
-    one_line(run(plain, '--explain', '--rope-config', saved(dict(LONG, **LISTS), 'block')), 1, 'other lists',
+    one_line(run(plain, '--explain', '--rope-config', saved(dict(LONG, **LISTS), 'block')), 2, 'other lists',
              'short_factor', '8 numbers')
-    one_line(run('--explain', '--rope-config', saved(L, 'block')), 1, 'a block alone has no heads', 'head_dim')
-    one_line(run('--explain', '--head-dim', 16, '--rope-config', saved(L, 'block')), 1, 'nor a theta', 'rope_theta')
+    one_line(run('--explain', '--rope-config', saved(L, 'block')), 2, 'a block alone has no heads', 'head_dim')
+    one_line(run('--explain', '--head-dim', 16, '--rope-config', saved(L, 'block')), 2, 'nor a theta', 'rope_theta')
     one_line(run('--explain', '--head-dim', 16, '--theta', 1e4, '--rope-config', saved({'type': 'linear', 'factor': 2},
-             'block')), 1, 'nor a length', 'max_position_embeddings', '--train-ctx')
+             'block')), 2, 'nor a length', 'max_position_embeddings', '--train-ctx')
     settings, _ = explained('--head-dim', 16, '--theta', 1e4, '--rope-config', saved(L, 'block'))
     check((settings['train_ctx'], settings['length'], settings['theta']) == ('32', '32', '10000'),
           'a block, and the rest', settings)
@@ -313,13 +493,13 @@ def test_unscaled_positions():
             close(perplexity(in_work('in_file.bin'), ids, '--kv', 'f32'), expected, 1e-4, '%d unscaled, in a file' % n)
     exporter_keeps_them()
     path = saved(dict(block, long_factor=[1, 2, 4, 9]), 'block')
-    one_line(run(in_work('unscaled.bin'), '--explain', '--rope-config', path), 1, 'unscaled with two lists',
+    one_line(run(in_work('unscaled.bin'), '--explain', '--rope-config', path), 2, 'unscaled with two lists',
              'unscaled_positions', 'are not the same')
     out = good(in_work('unscaled.bin'), '--rope-json', '--rope-config', saved(block, 'block')).out
     check('"unscaled_positions": 64' in out, 'unscaled in --rope-json', out)
     for bad in ('-1', '1.5', 'null', '"4"'):
         text = json.dumps(dict(block, unscaled_positions='@')).replace('"@"', bad)
-        one_line(run(in_work('unscaled.bin'), '--explain', '--rope-config', saved(text, 'block')), 1,
+        one_line(run(in_work('unscaled.bin'), '--explain', '--rope-config', saved(text, 'block')), 2,
                  'unscaled_positions of ' + bad, 'unscaled_positions cannot be used')
 
 

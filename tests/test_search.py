@@ -147,18 +147,18 @@ def test_interrupted():
 def test_refused():
     model, text = files()
     base = [model, '--search', text]
-    one_line(run(*base, '-n', L), 1, 'nothing to search', 'more positions', 'trained context of 16')
-    one_line(run(*base, '-n', 200, '--search-windows', 9), 1, 'too short a text', 'fewer than 9 windows of 200')
+    one_line(run(*base, '-n', L), 2, 'nothing to search', 'more positions', 'trained context of 16')
+    one_line(run(*base, '-n', 200, '--search-windows', 9), 2, 'too short a text', 'fewer than 9 windows of 200')
     one_line(run(*base, '-n', N, '--population', 3), 2, 'population of 3', '--population')
     one_line(run(*base, '-n', N, '--minimize', 'most'), 2, 'a part of another name', 'past, half, all')
     one_line(run(*base, '-n', N, '--reads', 0), 2, 'no budget', '--reads')
-    one_line(run(model, '--reads', 3), 2, 'a budget without a search', '--search')
+    check('--reads has no effect without --search' in run(model, '--reads', 3).err, 'a budget without a search')
     one_line(run(*base, '--passkey'), 2, 'two jobs', '--search')
     one_line(run(*base, '-n', N, '--rope', 'yarn,ntk'), 2, 'two methods', '--rope')
     for rope in 'dca', 'yarn+self-extend':
-        one_line(run(*base, '-n', N, '--rope', rope), 1, 'a distance map', 'rope ' + rope,
+        one_line(run(*base, '-n', N, '--rope', rope), 2, 'a distance map', 'rope ' + rope,
                  '--rope longrope+' + rope.split('+')[-1])
-    one_line(run(model, '--search', in_work('absent'), '-n', N), 1, 'no text', 'absent')
+    one_line(run(model, '--search', in_work('absent'), '-n', N), 2, 'no text', 'absent')
 
 
 if __name__ == '__main__':

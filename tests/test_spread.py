@@ -43,15 +43,16 @@ def test_cases():
                       '%s %s %s' % (os.path.basename(path), engine[-1], steps))
 
 
-def compare(what, c, seed, n, length, piece, options=(), steps=True, **how):
+def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, **how):
     """The program, in four ways, against the reference at the positions of a spread."""
     model, ids = in_work('model.bin'), random_ids(n, c['vocab_size'], seed)
     stored = write_model(model, c, random_weights(c, seed))
-    expected = reference.nll(c, stored, ids, positions=reference.spread(n, length, piece), **how)
+    expected = reference.nll(c, stored, ids, positions=reference.spread(n, length, pieces_of), **how)
     for engine in ENGINES:
         for step in ([], ['--stepwise'])[:1 + steps]:
-            found = perplexity(model, ids, *engine, '--spread', length, '--piece', piece, *options, *step)
-            close(found, expected, 1e-4, '%s, %d over %d by %d, %s %s' % (what, n, length, piece, engine[-1], step))
+            found = perplexity(model, ids, *engine, '--spread', length, '--piece', pieces_of, *options, *step)
+            close(found, expected, 1e-4,
+                  '%s, %d over %d by %d, %s %s' % (what, n, length, pieces_of, engine[-1], step))
 
 
 def some_spread(numbers):
@@ -84,6 +85,30 @@ def test_methods_and_maps():
         rope = settings[0] + ''.join(':%s=%d' % item for item in settings[1].items())
         compare(rope, config(**BASE), 3, n, length, piece, ['--rope', rope],
                 map=reference.distance_map(settings[0], L, length, **settings[1]))
+
+
+def test_crowd():
+    """Keys that count for the positions that are left out: by both engines, under methods, maps, windows, encodings."""
+    numbers = random.Random(3)
+    for seed, (fields, options, how) in enumerate((
+            (dict(rope_method=0), [], {}), (dict(rope_method=4, factor=8.0), ['--logn'], dict(logn=True)),
+            (dict(rope_method=2, factor=4.0), ['--window', 90, '--sinks', 40], dict(window=90, sinks=40)),
+            (dict(encoding='alibi'), [], {}), (dict(encoding='disentangled'), [], {}),
+            (dict(n_heads=8, n_kv_heads=2, head_dim=16), [], {}))):
+        for _ in range(3):
+            n, length, piece = some_spread(numbers)
+            compare('a crowd, %s' % fields, config(**dict(BASE, **fields)), seed, n, length, piece,
+                    ['--crowd', *options], piece=piece, **how)
+    n, length, piece = 130, 9000, 16
+    for name in 'rerope', 'dca', 'streaming':
+        compare('a crowd, ' + name, config(**BASE), 7, n, length, piece, ['--crowd', '--rope', name], piece=piece,
+                map=reference.distance_map(name, L, length))
+    counts = [reference.crowd(reference.spread(n, length, piece), piece, n - 1, key) for key in range(n)]
+    check(abs(sum(counts) - length) < length // 8, 'a query counts as many keys as there are positions', sum(counts))
+    model = talking('talking')
+    for options, what in ((['-i', 'a', '--crowd'], 'without --spread'),
+                          (['--passkey', '-n', 200, '--spread', 900, '--crowd'], 'with --passkey')):
+        check('warning: --crowd has no effect %s\n' % what in run(model, *options).err, '--crowd ' + what)
 
 
 def test_dynamic():
@@ -198,18 +223,21 @@ def test_jobs():
 
 
 def test_refused():
-    model, text = talking('talking'), write(in_work('text.txt'), 'The cat sat on the mat. ' * 60)
+    # Of bytes alone: without a piece for a space, a space is three of them.
+    model, text = talking('talking'), write(in_work('text.txt'), 'Thecatsatonthemat.' * 60)
     for job in ('--ppl', text, '-n', 200), ('-i', 'hello', '-n', 200):
-        one_line(run(model, *job, '--spread', 199), 1, 'too few positions', '200 tokens', '199 positions')
+        one_line(run(model, *job, '--spread', 199), 2, 'too few positions', '200 tokens', '199 positions')
     for option, value in ('--piece', 0), ('--spread', 0), ('--spread', 1 << 31), ('--piece', 'x'):
         one_line(run(model, '-i', 'a', '--spread', 900, option, value), 2, '%s %s' % (option, value), option)
-    one_line(run(model, '-i', 'a', '--piece', 9), 2, '--piece alone', '--spread')
-    for job in ('--bench',), ('--search', text), ('--check',), ('--explain',), ('--rope-json',), \
+    result = good(model, '-i', 'a', '--piece', 9)
+    check('--piece has no effect without --spread' in result.err, '--piece alone', result)
+    for job in ('--bench', '-n', 8), ('--check',), ('--explain',), ('--rope-json',), \
             ('--quantize', 'q8', in_work('out.bin')):
-        one_line(run(model, *job, '--spread', 9000), 2, job[0] + ' --spread', '--spread', '--ppl')
+        result = run(model, *job, '--spread', 9000)
+        check('--spread has no effect with %s\n' % job[0] in result.err, job[0] + ' --spread', result)
     learned = talking('learned', encoding='learned', encoding_rows=300)
     good(learned, '--ppl', text, '-n', 200, '--spread', 300, '--piece', 20)
-    one_line(run(learned, '--ppl', text, '-n', 200, '--spread', 301), 1, 'past the learned positions', '300', '301')
+    one_line(run(learned, '--ppl', text, '-n', 200, '--spread', 301), 2, 'past the learned positions', '300', '301')
 
 
 if __name__ == '__main__':

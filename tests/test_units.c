@@ -1,13 +1,13 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
-#include "src/forward/kv_cache.h"
-#include "src/forward/matmul.h"
-#include "src/forward/spread.h"
-#include "src/kernels/kernels.h"
-#include "src/model/matrix.h"
+#include "src/core/matrix.h"
+#include "src/core/sampler.h"
+#include "src/core/spread.h"
+#include "src/fast/kernels.h"
+#include "src/fast/kv_cache.h"
+#include "src/fast/matmul.h"
 #include "src/settings.h"
-#include "src/text/sampler.h"
 
 static Error err;
 

@@ -10,7 +10,8 @@ import time
 
 from common import (BF16, F16, FIELDS, Q4, Q8, RUN, SHARED, check, config, decode_q4, good, header, in_work,
                     main, one_line, perplexity, random_ids, random_weights, read, run, shapes, skip, table, write,
-                    write_model)
+                    write_model, write_tokenizer)
+from test_legacy import write_legacy
 
 SHAPE = dict(dim=70, hidden_dim=150, n_heads=5, n_kv_heads=1, head_dim=14, vocab_size=90)
 
@@ -155,19 +156,20 @@ def test_places_that_cannot_be_written():
     before = sorted(os.listdir(folder))
     for path in ('/nonexistent/out.bin', os.path.join(folder, 'inside.bin'), '/dev/full/out.bin',
                  os.path.join(folder, 'x' * 300), ''):
-        one_line(run(model, '--quantize', 'q8', path), 1, '--quantize to %r' % path[-60:])
+        one_line(run(model, '--quantize', 'q8', path), 2, '--quantize to %r' % path[-60:])
     check(sorted(os.listdir(folder)) == before, '--quantize leaves nothing behind', os.listdir(folder))
 
     def small_files():
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-    one_line(run(model, '--quantize', 'q8', os.path.join(folder, 'full.bin'), preexec_fn=small_files), 1,
+    one_line(run(model, '--quantize', 'q8', os.path.join(folder, 'full.bin'), preexec_fn=small_files), 2,
              '--quantize on a full disk', 'full.bin')
     check(sorted(os.listdir(folder)) == before, '--quantize on a full disk leaves nothing behind', os.listdir(folder))
 
 
 def test_onto_the_source():
-    """Under any name the model's own file is refused, and stays; another file is replaced whole."""
+    """Under any name the model's own file is refused, and stays; another model is replaced whole, and so is nothing
+    else that may have cost somebody work."""
     c = config(n_layers=1)
     folder = in_work('own')
     os.makedirs(os.path.join(folder, 'below'))
@@ -177,14 +179,62 @@ def test_onto_the_source():
     os.link(model, hard)
     os.symlink('m.bin', soft)
     for path in model, hard, soft, os.path.join(folder, 'below', '..', 'm.bin'), os.path.relpath(model):
-        one_line(run(model, '--quantize', 'q8', path), 1, '--quantize onto its own source',
+        one_line(run(model, '--quantize', 'q8', path), 2, '--quantize onto its own source',
                  path + ' is the model that is read')
         check(read(model) == read(hard) == original and os.path.islink(soft), 'its source is as it was', path)
-    one_line(run(soft, '--quantize', 'q8', model), 1, '--quantize of a link onto its target', 'the model that is read')
-    write(other, 'an older file')
+    one_line(run(soft, '--quantize', 'q8', model), 2, '--quantize of a link onto its target', 'the model that is read')
+    write_model(other, dict(c, n_layers=2), random_weights(dict(c, n_layers=2), 44))
     good(model, '--quantize', 'q8', other)
     good(model, '--quantize', 'q8', in_work('new.bin'))
-    check(read(other) == read(in_work('new.bin')) and len(os.listdir(folder)) == 5, '--quantize over an older file')
+    check(read(other) == read(in_work('new.bin')) and len(os.listdir(folder)) == 5, '--quantize over an older model')
+
+
+def test_onto_another_file():
+    """A name by mistake: what is no model stays as it is, and a line says so. An empty file has nothing to lose."""
+    c = config(n_layers=1)
+    folder = in_work('others')
+    os.makedirs(os.path.join(folder, 'folder.bin'))
+    model = os.path.join(folder, 'm.bin')
+    write_model(model, c, random_weights(c, 44))
+    write_tokenizer(os.path.join(folder, 'tokenizer.bin'))
+    write(os.path.join(folder, 'cut.bin'), read(model)[:-64])
+    write(os.path.join(folder, 'my.txt'), 'a text of mine\n' * 100)
+    os.mkfifo(os.path.join(folder, 'pipe'))
+    before = sorted(os.listdir(folder))
+    for name in 'tokenizer.bin', 'my.txt', 'cut.bin', 'folder.bin', 'pipe':
+        path = os.path.join(folder, name)
+        kept = read(path) if os.path.isfile(path) else None
+        one_line(run(model, '--quantize', 'q4', path), 2, '--quantize onto ' + name,
+                 path + ' is there already, and is no model')
+        check(sorted(os.listdir(folder)) == before and (kept is None or read(path) == kept), name + ' stays')
+    for name in 'legacy.bin', 'empty.bin':
+        path = write(os.path.join(folder, name), b'')
+        if name == 'legacy.bin':
+            write_legacy(path, c, random_weights(c, 3), 0)
+        good(model, '--quantize', 'q4', path)
+        check(read(path)[:4] == b'24ka', '--quantize onto ' + name)
+
+
+def test_copies():
+    """The type that the model has: the same bytes, also of q4, which another rounding would change; and a line that
+    says that a file was written, since the table has no rows."""
+    c = config(**SHAPE)
+    weights, model, out = random_weights(c, 46), in_work('source.bin'), in_work('copy.bin')
+    write_model(model, c, weights)
+    for kind, name in ('f16', 'float16'), ('q8', 'q8'), ('q4', 'q4'):
+        result = good(model, '--quantize', kind, in_work('first.bin'))
+        check(result.err == 'run: wrote %s: %s weights\n' % (in_work('first.bin'), name) and table(result.out)[2],
+              'what was written is named, ' + kind, result)
+        result = good(in_work('first.bin'), '--quantize', kind, out)
+        check(result.err == 'run: wrote %s: a copy, since the weights are %s already\n' % (out, name)
+              and not table(result.out)[2], '--quantize %s of %s says that it is a copy' % (kind, kind), result)
+        check(read(out) == read(in_work('first.bin')), '--quantize %s of %s keeps every byte' % (kind, kind))
+    result = good(in_work('first.bin'), '--quantize', 'f32', out)
+    check(result.err.endswith(': float32 weights, nothing was rounded\n'), 'q4 as floats', result)
+    mixed = dict(c, weight_type=Q8, group_size=16)  # q8 in other groups is rounded again
+    write_model(in_work('groups.bin'), mixed, weights)
+    result = good(in_work('groups.bin'), '--quantize', 'q8', out)
+    check(result.err.endswith(': q8 weights\n') and table(result.out)[2], 'q8 in other groups', result)
 
 
 def test_interrupted():
@@ -194,7 +244,9 @@ def test_interrupted():
     model, folder = write(in_work('large.bin'), header(c)), in_work('interrupted')
     os.truncate(model, 256 + sum(-(-4 * max(rows, 1) * columns // 64) * 64 for _, rows, columns in shapes(c)))
     os.mkdir(folder)
-    older = write(os.path.join(folder, 'out.bin'), 'an older file')
+    older = os.path.join(folder, 'out.bin')
+    write_model(older, config(n_layers=1), random_weights(config(n_layers=1), 44))
+    kept = read(older)
     for numbers in (signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGHUP, signal.SIGINT):
         ignored = [signal.SIGHUP] if len(numbers) > 1 else []
         process = subprocess.Popen([RUN, model, '--quantize', 'q4', older], stdout=subprocess.PIPE,
@@ -209,7 +261,7 @@ def test_interrupted():
         out, err = process.communicate(timeout=60)
         check(process.returncode == 130 and not out
               and err.decode() == 'run: %s: interrupted; nothing was written\n' % older
-              and os.listdir(folder) == ['out.bin'] and read(older) == b'an older file',
+              and os.listdir(folder) == ['out.bin'] and read(older) == kept,
               '--quantize interrupted by %s' % (numbers,), '%s %r %s' % (process.returncode, err, os.listdir(folder)))
     os.remove(model)
 

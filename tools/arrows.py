@@ -5,24 +5,23 @@ import os
 import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
-GROUND = ['rope', 'src/util', 'src/settings']
-LOW = GROUND + ['src/kernels', 'src/model']
-HIGH = LOW + ['src/forward', 'src/text', 'src/options', 'src/measure']
+CORE = ['rope', 'src/core']
+LOW = CORE + ['src/settings']
+HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/chat', 'src/measure']
 ARROWS = {
     'rope': [],
-    'src/util': [],
-    'src/settings': ['rope', 'src/util'],
-    'src/kernels': ['src/util'],
-    'src/json': ['src/util'],
-    'src/rope_config': GROUND + ['src/json', 'src/reading'],
-    'src/reading': GROUND + ['src/json', 'src/engines'],
-    'src/engines': GROUND + ['src/json', 'src/reading'],
-    'src/model': ['rope', 'src/util', 'src/kernels'],
-    'src/forward': LOW,
-    'src/text': ['src/util', 'src/kernels'],
-    'src/options': GROUND + ['src/forward/kv_cache', 'src/engines'],
-    'src/methods': GROUND,
-    'src/measure': HIGH + ['src/engines'],
+    'src/core': ['rope', 'src/fast/kernels'],
+    'src/fast': CORE,
+    'src/settings': CORE,
+    'src/methods': LOW,
+    'src/json': CORE,
+    'src/card': CORE + ['src/json'],
+    'src/rope_config': LOW + ['src/json', 'src/card', 'src/reading'],
+    'src/reading': LOW + ['src/json', 'src/engines'],
+    'src/engines': LOW + ['src/json', 'src/reading'],
+    'src/options': LOW + ['src/fast/kv_cache', 'src/engines'],
+    'src/chat': CORE,
+    'src/measure': HIGH,
     'run': HIGH,
 }
 

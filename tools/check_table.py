@@ -1,118 +1,135 @@
 #!/usr/bin/env python3
-"""The table of docs/check.md: what --check finds by jumps beside what it finds by reading whole, in settings that
-hold and settings that break.
+"""The table of docs/check.md: what --check says of settings, beside what novels say that are read whole.
 
-usage: check_table.py OUT.tsv LENGTH [TEXT ...]          measures what OUT.tsv lacks; without TEXT on made-up text
-       check_table.py --jumps OUT.tsv LENGTH [TEXT ...]  likewise, but ends each run before texts are read whole
-       check_table.py OUT.tsv                            prints the table, and what limits would part
+usage: check_table.py OUT.tsv NOVEL [NOVEL ...]   measures what OUT.tsv lacks
+       check_table.py OUT.tsv                     prints the table, and where verdicts and truth disagree
 
-On two idle cores it takes some five minutes for made-up text at 8,192, and a minute for each text by jumps: run it
-with nice. What has been measured is kept, so that it may be stopped and started."""
+The truth of a setting at a length: perplexity of the second half of a text of that length, in shares of the same
+tokens' where a short window reads them, by plain RoPE or the file's own settings. The text begins a third into the
+novel. On two idle cores all takes about half an hour. What has been measured is kept, so that it may be stopped."""
 
+import itertools
+import math
 import os
+import re
+import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SETTINGS = [('model.bin', '--rope ' + options) for options in (
-    'none', 'none --logn', 'linear', 'dynamic-linear', 'yarn --factor 3', 'ntk --factor 3', 'ntk-by-parts --factor 2',
-    'llama3 --factor 2', 'leaky-rerope:k=1.5', 'self-extend:group=2', 'none --theta 1000', 'none --theta 500000',
-    'ntk', 'yarn', 'yarn --ramp turns', 'yarn --logn', 'ntk-by-parts', 'dynamic-yarn', 'dynamic-ntk', 'rerope',
-    'rerope --logn', 'leaky-rerope', 'self-extend', 'dca', 'yarn+dca', 'streaming', 'lm-infinite', 'window')] + \
-    [('model-8k.bin', options) for options in ('', '--rope none', '--rope linear', '--rope yarn --factor 3')] + \
-    [('models/%s.bin' % kind, '') for kind in (
-        'rope', 'sinusoidal', 'none', 'alibi', 'shaw', 'transformer-xl', 'disentangled')]
-COLUMNS = 'model options text length jumps whole jump_keys keys'.split()
-ROWS = {'jumps': 'jumps', 'perplexity': 'whole', 'jump-retrieval': 'jump_keys', 'retrieval': 'keys'}
-# docs/check.md says how the first was chosen.
-MOST_BY_JUMPS, MOST_WHOLE, LEAST_KEYS = 1.25, 1.25, 0.6
+    'none', 'linear', 'ntk', 'yarn', 'yarn --factor 4', 'yarn --factor 8', 'yarn --factor 16', 'yarn --factor 32',
+    'yarn --factor 64', 'yarn --factor 256', 'dynamic-yarn', 'ntk-by-parts', 'rerope', 'self-extend', 'dca')] + \
+    [('model-8k.bin', '')]
+LENGTHS = [2048, 8192, 16384]
+BUDGETS = [5, 20, 60]
+WINDOW, BLOCK = 512, 64
+HOLDS, BREAKS = 1.15, 1.4  # a truth below or above is clear
+
+
+def per_token(model, path, *options):
+    """[(token, -ln p)] of --ppl's windows, one after another."""
+    command = [os.path.join(ROOT, 'run'), os.path.join(ROOT, model), '--ppl', path, '--per-token', '--tsv', *options]
+    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    rows = [line.split('\t') for line in out.splitlines() if line[0] != '#']
+    return [(int(row[2]), float(row[3])) for row in rows[1:]]
+
+
+def part_of(novel, length, folder):
+    """A file with the text from a third of the novel on, enough for so many tokens."""
+    with open(novel, encoding='utf-8') as file:
+        text = file.read()
+    path = os.path.join(folder, 'part.txt')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text[len(text) // 3:][:8 * length])
+    return path
+
+
+def truth(model, options, novel, length):
+    """The ratio and its standard error."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = per_token(model, part_of(novel, length, folder), '-n', str(length), *options.split())
+        ids, half = [token for token, _ in whole], WINDOW // 2
+        first = length // 2 - 1 - half
+        count = (len(ids) - first) // half - 1
+        path = os.path.join(folder, 'ids.txt')
+        with open(path, 'w') as file:
+            file.write(' '.join(map(str, ids[first:first + half * (count + 1)])))
+        own = ['--rope', 'none'] if model == 'model.bin' else []
+        short = per_token(model, path, '--ids', '-n', str(WINDOW), '--samples', str(count), *own)
+    differences = []
+    for window in range(count):
+        for place in range(half, WINDOW):
+            token, alone = short[window * (WINDOW - 1) + place - 1]
+            same, together = whole[first + window * half + place]
+            assert token == same, 'the windows hold the same tokens'
+            differences.append(together - alone)
+    blocks = [statistics.mean(differences[i:i + BLOCK]) for i in range(0, len(differences), BLOCK)]
+    ratio = math.exp(statistics.mean(blocks))
+    return ratio, ratio * statistics.stdev(blocks) / math.sqrt(len(blocks))
+
+
+def verdict(model, options, length, budget):
+    """yes, no or undecided, and the last line."""
+    command = [os.path.join(ROOT, 'run'), os.path.join(ROOT, model), '--check', '-n', str(length), '--tsv', '--budget',
+               str(budget), *options.split()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return {0: 'yes', 1: 'no', 3: 'undecided'}[done.returncode], done.stdout.splitlines()[-1][2:]
 
 
 def load(path):
-    """{(model, options, text, length): {column: value}}"""
+    """{(model, options, length, what): [values]}"""
     if not os.path.exists(path):
         return {}
-    rows = [dict(zip(COLUMNS, line.rstrip('\n').split('\t'))) for line in open(path)]
-    return {(r['model'], r['options'], r['text'], int(r['length'])): r for r in rows}
+    with open(path) as file:
+        rows = [line.rstrip('\n').split('\t') for line in file]
+    return {(row[0], row[1], int(row[2]), row[3]): row[4:] for row in rows}
 
 
-def measure(model, options, text, length, by_jumps):
-    """The rows of one run of --check, by length."""
-    command = [os.path.join(ROOT, 'run'), os.path.join(ROOT, model), '--check', *([text] if text else []), '-n',
-               str(length), '--budget', '100000', '--tsv', *options.split()]
-    found = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        for line in process.stdout:
-            check, at, value, _, verdict = line.rstrip('\n').split('\t') if line.count('\t') == 4 else [''] * 5
-            if by_jumps and check == 'step-by-step':
-                process.kill()
-            if check in ROWS and verdict in ('ok', 'fail'):
-                found.setdefault(int(at), {})[ROWS[check]] = value
-    return found
-
-
-def add(path, length, texts, by_jumps):
+def measure(path, novels):
     done = load(path)
     with open(path, 'a') as out:
-        for text in texts:
-            name = os.path.basename(text) if text else 'made up'
-            for model, options in SETTINGS:
-                if (model, options, name, length) in done:
-                    continue
-                for at, values in sorted(measure(model, options, text, length, by_jumps).items()):
-                    row = dict(model=model, options=options, text=name, length=str(at), **values)
-                    out.write('\t'.join(row.get(column, '-') for column in COLUMNS) + '\n')
-                out.flush()
-                print('%s %s: %s to %d' % (model, options, name, length), file=sys.stderr)
-
-
-def number(row, column):
-    """A value, or None where there is none: a model that finds no keys in a short text is not judged by keys."""
-    value = row.get(column, '-') if row else '-'
-    return None if value == '-' else float(value)
-
-
-def breaks(row, ratio, keys, most):
-    """Whether a row says so; None where it does not say."""
-    ratio, keys = number(row, ratio), number(row, keys)
-    return None if ratio is None else ratio > most or (keys is not None and keys < LEAST_KEYS)
-
-
-def shown(value):
-    return '' if value is None else '%.2f' % value
+        def add(key, measured):
+            if key in done:
+                return
+            print(*key, *measured(), sep='\t', file=out, flush=True)
+        for length, (model, options) in itertools.product(LENGTHS, SETTINGS):
+            key = model, options, length
+            for novel in novels:
+                add((*key, os.path.basename(novel)), lambda: truth(model, options, novel, length))
+            for budget in BUDGETS:
+                add((*key, '%d s' % budget), lambda: verdict(model, options, length, budget))
 
 
 def show(path):
     done = load(path)
-    texts, longest = sorted({key[2] for key in done} - {'made up'}), max(key[3] for key in done)
-    print('| model | settings | 2,048: jumps | whole | %s: jumps | whole | keys by jumps | whole | verdicts | %s |' % (
-        format(longest, ','), ' | '.join(texts)))
-    print('| --- ' * 2 + '| ---: ' * 6 + '| --- ' + '| ---: ' * len(texts) + '|')
-    jumps = {}
+    novels = sorted({key[3] for key in done if not re.fullmatch(r'\d+ s', key[3])})
+    print('| model | settings | length | %s | 5 s | 20 s | 60 s, in words |' % ' | '.join(novels))
+    print('| --- | --- | ---: |' + ' ---: |' * len(novels) + ' --- |' * 3)
+    faults, cells = [], 0
     for model, options in SETTINGS:
-        near, far = (done.get((model, options, 'made up', n)) for n in (2048, longest))
-        by_jumps, whole = breaks(far, 'jumps', 'jump_keys', MOST_BY_JUMPS), breaks(far, 'whole', 'keys', MOST_WHOLE)
-        verdict = {True: 'breaks', False: 'holds', None: '-'}
-        others = [number(done.get((model, options, text, longest)), 'jumps') for text in texts]
-        if whole is not None:
-            for text, value in zip(['made up'] + texts, [number(far, 'jumps')] + others):
-                jumps.setdefault(text, {True: [], False: []})[whole].append((value, model + ' ' + options))
-        cells = [number(near, 'jumps'), number(near, 'whole'), *(number(far, c) for c in COLUMNS[4:])]
-        print('| `%s` | %s | %s | %s | %s |' % (
-            model, '`%s`' % options if options else 'its own', ' | '.join(map(shown, cells)),
-            verdict[whole] + ('' if by_jumps == whole else ', by jumps it ' + verdict[by_jumps]),
-            ' | '.join(map(shown, others))))
-    for text, found in jumps.items():
-        for whole, name in (True, 'break'), (False, 'hold'):
-            values = sorted((value, setting) for value, setting in found[whole] if value is not None)
-            print('%s: by jumps those that %s whole: %s' % (text, name, '; '.join('%.2f %s' % v for v in values)))
+        for length in LENGTHS:
+            found = {key[3]: values for key, values in done.items() if key[:3] == (model, options, length)}
+            truths = [float(found[novel][0]) for novel in novels if novel in found]
+            shown = ['%.2f +- %.2f' % tuple(map(float, found[novel])) if novel in found else '' for novel in novels]
+            answers = [found.get('%d s' % budget, ['', '']) for budget in BUDGETS]
+            print('| `%s` | %s | %s | %s | %s | %s |' % (
+                model, '`%s`' % options if options else 'its own', format(length, ','), ' | '.join(shown),
+                ' | '.join(answer for answer, _ in answers[:2]), answers[2][1]))
+            said = {answer for answer, *_ in found.values()} & {'yes', 'no'}
+            cells += 1
+            if len(said) > 1:
+                faults.append('%s %s at %d: both yes and no' % (model, options, length))
+            if truths and 'yes' in said and min(truths) > BREAKS or 'no' in said and max(truths or [9]) < HOLDS:
+                faults.append('%s %s at %d: %s' % (model, options, length, found))
+    print('\n%d cells, %d faults\n%s' % (cells, len(faults), '\n'.join(faults)))
 
 
 if __name__ == '__main__':
-    arguments = [a for a in sys.argv[1:] if a != '--jumps']
-    if not arguments:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    if len(arguments) == 1:
-        show(arguments[0])
+    if len(sys.argv) == 2:
+        show(sys.argv[1])
     else:
-        add(arguments[0], int(arguments[1]), arguments[2:] or [None], '--jumps' in sys.argv)
+        measure(sys.argv[1], sys.argv[2:])

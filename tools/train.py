@@ -238,9 +238,18 @@ def reorder(path, like):
     path.write_bytes(proto.SerializeToString())
 
 
+def check_folder(out):
+    """Ends the program unless a folder is new, or holds an older export and nothing else."""
+    own = {"config.json", "pytorch_model.bin", "tokenizer.model"}
+    others = sorted({path.name for path in out.iterdir()} - own) if out.is_dir() else []
+    if others:
+        raise SystemExit(f"{out}: holds {others[0]}, which is not of an export (expected a new folder)")
+
+
 def export(args):
     """Writes a checkpoint as a folder that model_export.py reads, float32: of a Llama as Hugging Face has it."""
     work, out = Path(args.work), Path(args.out)
+    check_folder(out)
     saved = torch.load(work / f"{args.name}.pt")
     write_folder(saved["config"], saved["model"], out)
     shutil.copyfile(work / "tokenizer.model", out / "tokenizer.model")

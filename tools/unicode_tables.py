@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_tables.h, the runs of letters, numbers and spaces that src/text/unicode.c has classes from:
+"""Writes src/core/unicode_tables.h, the runs of letters, numbers and spaces that src/core/unicode.c has classes from:
 
     python3 tools/unicode_tables.py [UnicodeData.txt]     from the repository's root
 
@@ -12,7 +12,7 @@ import re
 import sys
 import unicodedata
 
-HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'text', 'unicode_tables.h')
+HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'core', 'unicode_tables.h')
 END = 0x110000  # code points
 VERSIONS = {0x323AF: '15.0', 0x2EE5D: '15.1', 0x1C8A: '16.0', 0x323B0: '17.0'}  # a letter that came with each
 SPACES = {*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}

@@ -23,13 +23,14 @@ const METHODS = {
     ],
     'ntk-by-parts': [
         '(f / s) · (1 − g) + f · g',
-        'A pair that went round often is kept (g = 1). One that never did is slowed (g = 0).',
+        'A pair that went round often is kept (g = 1). One that never did is slowed s times (g = 0). Between them, less.',
         'Peng and others, 2023',
         'arxiv.org/abs/2309.00071',
     ],
     yarn: [
         '(f / s) · (1 − g) + f · g, scores × (0.1 ln s + 1)²',
-        'Slows only the pairs that never went round. Then it sharpens attention a little, for there is more to see.',
+        'Slows most the pairs that never went round, and less those that did a few times. It keeps the fastest. Then ' +
+            'it sharpens attention a little, for there is more to see.',
         'Peng and others, 2023',
         'arxiv.org/abs/2309.00071',
     ],

@@ -5,17 +5,20 @@ import { contents } from './contents.js';
 import { button, h } from './dom.js';
 import { Engine } from './engine.js';
 import { followAddress, go, linkTo } from './links.js';
+import { lacking } from './lacking.js';
 import { learnMethods, methodFor } from './methods.js';
 import { whereAHeadLooks } from './panels/attention.js';
 import { opening } from './panels/opening.js';
+import { fromScoreToWord } from './panels/path.js';
 import { tuned } from './panels/tuned.js';
 import { leaveAll, panelOf } from './place.js';
+import { still } from './still.js';
 import { state } from './state.js';
 import { CHAPTERS } from './story.js';
 import { prose } from './terms.js';
 
 // Panels that show what was recorded of the model that ships, or its sibling; and no recordings, for another model.
-const OF_THE_SHIPPED = [whereAHeadLooks, tuned];
+const OF_THE_SHIPPED = [whereAHeadLooks, fromScoreToWord, tuned];
 const NOTHING = { write: {}, race: {}, tuned: {}, passkey: [], scores: {}, stale: {}, twice: {}, temper: {} };
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
@@ -46,13 +49,18 @@ function frames() {
     document.getElementById(CHAPTERS[0].id).append(
         opening({ recorded, shipped }),
         h(
+            'p.gradual',
+            'It comes gradually: right behind 512 only a few tokens are further back than training ever showed; at 2,000 ' +
+                'most are.',
+        ),
+        h(
             'div.row.middle.under',
             runs,
             button('What happened? ↓', () => go(CHAPTERS[1].id)),
             h(
                 'p.fine',
-                `Recorded, with seed ${recorded.first.seed}. ` +
-                    'Marked: what a reader of the last 512 tokens did not expect.',
+                `Recorded, with seed ${recorded.first.seed}. Marked, and counted as perplexity: what a reader of the last ` +
+                    '512 tokens did not expect. A person surprises it more than it does itself.',
             ),
         ),
     );
@@ -92,9 +100,10 @@ function fill({ id, panels, more, what, on }, context) {
 let all = 1;
 
 async function begin() {
+    boot.textContent = 'Starting the program …';
     frames();
-    if (typeof WebAssembly !== 'object' || typeof Worker !== 'function')
-        throw new Error('this browser has no WebAssembly or no workers, which the program needs');
+    const lacks = lacking();
+    if (lacks) throw new Error(lacks);
     const engine = new Engine();
     const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
     const book = new TextDecoder().decode(bytes);
@@ -138,7 +147,22 @@ async function begin() {
     );
 }
 
+// What is closed is printed, too.
+/** @type {HTMLDetailsElement[]} */
+let closed = [];
+addEventListener('beforeprint', () => {
+    closed = [...document.querySelectorAll('details')].filter((box) => !box.open);
+    for (const box of closed) box.open = true;
+});
+addEventListener('afterprint', () => {
+    for (const box of closed) box.open = false;
+});
+
 begin().catch((error) => {
-    boot.textContent = `The program could not be started: ${error.message}`;
+    const memory = /memory|allocat/i.test(error.message)
+        ? 'This device has too little memory free for the program.'
+        : '';
+    boot.textContent = `${memory || error.message} The pictures below were recorded.`;
     boot.classList.add('bad');
+    for (const { id } of CHAPTERS) document.getElementById(id).append(still(id, recorded));
 });

@@ -48,17 +48,17 @@ export class Rope {
         return new TextDecoder().decode(this.wasm.HEAPU8.subarray(at, end));
     }
 
-    // A page: a model, from the bytes of its file and its tokenizer's.
-    openModel(model, tokenizer) {
+    // A page: a model, from the bytes of its file and its tokenizer's. What is said of the files has their names.
+    openModel(model, tokenizer, names = { model: 'model.bin', tokenizer: 'tokenizer.bin' }) {
         const page = new Page(this);
         const { FS } = this.wasm;
-        FS.writeFile('/model.bin', model, { canOwn: true }); // without a copy
-        FS.writeFile('/tokenizer.bin', tokenizer, { canOwn: true });
-        const opened = this.withText('/model.bin', (m) =>
-            this.withText('/tokenizer.bin', (t) => this.wasm._page_open(page.at, m, t)),
+        FS.writeFile(names.model, model, { canOwn: true }); // without a copy
+        FS.writeFile(names.tokenizer, tokenizer, { canOwn: true });
+        const opened = this.withText(names.model, (m) =>
+            this.withText(names.tokenizer, (t) => this.wasm._page_open(page.at, m, t)),
         );
-        FS.unlink('/model.bin'); // what is mapped is a copy
-        FS.unlink('/tokenizer.bin');
+        FS.unlink(names.model); // what is mapped is a copy
+        FS.unlink(names.tokenizer);
         try {
             page.check(opened);
         } catch (error) {
@@ -125,12 +125,16 @@ class Page {
         return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes, ...this.told() };
     }
 
-    // What the model, or the config in its place, says of its method: { method, maxPositions, factor, filled, unused }:
-    // filled are the numbers that stood where the config says nothing, unused are keys that mean nothing to the method.
+    // What the model, or the config in its place, says of its method: { method, wholeHead, maxPositions, factor, filled,
+    // unused, remarks }: filled are the numbers that stood where the config says nothing, unused are keys that mean
+    // nothing to the method, remarks are lines about contradictions and other things that are worth a warning.
     told() {
-        const [method, , positions, factor, gaps, unused] = this.rope.string(this.wasm._page_told(this.at)).split('\t');
+        const [method, head, positions, factor, gaps, unused, lines] = this.rope
+            .string(this.wasm._page_told(this.at))
+            .split('\t');
         const filled = ['headDim', 'theta', 'trainedContext'].filter((_, bit) => +gaps & (1 << bit));
-        return { method, maxPositions: +positions, factor: +factor, filled, unused };
+        const remarks = lines.split('\n').filter((line) => line);
+        return { method, wholeHead: +head, maxPositions: +positions, factor: +factor, filled, unused, remarks };
     }
 
     // All methods: { name, takesFactor, canBeDynamic, usesLists, summary, source }.
@@ -205,10 +209,11 @@ class Page {
         return !!this.wasm._page_is_end(this.at, id);
     }
 
-    // A text of at most `context` positions, read by `method`. Must be closed.
-    open(method, context, staleKeys = false) {
+    // A text of at most `context` positions, read by `method`. With `floats` nothing is rounded to int8, and every
+    // processor writes the same text. Must be closed.
+    open(method, context, { staleKeys = false, floats = false } = {}) {
         this.plan(method, context);
-        return new Reader(this, this.check(this.wasm._reader_new(this.at, context, staleKeys)));
+        return new Reader(this, this.check(this.wasm._reader_new(this.at, context, staleKeys, floats)));
     }
 }
 
@@ -261,16 +266,22 @@ class Plan {
         return this.page.printed(() => this.wasm._page_json(this.use()));
     }
 
-    // The rows of --engines for a text of `length` positions: { engine, version, verdict, pair, times, attention,
-    // note }, without a pair where frequencies are the same.
+    // --engines for a text of `length` positions: the date of its facts, and its rows: { engine, version, verdict, most,
+    // pair, times, attention, note }. `most` are the positions that the engine allows, Infinity without a limit; there is
+    // no pair where frequencies are the same.
     engines(length) {
-        const lines = this.page.printed(() => this.wasm._page_engines(this.use(), length));
-        const rows = lines.filter((line) => line[0] !== '#').slice(1);
-        return rows.map((line) => {
-            const [engine, version, verdict, , , , attention, , pair, times, note] = line.split('\t');
-            const furthest = { pair: pair === '-' ? null : +pair, times: +times };
-            return { engine, version, verdict, ...furthest, attention: +attention, note };
-        });
+        const lines = this.page.printed(() => this.wasm._page_engines(this.use(), length)),
+            date = lines.find((line) => line.startsWith('# facts_of\t')).split('\t')[1];
+        const rows = lines
+            .filter((line) => line[0] !== '#')
+            .slice(1)
+            .map((line) => {
+                const [engine, version, verdict, , , , attention, limit, pair, times, note] = line.split('\t');
+                const furthest = { pair: pair === '-' ? null : +pair, times: +times },
+                    most = limit === '-' ? Infinity : +limit;
+                return { engine, version, verdict, most, ...furthest, attention: +attention, note };
+            });
+        return { date, rows };
     }
 
     // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
@@ -278,7 +289,7 @@ class Plan {
         const lines = this.page.printed(() => this.wasm._page_check(this.use(), length));
         const rows = lines.filter((line) => line[0] !== '#').slice(1);
         return rows.map((line) => {
-            const [check, , value, limit, verdict] = line.split('\t');
+            const [check, , value, , limit, verdict] = line.split('\t');
             return { check, value, limit, verdict };
         });
     }
@@ -328,6 +339,13 @@ class Reader {
         this.read([id], length, 1);
         const at = this.wasm._reader_scores(this.at) / POINTER;
         return this.wasm.HEAPF32.slice(at, at + this.position);
+    }
+
+    // The probability that an id comes next, behind a read that kept logits.
+    probability(id) {
+        const p = this.wasm._reader_probability(this.at, id);
+        this.page.check(p >= 0);
+        return p;
     }
 
     sampler(temperature, topP, seed) {

@@ -9,6 +9,7 @@ import { yourMethod } from './panels/formula.js';
 import { hideAKey } from './panels/key.js';
 import { distances } from './panels/maps.js';
 import { race } from './panels/race.js';
+import { fromScoreToWord } from './panels/path.js';
 import { whyScoresGoWrong } from './panels/scores.js';
 import { staleKeys } from './panels/stale.js';
 import { temperature } from './panels/temper.js';
@@ -39,8 +40,8 @@ export const CHAPTERS = [
         more: [watchItBreak],
         what: 'run it yourself, with your own opening',
         on:
-            'Nothing was lost at 512. The [weights] are the same, and so is the opening. What changed is where ' +
-            'each [token] seems to stand.',
+            'Nothing was lost at 512. The [weights] are the same, and so is the beginning. What changed is how far ' +
+            'back [tokens|token] stand.',
     },
     {
         id: 'turning',
@@ -54,7 +55,7 @@ export const CHAPTERS = [
         id: 'why',
         title: 'Why it breaks',
         lead: 'Past 512 the slow hands point where they never pointed before.',
-        panels: [countTheTurns, whereAHeadLooks],
+        panels: [countTheTurns, fromScoreToWord, whereAHeadLooks],
         more: [whyScoresGoWrong],
         what: 'the scores of all 24 heads',
         on: 'Plain RoPE looks far away, at angles that nobody taught it. So bring the slow hands back.',
@@ -62,7 +63,9 @@ export const CHAPTERS = [
     {
         id: 'mend',
         title: 'Fix it yourself',
-        lead: '[YaRN|yarn] slows the hands that never went round. It leaves the fast ones alone.',
+        lead:
+            '[YaRN|yarn] slows most the hands that never went round, and less those that did a few times. It leaves the ' +
+            'fastest alone.',
         panels: [fixIt],
         more: [temperature, distances, yourMethod],
         what: 'temperature, distances, a method of your own',

@@ -1,13 +1,9 @@
-// How a text shows surprise: from -ln p of a token to one of six tints.
+// How a text shows what a reader of its last tokens did not expect, wherever the page shows one: two marks, by -ln p.
 import { h } from './dom.js';
 
-const STEPS = [1, 2, 3.5, 5, 7]; // -ln p from which a token is tinted darker
+const MARKED = [4.5, 6.5]; // -ln p from which a token is marked, and marked darkly
 
-export const tint = (nll) => STEPS.findLastIndex((from) => nll >= from) + 1;
+export const markOf = (nll) => (nll >= MARKED[1] ? 't5' : nll >= MARKED[0] ? 't2' : '');
 
-// The tints in their order, as a legend.
-export const tints = () =>
-    h(
-        'span.tints',
-        [0, ...STEPS].map((_, i) => h(`i.t${i}`)),
-    );
+// The marks in their order, as a legend.
+export const marks = () => h('span.tints', h('i.t2'), h('i.t5'));

@@ -106,7 +106,12 @@ const wishes = {
         const read = async (file) => new Uint8Array(file instanceof Blob ? await file.arrayBuffer() : file);
         pages[model]?.close(); // two may be too many for the memory
         delete pages[model];
-        const opened = rope.openModel(await read(bytes), await read(tokenizer));
+        // Two files may have one name; in a path a slash would be a folder.
+        const named = (file, other) =>
+                (file instanceof Blob && /** @type {File} */ (file).name?.replaceAll('/', '_')) || other,
+            names = { model: named(bytes, 'model.bin'), tokenizer: named(tokenizer, 'tokenizer.bin') };
+        if (names.model === names.tokenizer) names.tokenizer = `tokenizer of ${names.model}`;
+        const opened = rope.openModel(await read(bytes), await read(tokenizer), names);
         pages[model] = opened;
         return pages[model].facts();
     },
@@ -118,37 +123,62 @@ const wishes = {
         return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
     },
 
-    // { model, method, prompt, context, temperature, topP, seed, holdAt } -> parts of { tokens: [{ id, text, nll }],
-    // position }, of which so many are read: a prompt, and what the model goes on with, until the context is full. A
-    // prompt's tokens have no surprise. At position holdAt it says { held } and waits for a resume.
-    async write(job, { model, method, prompt, context, temperature, topP, seed, holdAt }, part) {
+    // { model, method, prompt, context, temperature, topP, seed, holdAt, judge } -> parts of { tokens: [{ id, text, nll,
+    // given }], position }, of which so many are read: a prompt, and what the model goes on with, until the context is
+    // full. -ln p of a token is that of another reader of the same text, by the method `judge`. At the first position
+    // from holdAt on it says { held } and waits for a resume. Nothing is rounded: see Page.open.
+    async write(
+        job,
+        { model, method, prompt, context, temperature, topP, seed, holdAt, judge: itsMethod = 'window' },
+        part,
+    ) {
         const m = page(model),
             ids = m.encode(prompt, true),
             spell = speller(m);
         if (ids.length > context)
             throw new Refusal(`the text has ${ids.length} tokens, and ${context} positions are all there are`);
-        const reader = m.open(method, context);
+        const reader = m.open(method, context, { floats: true }),
+            judge = m.open(itsMethod, context);
+        let told = ids[0], // the last token that the judge was told of
+            tokens = [];
+        // Tells what is new, when the judge has read it.
+        const tell = () => {
+            if (!tokens.length) return;
+            const nlls = judge.score([told, ...tokens.map(({ id }) => id)], context);
+            tokens.forEach((token, i) => (token.nll = nlls[i]));
+            told = tokens.at(-1).id;
+            part({ tokens, position: reader.position });
+            tokens = [];
+        };
         try {
             reader.sampler(temperature, topP, seed);
             await readPrompt(job, reader, ids, ids.length);
-            /** @type {{ id: number, text: string, nll: number, given?: boolean }[]} */
-            let tokens = Array.from(ids, (id) => ({ id, text: spell(id), nll: 0, given: true }));
-            let sent = 0;
+            part({ tokens: [{ id: told, text: spell(told), nll: 0, given: true }], position: 1 });
+            for (let at = 1; at < ids.length; at += CHUNK) {
+                tokens = Array.from(ids.subarray(at, at + CHUNK), (id) => ({
+                    id,
+                    text: spell(id),
+                    nll: 0,
+                    given: true,
+                }));
+                tell();
+                await rest(job);
+            }
+            let sent = performance.now(),
+                held = false;
             for (;;) {
-                const { id, nll } = reader.next(),
-                    full = reader.position >= context,
-                    holds = reader.position === holdAt;
-                if (holds) {
-                    part({ tokens, position: reader.position });
-                    tokens = [];
-                    part({ held: true });
+                const { id } = reader.next(),
+                    full = reader.position >= context;
+                if (!held && reader.position >= holdAt) {
+                    held = true;
+                    tell();
+                    part({ held });
                     job.paused = true;
                     await rest(job);
                 }
-                tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), nll });
+                tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), nll: 0, given: false });
                 if (full || performance.now() - sent > 40) {
-                    part({ tokens, position: reader.position });
-                    tokens = [];
+                    tell();
                     sent = performance.now();
                 }
                 if (full) return {};
@@ -157,6 +187,7 @@ const wishes = {
             }
         } finally {
             reader.close();
+            judge.close();
         }
     },
 
@@ -186,7 +217,7 @@ const wishes = {
         const m = page(model),
             all = m.encode(text, true),
             n = Math.min(all.length, context),
-            reader = m.open(method, n, stale);
+            reader = m.open(method, n, { staleKeys: stale });
         try {
             for (let at = 0; at < n - 1; at += STEPS) {
                 const end = Math.min(n - 1, at + STEPS),
@@ -235,6 +266,31 @@ const wishes = {
     // { model, length, depth, key } -> { text }: what `hide` reads.
     async haystack(job, { model, length, depth, key }) {
         return { text: haystack(page(model), length, depth, key).join('') };
+    },
+
+    // { model, method, length, depth, key, layer, head } -> { text, n, from, to, scores, chances }: a key is hidden and asked
+    // for, up to the blank before its first digit. What one head of the last token thinks of each position, where the key
+    // stands, and the probability of each digit to come next.
+    async path(job, { model, method, length, depth, key, layer, head }) {
+        const m = page(model),
+            [before, needle, behind] = haystack(m, length, depth, key),
+            text = `${before}${needle}${behind} `,
+            ids = m.encode(text, true),
+            n = ids.length,
+            reader = m.open(method, Math.max(n, length));
+        try {
+            await readPrompt(job, reader, ids, n);
+            const chances = Array.from({ length: 10 }, (_, digit) =>
+                reader.probability(m.encode(`is ${digit}`, false).at(-1)),
+            );
+            reader.rewind(n - 1);
+            const scores = reader.scores(layer, head, ids[n - 1], n),
+                from = m.encode(before, true).length,
+                to = m.encode(before + needle, true).length;
+            return { text, n, from, to, scores, chances };
+        } finally {
+            reader.close();
+        }
     },
 
     // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then

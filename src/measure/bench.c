@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../forward/matmul.h"
+#include "../fast/matmul.h"
 #include "measure.h"
 
 enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run

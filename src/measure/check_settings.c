@@ -2,17 +2,27 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "measure.h"
+#include "check.h"
 
-static const char *const verdicts[] = {"fail", "ok", "unknown"};
+typedef struct {
+    Table *table;
+    int length;    // -n
+    char *failed;  // (FAILED_BYTES) what the first row that failed says
+} Judge;
 
-bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict) {
+static void tell(const Judge *j, const char *check, const char *found, const char *limit, bool good) {
+    const char *verdict = good ? "ok" : "fail";
+    table_row(j->table, "%s\t%d\t%s\t-\t%s\t%s\t-", check, j->length, found, limit, verdict);
+    if (good || j->failed[0]) return;
+    snprintf(j->failed, FAILED_BYTES, "%s %s (limit %s)", check, found, limit);
+}
+
+// These values have no error.
+static void judge(const Judge *j, const char *check, double value, double limit, bool good) {
     char found[32] = "any", allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
     if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
-    table_row(table, "%s\t%d\t%s\t%s\t%s", check, length, found, allowed, verdicts[verdict]);
-    if (!table->eyes) fflush(stdout);
-    return verdict == OK;
+    tell(j, check, found, allowed, good);
 }
 
 // How many positions settings are made for.
@@ -35,39 +45,39 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
+static void judge_lists(const Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
+    const RopeMethod *method = &rope_methods[said->method];
+    double scale = fmax(said->factor, (double)seq_len / said->train_ctx);
+    double expected = method->attention(given, scale), found = said->attention_factor;
+    if (found == 0) found = method->attention(given, given->factor);
+    judge(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1);
+}
+
 // What the file (or --rope-config) says is compared with itself. What was asked for is compared with the length and
 // with what the model was made with: another method, base or trained context is another model.
-int judge_settings(const Measurement *m, const RopePlan *own, Table *table) {
+void judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
     const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
-    const RopeMethod *method = &rope_methods[said->method];
+    unsigned flags = rope_methods[said->method].flags;
     int n = m->length, seq_len = m->model->config.seq_len, seen = asked->window + asked->sinks;
-    double holds = n;
+    Judge j = {table, n, failed};
     RopeConfig given = *said;
     settings_fill_defaults(&given, n);
-    table_columns(table, "check\tlength\tvalue\tlimit\tverdict");
-    if (method->flags & ROPE_USES_FREQ_FACTORS) {
+    failed[0] = '\0';
+    table_columns(table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
+    if (flags & ROPE_USES_FREQ_FACTORS) {
         int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
-        if (!judge(table, "llama3-factors", n, found, 3, found == 3)) holds = 0;
+        judge(&j, "llama3-factors", found, 3, found == 3);
     }
-    if (method->flags & ROPE_USES_LISTS) {
-        double expected = method->attention(&given, fmax(said->factor, (double)seq_len / said->train_ctx));
-        double found = said->attention_factor != 0 ? said->attention_factor : method->attention(&given, given.factor);
-        bool near = fabs(found / expected - 1) < 0.1;
-        if (!judge(table, "temperature", n, found, expected, near)) holds = 0;
-    }
-    if (asked->window > 0 && !judge(table, "window", n, seen, n, seen >= n)) holds = fmin(holds, seen);
-    if (m->model->config.encoding != ENCODING_ROPE) return (int)holds;  // the text shows how far it reaches
+    if (flags & ROPE_USES_LISTS) judge_lists(&j, said, &given, seq_len);
+    if (asked->window > 0) judge(&j, "window", seen, n, seen >= n);
+    if (m->model->config.encoding != ENCODING_ROPE) return;  // the text shows how far it reaches
     double reach = reach_of(&given, seq_len);
     // A context left at the trained length is usual. One beyond what the factor gives is a mistake.
-    if (method->flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0 &&
-        !judge(table, "context", n, seq_len, reach, seq_len <= reach * 1.01 + 1))
-        holds = 0;
+    if (flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
+        judge(&j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
     reach = reach_of(asked, seq_len);
-    if (!judge(table, "reach", n, reach, n, reach >= n - 0.5)) holds = fmin(holds, reach);
-    bool same = settings_same_method(made, asked);
-    if (made->method != ROPE_NONE)
-        table_row(table, "method\t%d\t%s\t%s\t%s", n, m->plans->name, own->name, verdicts[same]);
-    if (asked->theta != made->theta) judge(table, "theta", n, asked->theta, made->theta, FAIL);
-    if (asked->train_ctx != made->train_ctx) judge(table, "train_ctx", n, asked->train_ctx, made->train_ctx, FAIL);
-    return same && asked->theta == made->theta && asked->train_ctx == made->train_ctx ? (int)holds : 0;
+    judge(&j, "reach", reach, n, reach >= n - 0.5);
+    if (made->method != ROPE_NONE) tell(&j, "method", m->plans->name, own->name, settings_same_method(made, asked));
+    if (asked->theta != made->theta) judge(&j, "theta", asked->theta, made->theta, false);
+    if (asked->train_ctx != made->train_ctx) judge(&j, "train_ctx", asked->train_ctx, made->train_ctx, false);
 }

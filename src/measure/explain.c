@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../forward/encodings.h"
+#include "../fast/encodings.h"
 #include "measure.h"
 
 static const double PI = 3.14159265358979323846;

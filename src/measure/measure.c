@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool measure(const Measurement *m, bool *passed, Error *err) {
+bool measure(const Measurement *m, Answer *answer, Error *err) {
     switch (m->options->job) {
     case JOB_PPL: return measure_perplexity(m, err);
-    case JOB_TASKS: return measure_tasks(m, passed, err);
-    case JOB_CHECK: return check_model(m, passed, err);
+    case JOB_TASKS: return measure_tasks(m, answer, err);
+    case JOB_CHECK: return check_model(m, answer, err);
     case JOB_ATTN: return show_attention(m, err);
     case JOB_BENCH: return bench(m, err);
     case JOB_SEARCH: return search(m, NULL, err);
-    case JOB_ENGINES: return show_engines(m, passed, err);
+    case JOB_ENGINES: return show_engines(m, answer, err);
     case JOB_ROPE_JSON: return explain_json(m, err);
     default: return explain(m, err);
     }
@@ -44,7 +44,9 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
     Error advice;
     for (int i = 0; i < m->n_plans && !m->model->config.encoding && !m->options->reading; i++) {
         const RopePlan *plan = &m->plans[i];
-        int positions = plan->spread ? plan->spread : m->length;
+        int positions = plan->spread ? plan->spread : m->length, row = 0;
+        while (!methods[i].of_all && settings_idle(&methods[i], plan, &row, &advice))
+            fprintf(stderr, "run: warning: %s\n", advice.text);
         if (!settings_advice(&methods[i], plan, measures ? 0 : positions, &advice) && !methods[i].of_all)
             fprintf(stderr, "run: warning: %s\n", advice.text);
         if (!settings_same_method(&m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
@@ -71,6 +73,7 @@ bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig 
     plan->stale_keys = o->stale_keys;
     plan->spread = o->spread;
     plan->piece = !o->spread || o->piece ? o->piece : USUAL_PIECE;
+    plan->crowd = o->crowd;  // from token 1 on: nothing but one BOS is at the beginning of a text
     return true;
 }
 
@@ -88,6 +91,15 @@ bool open_model(const char *path, Model *model, Error *err) {
     return fail(err, "%s: impossible header: %s", path, err->text);
 }
 
+// Prints each line of remarks as a warning.
+static void print_remarks(const char *path, const char *remarks) {
+    while (*remarks) {
+        int n = (int)strcspn(remarks, "\n");
+        fprintf(stderr, "run: warning: %s: %.*s\n", path, n, remarks);
+        remarks += n + (remarks[n] == '\n');
+    }
+}
+
 bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
     bool is_read = o->reading || o->job == JOB_ENGINES;
     file->rope = model->rope;
@@ -101,6 +113,7 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
         if (o->job == JOB_ENGINES) model->config.seq_len = file->max_positions;
         return is_read && file->whole;  // the engines are to refuse it
     }
+    if (!is_read) print_remarks(o->rope_config, file->remarks);
     if (file->unused[0] && !is_read)
         fprintf(stderr, "run: %s: not used, since %s: %s\n", o->rope_config,
                 file->has_type ? "they mean nothing to the rope_type"
@@ -121,7 +134,7 @@ SessionConfig session_config(const Measurement *m, const RopePlan *plan, int con
                            .threads = o->threads,
                            .plain = o->plain,
                            .stale_keys = plan->stale_keys,
-                           .spread = {.length = plan->spread, .piece = plan->piece}};
+                           .spread = {.length = plan->spread, .piece = plan->piece, .crowd = plan->crowd}};
 }
 
 Session *open_session(const Measurement *m, const RopePlan *plan, int context, bool say_memory, Error *err) {
@@ -144,6 +157,7 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     table_note(t, "length", "%d", m->length);
     if (m->plans->spread) table_note(t, "spread", "%d", m->plans->spread);
     if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
+    if (m->plans->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
     if (m->options->activations) table_note(t, "activations", "f32");
@@ -169,7 +183,7 @@ bool measure_methods(const Measurement *m, const char *what, const char *columns
         double began = now_seconds();
         ok = method.session && (i < 0 || work(job, &method, err));
         session_free(method.session);
-        if (!ok || i < 0 || table.moves) continue;
+        if (!ok || i < 0 || !table.apart) continue;
         fflush(stdout);
         fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, now_seconds() - began, i + 1, n);
     }

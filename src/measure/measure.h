@@ -1,10 +1,10 @@
 // The jobs that measure, and what they share. Tables go to standard output. What fails returns false or NULL with why.
 #pragma once
 
+#include "../core/tokenizer.h"
 #include "../engines.h"
-#include "../forward/session.h"
+#include "../fast/session.h"
 #include "../options.h"
-#include "../text/tokenizer.h"
 #include "table.h"
 
 // Usual lengths of a text, a bench and a piece of --spread, and the longest that a job may have, in positions.
@@ -45,20 +45,20 @@ unsigned tasks_asked(const char *list, Error *err);
 // Writes the copy with smaller weights that --quantize asks for, and prints what rounding did.
 bool quantize_model(const Model *model, const Options *options, Error *err);
 
-// Does the job of the options, one of those below. *passed becomes false when the job is done and its verdict is no.
-bool measure(const Measurement *m, bool *passed, Error *err);
+// Does the job of the options, one of those below. *answer becomes what it answers, where that is not YES.
+bool measure(const Measurement *m, Answer *answer, Error *err);
 
 // ---- the jobs, whose tables the manual explains ----
 
 // Perplexity by position of --samples windows that are spread evenly over the text.
 bool measure_perplexity(const Measurement *m, Error *err);
 
-// Tasks by length and depth. *passed: no method's accuracy in a task is below --min-accuracy.
-bool measure_tasks(const Measurement *m, bool *passed, Error *err);
+// Tasks by length and depth. *answer becomes NO when a method's accuracy in a task at a length is below --min-accuracy.
+bool measure_tasks(const Measurement *m, Answer *answer, Error *err);
 
-// Judges within --budget how far the model holds. *passed: it does to m->length, and with --whole a text of that length
-// was read. Without a tokenizer only the settings are judged: that takes no weights, and *passed stays as it is.
-bool check_model(const Measurement *m, bool *passed, Error *err);
+// Judges within --budget whether the model holds to m->length positions. *answer becomes NO or UNDECIDED, or stays.
+// Without a tokenizer only the settings are judged: that takes no weights, and *answer stays as it is.
+bool check_model(const Measurement *m, Answer *answer, Error *err);
 
 // The scores and weights of one head for the last query of a prompt, by key.
 bool show_attention(const Measurement *m, Error *err);
@@ -75,10 +75,11 @@ typedef void SearchListener(const RopePlan *better, double nll, double done);
 bool search(const Measurement *m, SearchListener *listener, Error *err);
 
 // Prints how the engines of --engines read --rope-config's file as it stands, or what the first plan would be published
-// as, for a text of m->length positions. hf5 comes first and is the reference. *same becomes false when one differs.
-bool show_engines(const Measurement *m, bool *same, Error *err);
-// Returns how many of all *n engines read that config alike, 0 of 0 where other programs have no such method.
-int engines_alike(const Measurement *m, int *n);
+// as, for a text of m->length positions. hf5 comes first and is the reference. *answer becomes NO when one differs.
+bool show_engines(const Measurement *m, Answer *answer, Error *err);
+// Returns how many of all *n engines read that config alike, 0 of 0 where other programs have no
+// such method. It is the file, or if *as_published what the first plan would be published as.
+int engines_alike(const Measurement *m, int *n, bool *as_published);
 // Replaces the plans by that config as each engine of --reading reads it, named ENGINE:METHOD, with the command line's
 // window, sinks and logn. Their lists lie in *readings; the caller frees both. Fails where an engine refuses it.
 bool plans_as_read(Measurement *m, Reading **readings, Error *err);
@@ -119,19 +120,21 @@ bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, 
 // nll[p - from] = -ln p(ids[p]) for p in [from, to), 0 < from. The session first reads the ids before that it lacks.
 bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err);
 
-// The share of `trials` passkey prompts of `length` tokens, answer included, whose key is found; -1: not even the bare
-// task fits. Keys stand at as many depths, or (not `deep`) at the start. The session forgets what it has read.
-bool passkey_accuracy(const Measurement *m, Session *s, int length, int trials, bool deep, double *accuracy,
-                      Error *err);
+// The story of book.txt, 83,610 bytes: what --check reads when no FILE is given.
+extern const char prose[];
 
-typedef enum { FAIL, OK, UNKNOWN, UNTRIED } Verdict;  // of --check; a condition is FAIL or OK
+// Passkeys in texts of one length, the same ones for any --seed. NULL with the reason.
+typedef struct Tasks Passkeys;
+Passkeys *passkeys_open(const Measurement *m, int length, Error *err);
+void passkeys_close(Passkeys *keys);
+// Whether a key and its question fit in the length at all. If not, no key may be asked for.
+bool passkeys_fit(const Passkeys *keys);
+// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads, and asks for it.
+bool passkeys_ask(Passkeys *keys, Session *s, int number, int depth, bool *found, Error *err);
 
-// Prints a row of --check about a length. True when its verdict is OK.
-bool judge(Table *table, const char *check, int length, double value, double limit, Verdict verdict);
-
-// Prints the columns of --check and its rows about settings. `own` is the plan of the model's own settings. Returns the
-// length to which the model holds by these rows.
-int judge_settings(const Measurement *m, const RopePlan *own, Table *table);
+// Of a row of --check. OPEN: not decided. BETWEEN: it lies between what jumps can pass and what they can fail.
+// UNKNOWN: the model cannot do this in a short text either.
+typedef enum { FAIL, OK, UNKNOWN, OPEN, BETWEEN } Verdict;
 
 // The lines that every table begins with.
 void print_heading(const Measurement *m, Table *table, const char *what);

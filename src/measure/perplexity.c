@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../kernels/kernels.h"
+#include "../fast/kernels.h"
 #include "measure.h"
 
 enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbors depend on each other

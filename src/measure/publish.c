@@ -41,6 +41,14 @@ static int reach(const RopeConfig *c) {
     return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), 1 << 30);
 }
 
+// max_position_embeddings beside the block, of a method that has an original length. llama3's factor is not how many
+// times longer a text may be: Llama 3.1 has 8 of 8,192, and 131,072 positions. So llama3 keeps the model's own.
+static int most_positions(const Measurement *m, const RopeConfig *c) {
+    const int seq_len = m->model->config.seq_len;
+    const bool keeps = rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > reach(c);
+    return keeps ? seq_len : reach(c);
+}
+
 // Whether the method counts from a length of its own, beside max_position_embeddings.
 static bool has_original(const RopeConfig *c) {
     return rope_methods[c->method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC);
@@ -122,7 +130,7 @@ static const char *family_of(const Measurement *m) {
 }
 
 // The first plan as a whole config in the form that most engines read alike: theta and L are at the top level, too, and
-// max_position_embeddings is L times the factor. The caller frees it. NULL with the reason where there is none.
+// max_position_embeddings is as far as the settings go. The caller frees it. NULL with the reason where there is none.
 static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
     RopePlan published = published_form(m->plans);
     const RopeConfig *c = &published.rope;
@@ -138,7 +146,7 @@ static char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
         return NULL;
     }
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m),
-            published.head_dim, has_original(c) ? reach(c) : c->train_ctx);
+            published.head_dim, has_original(c) ? most_positions(m, c) : c->train_ctx);
     json_number(out, "rope_theta", c->theta);
     json_partial(out, &published);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
@@ -182,7 +190,8 @@ static int count_same(const Reading *readings, int n) {
 }
 
 // Prints what stands beside the block, and engines that read it otherwise, at L / 2 positions or past the plan's reach.
-static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
+static bool print_engines(const Measurement *m, const char *config, Error *err) {
+    const RopeConfig *c = &m->plans->rope;
     int n;
     Reading *far = engines_read(NULL, config, reach(c) + 1, c, &n, err);
     Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, c, &n, err) : NULL;
@@ -191,8 +200,11 @@ static bool print_engines(const RopeConfig *c, const char *config, Error *err) {
         for (int i = 0; i < n; i++)
             if (is_same(&far[i])) far[i] = near[i];
         printf("# beside the block: rope_theta");
+        if (c->rotary_dim < m->plans->head_dim)
+            printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / m->plans->head_dim);
         if (has_original(c))
-            printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx, reach(c));
+            printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
+                   most_positions(m, c));
         printf("; so %d of %d engines read it alike\n", count_same(far, n), n);
         for (int i = 0; i < n; i++)
             if (!is_same(&far[i]))
@@ -211,7 +223,7 @@ bool explain_json(const Measurement *m, Error *err) {
     print_llama_cpp(&published.rope);
     if (c->window > 0) printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
-    bool ok = print_engines(c, config, err);
+    bool ok = print_engines(m, config, err);
     free(config);
     if (!ok) return false;
     print_block(stdout, &published, false);
@@ -219,32 +231,59 @@ bool explain_json(const Measurement *m, Error *err) {
     return true;
 }
 
-// See show_engines. The caller frees the *n readings.
+// Whether engines read the file of --rope-config as it stands, and not what is in force as it would
+// be published.
+static bool is_read_as_it_stands(const Measurement *m) {
+    bool has_file = m->rope_file->whole;
+    return has_file && !options_say_block(m->options);
+}
+
+// Every engine reads config.json by a strict parser of JSON.
+static void refuse_all(Reading *readings, int n, const char *not_json) {
+    for (Reading *r = readings; r < readings + n; r++) {
+        r->refused = true;
+        r->verdict = "refused";
+        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
+    }
+}
+
+// See show_engines. The caller frees the *n readings, and the reference behind them.
 static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
-    bool as_it_stands = m->rope_file->whole && !options_say_block(m->options);
+    bool as_it_stands = is_read_as_it_stands(m);
     char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
     Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
+    bool is_json = !as_it_stands || !m->rope_file->not_json[0];
+    if (readings && !is_json) refuse_all(readings, *n + 1, m->rope_file->not_json);
     free(config);
     return readings;
 }
 
+// Prints a row. A drawn one has the last three columns in words below it, where they say something.
 static void print_reading(Table *t, const Reading *r, int length) {
     const RopeConfig *c = &r->rope;
     RopeFreqs f;
-    char most[20] = "-", worst[60] = "-\t1";
-    const char *note = r->note[0] ? r->note : "-";
-    if (r->refused) {
-        table_row(t, "%s\t%s\trefused\t-\t-\t-\t-\t-\t-\t-\t%s", r->engine, r->version, note);
+    char cells[300] = "-\t-\t-\t-\t-", most[20] = "-", worst[60] = "-\t-", words[sizeof r->note + 100] = "";
+    if (!r->refused) {
+        rope_frequencies(c, length, &f);
+        if (r->max_len) snprintf(most, sizeof most, "%d", r->max_len);
+        snprintf(cells, sizeof cells, "%s\t%.9g\t%d\t%.9g\t%s", settings_method_name(c).text, f.scale, c->train_ctx,
+                 f.attention_factor, most);
+        snprintf(worst, sizeof worst, "-\t1");
+        if (r->worst_pair >= 0) snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
+    }
+    const char *verdict = r->refused ? "refused" : r->verdict, *note = r->note[0] ? r->note : "-";
+    if (!t->eyes) {
+        table_row(t, "%s\t%s\t%s\t%s\t%s\t%s", r->engine, r->version, verdict, cells, worst, note);
         return;
     }
-    rope_frequencies(c, length, &f);
-    if (r->max_len) snprintf(most, sizeof most, "%d", r->max_len);
-    if (r->worst_pair >= 0) snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
-    table_row(t, "%s\t%s\t%s\t%s\t%.9g\t%d\t%.9g\t%s\t%s\t%s", r->engine, r->version, r->verdict,
-              settings_method_name(c).text, f.scale, c->train_ctx, f.attention_factor, most, worst, note);
+    table_row(t, "%s\t%s\t%s\t%s", r->engine, r->version, verdict, cells);
+    if (!r->refused && r->worst_pair >= 0)
+        snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair, r->worst_ratio);
+    if (r->note[0]) add_name(words, sizeof words, "; ", r->note);
+    if (words[0]) table_remark(t, words);
 }
 
-bool show_engines(const Measurement *m, bool *same, Error *err) {
+bool show_engines(const Measurement *m, Answer *answer, Error *err) {
     const char *list = m->options->engines;
     char with_hf5[1000];
     int n;
@@ -256,18 +295,19 @@ bool show_engines(const Measurement *m, bool *same, Error *err) {
     table_note(&t, "length", "%d", m->length);
     table_note(&t, "facts_of", "%s", ENGINES_DATE);
     table_note(&t, "reference", "%s", readings[n].refused ? "none" : readings[n].engine);
-    table_columns(
-        &t,
-        "engine\tversion\tverdict\tmethod\tscale\ttrain_ctx\tattention_factor\tmax_len\tworst_pair\tworst_ratio\tnote");
+    char columns[200] = "engine\tversion\tverdict\tmethod\tscale\ttrain_ctx\tattention_factor\tmax_len";
+    if (!t.eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
+    table_columns(&t, columns);
     for (int i = 0; i < n; i++) print_reading(&t, &readings[i], m->length);
     table_end(&t);
-    *same = count_same(readings, n) == n;
+    if (count_same(readings, n) < n) *answer = NO;
     free(readings);
     return true;
 }
 
-int engines_alike(const Measurement *m, int *n) {
+int engines_alike(const Measurement *m, int *n, bool *as_published) {
     Error unused;
+    *as_published = !is_read_as_it_stands(m);
     Reading *readings = m->model->config.encoding ? NULL : read_by(m, NULL, m->length, n, &unused);
     if (!readings) *n = 0;
     int alike = count_same(readings, *n);

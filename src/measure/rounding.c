@@ -1,6 +1,32 @@
 // What a copy of a model loses when its weights become smaller.
-#include "../model/quantize.h"
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "../fast/quantize.h"
 #include "measure.h"
+
+// The copy takes a name that is free, or a model's place. It is easy to name a text by mistake.
+static bool may_write_over(const char *path, Error *err) {
+    struct stat info;
+    Model there;
+    if (stat(path, &info) != 0) return true;
+    bool is_file = S_ISREG(info.st_mode), is_empty = is_file && info.st_size == 0;
+    if (!is_empty && !(is_file && model_open(path, &there, err)))
+        return fail(err, "--quantize: %s is there already, and is no model (expected a free name)", path);
+    if (!is_empty) model_close(&there);
+    return true;
+}
+
+// Says on standard error what was written, and why the table has no rows where it has none.
+static void say_written(const Model *model, const Options *o, WeightType type, bool rounded) {
+    const ModelConfig *c = &model->config;
+    const char *path = o->quantize_path, *name = weight_type_names[type];
+    bool same = !c->has_types && c->weight_type == type;
+    if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", path, name);
+    else if (!same) fprintf(stderr, "run: wrote %s: %s weights, nothing was rounded\n", path, name);
+    else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
+}
 
 bool quantize_model(const Model *model, const Options *o, Error *err) {
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward", "classifier"};
@@ -9,16 +35,20 @@ bool quantize_model(const Model *model, const Options *o, Error *err) {
     QuantizeError errors[N_MATRIX_KINDS];
     if (is_same_file(o->quantize_path, o->model_path))
         return fail(err, "--quantize: %s is the model that is read (give the copy another name)", o->quantize_path);
+    if (!may_write_over(o->quantize_path, err)) return false;
     catch_termination();
     if (!model_quantize(model, type, o->quantize_path, errors, err)) return false;
     Table table = table_open(o->tsv);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
+    bool rounded = false;
     for (int i = 0; i < N_MATRIX_KINDS; i++) {
         const QuantizeError *e = &errors[i];
+        rounded = rounded || e->sum > 0;
         double worst = e->worst * (e->count / e->weights), mean = e->sum / e->weights;
         if (e->sum > 0) table_row(&table, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
     }
     table_end(&table);
+    say_written(model, o, type, rounded);
     return true;
 }

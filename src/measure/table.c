@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../util.h"
+#include "../core/util.h"
 
 // How a cell stands out: in color, or by a sign where there is none.
 typedef struct {
@@ -34,6 +34,7 @@ Table table_open(bool tsv) {
     return (Table){.eyes = eyes,
                    .color = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
+                   .apart = !can_move(STDERR_FILENO) && !(eyes && isatty(STDERR_FILENO)),
                    .width = known ? size.ws_col : 80,
                    .start = now_seconds()};
 }
@@ -95,12 +96,12 @@ static int split_name(char *name, const char *parts[2]) {
 }
 
 // Cuts a number that is not whole to three or four digits, makes NaN a dash, copies all else. True when it is a number.
-static bool shorten(const char *cell, char *out, int capacity) {
+static bool shorten(const Table *t, const char *cell, char *out, int capacity) {
     char *end;
     double x = strtod(cell, &end);
     bool number = end > cell && *end == '\0', whole = cell[strcspn(cell, ".en")] == '\0';
     if (number && x != x) snprintf(out, capacity, "-");
-    else if (number && !whole) snprintf(out, capacity, x < 1 && x > -1 ? "%.3g" : "%.4g", x);
+    else if (number && !whole && !t->exact) snprintf(out, capacity, x < 1 && x > -1 ? "%.3g" : "%.4g", x);
     else snprintf(out, capacity, "%s", cell);
     return number;
 }
@@ -122,7 +123,7 @@ static void put_line(Table *t, const char *row, int line) {
     double within = 0;
     for (int i = 0; next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell); i++) {
         int width = split_name(name, parts) + (t->shape == SHAPE_PERPLEXITY);
-        bool is_text = !shorten(cell, shown, sizeof shown) || (i == 0 && !is_list);
+        bool is_text = !shorten(t, cell, shown, sizeof shown) || (i == 0 && !is_list);
         Style style = is_list && strcmp(cell, "fail") == 0 ? RED : PLAIN;
         if (is_text) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
         if (!is_list && !is_text) {
@@ -194,6 +195,18 @@ void table_note(Table *t, const char *key, const char *format, ...) {
     else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
 }
 
+void table_verdict(Table *t, const char *format, ...) {
+    char text[MAX_ROW];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    table_end(t);
+    if (t->eyes) put_cell(t, text, -1, INVERSE);
+    else printf("# %s\n", text);
+    table_end(t);
+}
+
 void table_columns(Table *t, const char *columns) {
     bool rates = strstr(columns, "\taccuracy");
     t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
@@ -212,6 +225,14 @@ void table_row(Table *t, const char *format, ...) {
     if (!t->eyes) printf("%s\n", row);
     else if (t->shape) draw_cell(t, row);
     else draw_row(t, row);
+}
+
+void table_remark(Table *t, const char *words) {
+    char word[MAX_ROW];
+    if (!t->eyes) return;
+    t->at = printf("  ");  // as where a line goes on
+    while (next_cell(&words, " ", word, sizeof word)) put_cell(t, word, 1, DIM);
+    end_line(t);
 }
 
 void table_end(Table *t) {

@@ -14,8 +14,8 @@
 #include <fcntl.h>
 #include <math.h>
 
-#include "src/forward/matmul.h"
-#include "src/model/matrix.h"
+#include "src/core/matrix.h"
+#include "src/fast/matmul.h"
 
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
@@ -309,7 +309,7 @@ static void fuzz_config(const uint8_t *data, size_t size) {
 // A config.json through all readings: what an engine takes has frequencies, what it refuses a reason, and two readings compare.
 static void fuzz_engines(const uint8_t *data, size_t size) {
     static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2,hf4@4.45,hf4@4.54,vllm@0.11:max_len=99,"
-                               "llama.cpp@2025.1,mlx-lm@0.31,exllamav3:max_len=64k,exllamav2:max_len=64k";
+                               "llama.cpp@2025.2,mlx-lm@0.31,exllamav3:max_len=64k,exllamav2:max_len=64k";
     char *text = calloc(1, size + 1);
     Error err;
     int n, lengths[] = {1, 700, 1 << 20};

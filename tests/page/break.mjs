@@ -7,7 +7,7 @@ export default {
     // It writes up to 512, asks, and goes on.
     async run_it_yourself() {
         await page.locator('#break button', { hasText: /^Write$/ }).click();
-        await until('#break .status', /Nothing has happened yet/);
+        await until('#break .status', /have read the same 512 tokens/);
         await page.waitForFunction(() =>
             [...document.querySelectorAll('#break .column small')].every((one) => /position 512/.test(one.innerText)),
         );
@@ -32,7 +32,7 @@ export default {
         await field.fill('My dear sister');
         await field.press('Enter');
         await until('#break .column .scroll', /^My dear sister/);
-        await until('#break .status', /Nothing has happened yet/);
+        await until('#break .status', /Both stand at 512. They read the same 4 tokens/);
         check(
             (await page.locator('#break .command code').first().textContent()).includes("'My dear sister'"),
             'the command has the opening',
@@ -50,11 +50,11 @@ export default {
         await page.locator('#break .predict .chips button').nth(0).click();
         await page.waitForFunction(
             () =>
-                [...document.querySelectorAll('#break .column small')].every((s) => /position 2,500/.test(s.innerText)),
+                [...document.querySelectorAll('#break .column small')].every((s) => /position 2,400/.test(s.innerText)),
             undefined,
             { timeout: 400000 },
         );
-        await until('#break .predict .reply', /YaRN's/);
+        await until('#break .predict .reply', /of YaRN, 512 to 1,024: /);
         for (const [i, name] of ['none', 'yarn'].entries()) {
             const tokens = page.locator('#break .column').nth(i).locator('.scroll > span');
             const shown = (await tokens.allTextContents()).join('');

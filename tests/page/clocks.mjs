@@ -1,9 +1,56 @@
 // Clocks.
 import { join } from 'node:path';
-import { PICTURES, check, table, tableOf } from './browser.mjs';
-import { chip, dragTo, page, runShown, shows, text } from './driver.mjs';
+import { PICTURES, check, open, table, tableOf } from './browser.mjs';
+import { browser, chip, dragTo, page, runShown, shows, text, until, url } from './driver.mjs';
 
 export default {
+    // They play by themselves when they are seen: hands leave the arcs of training. A touch ends it, and who wants no
+    // motion sees a still with both.
+    async film() {
+        const p = await open(browser, url, { more: false, reducedMotion: 'no-preference' });
+        const strange = () => p.locator('#clocks .dial.new').count();
+        await p.locator('#clocks .dials').scrollIntoViewIfNeeded();
+        await until('#clocks .film', /Every angle so far/, p);
+        check((await strange()) === 0, 'up to 512 no hand is where it never was', await strange());
+        await until('#clocks .film', /training ended here/, p);
+        await until('#clocks .film', /[1-9]\d* of 32 hands point where they never pointed/, p);
+        check((await strange()) > 0, 'past it some are', await strange());
+        await p.locator('#clocks .token').last().focus();
+        const at = +(await p.locator('#clocks .token').last().getAttribute('aria-valuenow'));
+        check(at > 512 && at <= 2048, 'the reader takes over where it was', at);
+        await p.keyboard.press('ArrowLeft');
+        await p.waitForFunction((n) => rope.state.get('query') === n, at - 1);
+        check(true, 'and moves on from there');
+        await p.locator('#clocks button', { hasText: 'Play it again' }).click();
+        await until('#clocks .film', /Every angle so far/, p);
+        await p.locator('#clocks button', { hasText: 'Stop' }).click();
+        check(p.complaints.length === 0, 'no complaint', p.complaints);
+        await p.close();
+        const still = await open(browser, url, { more: false });
+        await still.locator('#clocks .dials').scrollIntoViewIfNeeded();
+        check((await still.locator('#clocks .film').innerText()) === '', 'no film for those who want no motion');
+        check((await still.locator('#clocks .dial.new').count()) > 0, 'but hands where they never stood');
+        await still.close();
+    },
+
+    // What never was is one colour on all pictures, and a key another one.
+    async colours() {
+        const found = await page.evaluate(() => {
+            document.querySelector('#turns .hidden-answer')?.classList.remove('hidden-answer');
+            const style = (selector, what) => getComputedStyle(document.querySelector(selector))[what];
+            return {
+                never: [
+                    style('rect.part', 'fill'),
+                    style('.dial.new .face', 'stroke'),
+                    style('.dial.new .strange', 'fill'),
+                ],
+                key: [style('.dial .key', 'stroke'), style('.arrow.key line', 'stroke')],
+            };
+        });
+        check(new Set(found.never).size === 1, 'one colour of what never was', found.never);
+        check(new Set(found.key).size === 1 && found.key[0] !== found.never[0], 'and another of keys', found.key);
+    },
+
     async clocks() {
         const numbers = async () => (await text('#clocks .numbers')).split('\n').filter((_, i) => i % 2 === 0);
         await page.locator('#clocks').scrollIntoViewIfNeeded();
@@ -13,7 +60,7 @@ export default {
         const strange = f.filter((x) => x * 512 < turn && (900 * x) % turn > x * 512).length;
         const product = f.reduce((a, x) => a + Math.cos(900 * x), 0) / 32;
         check((await numbers())[1] === `${strange} of 32`, 'hands that stand where they never stood', await numbers());
-        check((await numbers())[2] === product.toFixed(6), 'their product', `${await numbers()} ${product}`);
+        check((await numbers())[2] === product.toFixed(2), 'their product', `${await numbers()} ${product}`);
         await dragTo(page.locator('#clocks .token').nth(1), 120);
         check(+(await numbers())[0].replace(',', '') > 1000, 'the query is dragged', await numbers());
         await page.locator('#clocks .token').nth(0).focus();
@@ -41,7 +88,7 @@ export default {
             d = +(await numbers())[0].replace(',', '');
         const score = turned.reduce((sum, r) => sum + Math.cos(d * r.scaled_inv_freq), 0) / 32,
             a = 0.1 * Math.log(4) + 1; // YaRN's
-        shows(+(await numbers())[2], a * a * score, 5, "the product is that of the command's frequencies");
+        shows(+(await numbers())[2], a * a * score, 2, "the product is that of the command's frequencies");
         check(
             /method=yarn/.test(await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)))),
             'the address has the method',

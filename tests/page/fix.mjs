@@ -21,6 +21,34 @@ import {
 } from './driver.mjs';
 
 export default {
+    // What YaRN slows, and by how much, is said as --explain has it: not only hands that never went round.
+    async what_yarn_slows() {
+        await chip('fix', '2,048').click();
+        await page.waitForTimeout(100);
+        const rows = table('--explain --head-dim 64 --theta 10000 --train-ctx 512 -n 2048 --rope yarn').map((row) => ({
+            turns: +row.turns,
+            slow: row.inv_freq / row.scaled_inv_freq,
+        }));
+        const partly = rows.filter(({ turns, slow }) => turns >= 1 && slow > 1.001),
+            [first, last] = [partly[0], partly.at(-1)],
+            from = rows.indexOf(first),
+            said = await text('#fix');
+        check(
+            partly.length === 12 && from === 4,
+            'pairs 4 to 15 went round, and are slowed all the same',
+            partly.length,
+        );
+        const words =
+            `Pairs 4 to 15 went round ${first.turns.toFixed(1)} to ${last.turns.toFixed(1)} times, and are slowed ` +
+            `${first.slow.toFixed(2)} to ${last.slow.toFixed(2)} times.`;
+        check(said.includes(words), 'and the page says so', `${words} / ${said}`);
+        const whole = await page.evaluate(() => document.body.innerText);
+        check(
+            !/(only|slows) the (pairs|hands) that never went round/i.test(whole),
+            'nowhere that it slows only the others',
+        );
+    },
+
     async fix_it_yourself() {
         await chip('fix', '1,024').click();
         await chip('fix', 'yarn').click();

@@ -1,8 +1,8 @@
 // Your model.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, check, run, table, tableOf } from './browser.mjs';
+import { PICTURES, ROOT, check, run, table, tableOf } from './browser.mjs';
 import { chip, commandsOf, page, runShown, text, until } from './driver.mjs';
 
 export default {
@@ -57,19 +57,23 @@ export default {
         const others = told.filter((row) => row.verdict !== 'same');
         check(
             others.length === 2 &&
-                lines.length === others.length + 1 &&
+                lines.length === others.length + 2 &&
                 others.every((row) =>
                     lines.some(
                         (line) =>
-                            line.startsWith(row.engine) &&
+                            line.toLowerCase().startsWith(row.engine) &&
                             line.includes(row.note) &&
                             line.includes(`Pair ${row.worst_pair} turns`),
                     ),
                 ) &&
-                /^hf5, hf4, vllm, sglang, llama\.cpp, mlx-lm read it alike\.$/.test(lines.at(-1)),
-            "--engines's rows in a sentence each",
+                lines[2] ===
+                    'Hugging Face 5, Hugging Face 4, vLLM, MLX-LM read it as it is meant, for all 131,072 positions.' &&
+                lines[3] === 'SGLang, llama.cpp read it as it is meant, but stop at 32,768 positions.',
+            "--engines's rows in a sentence each, and where each engine stops",
             lines,
         );
+        const facts = run('--engines=hf5', ...engines.slice(1)).match(/# facts_of\t(\S+)/)[1];
+        check((await text('#model')).includes(`Facts of ${facts}.`), 'the date of the facts', facts);
         // Its four commands: the whole check, the engines, the block, and the frequencies.
         const commands = commandsOf('model');
         check((await commands.count()) === 4, 'four commands', await commands.allInnerTexts());
@@ -84,7 +88,7 @@ export default {
         await page.keyboard.press('End');
         await page.waitForTimeout(100);
         check(
-            /1048576 positions are/.test(await text('#model .warnings')),
+            /1,048,576 positions are/.test(await text('#model .warnings')),
             'a longer text than the factor reaches is warned about',
             await text('#model .warnings'),
         );
@@ -104,10 +108,60 @@ export default {
                 `refused with a line: ${bad.slice(0, 30)}`,
                 await text('#model .status'),
             );
+            check((await commandsOf('model').count()) === 0, 'no command of the config before is left');
+            check((await page.locator('#model button', { hasText: 'save config.json' }).count()) === 0, 'nor its file');
+            check(
+                !(await page.locator('#model h3', { hasText: 'To paste' }).isVisible()),
+                'nor the heading of its block',
+            );
         }
+        await area.fill('{"model_type": "gpt_oss", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
+        await until('#model .status', /gpt_oss/);
+        check(/paste only the block/.test(await text('#model')), 'a family that is not read: what would do');
+        await area.fill('{"hidden_size": 1152, "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear"}}');
+        await until('#model .status', /rope_local_base_freq/);
+        check(/full-attention layers/.test(await text('#model')), 'layers that differ: what would do');
         await example('a block alone');
         check(/linear/.test(await text('#model .numbers')) && (await text('#model .status')) === '', 'a block alone');
         await example('Llama 3.1');
+    },
+
+    // Published configs: the block to paste keeps the model's own context, and the share of a head that turns.
+    async published() {
+        const area = page.locator('#model textarea');
+        await page.evaluate(() => rope.state.set('want', 131072));
+        for (const [name, what] of [
+            ['llama-3.1-8b', /max_position_embeddings 131072;/],
+            ['phi-4-mini-instruct', /"partial_rotary_factor": 0\.75/],
+        ]) {
+            const path = join(ROOT, `tests/configs/${name}.json`),
+                words = readFileSync(path, 'utf8');
+            await area.fill(words);
+            await page.waitForTimeout(400);
+            const shown = await text('#model pre[tabindex]');
+            check(what.test(shown), `${name}: the block to paste`, shown.slice(0, 400));
+            const said = run('--rope-json', '--rope-config', path, '-n', '131072');
+            const squeezed = (t) => t.replace(/\s+/g, ' ').trim();
+            check(squeezed(shown) === squeezed(said), `${name}: it is the command's`, `${shown} / ${said}`);
+            const hash = await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)));
+            const carried = new URLSearchParams(hash.slice(1)).get('config');
+            check(
+                carried && JSON.stringify(JSON.parse(carried)) === JSON.stringify(JSON.parse(words)),
+                `${name}: the link carries it`,
+                carried,
+            );
+        }
+        await area.fill(JSON.stringify({ rope_type: 'linear', factor: 4, more: 'x'.repeat(9000) }));
+        await page.waitForTimeout(400);
+        check(
+            /A link to this page cannot carry this config/.test(await text('#model')),
+            'a config too long for a link',
+        );
+        await area.fill('{"rope_type": "linear", "factor": 4.0}');
+        await page.waitForTimeout(400);
+        const hash = await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)));
+        check(decodeURIComponent(hash).includes('"factor":4.0'), 'numbers stay as they are written', hash);
+        check(!/cannot carry/.test(await text('#model')), 'and nothing is said any more');
     },
 
     // The verdicts on settings are those of ./run --check, for files that are right and files that are not.
@@ -194,7 +248,7 @@ export default {
         const red = () =>
             page
                 .locator('#model svg circle')
-                .evaluateAll((all) => all.filter((c) => /vermillion/.test(c.style.fill)).length);
+                .evaluateAll((all) => all.filter((c) => /never/.test(c.style.fill)).length);
         check((await red()) === 0, 'and nothing is red beside it', await red());
 
         await paste('"rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}');
@@ -218,14 +272,23 @@ export default {
             printed,
         );
         check(tableOf(await runShown('model', 3)).length === 64, 'and as many pairs');
-        await page.locator('#model .field input').nth(1).fill('500000');
+        const field = page.locator('#model .field input').nth(1);
+        await field.fill('500000');
         await page.waitForTimeout(300);
         check(
             /500,000/.test(await text('#model .numbers')),
             'another theta in its field',
             await text('#model .numbers'),
         );
-        await page.locator('#model .field input').nth(1).fill('10000');
+        await field.fill('10000');
+        await paste({ rope_type: 'linear', factor: 4, rope_theta: 20000 });
+        check(
+            (await field.isDisabled()) && (await field.inputValue()) === '20000',
+            'a number that the config says stands in its field',
+            await field.inputValue(),
+        );
+        await paste({ rope_type: 'linear', factor: 4 });
+        check((await field.isEnabled()) && (await field.inputValue()) === '10000', "and then the reader's own again");
     },
 
     // The whole check of a model, as shown.

@@ -26,6 +26,8 @@ export default {
                 String(n),
                 '--kv',
                 'f32',
+                '--activations',
+                'f32',
                 '--ignore-eos',
                 '-i',
                 prompt,

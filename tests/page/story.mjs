@@ -1,47 +1,92 @@
 // The story: the first picture, the chapters, what RoPE is, where a head looks, terms, cards of methods, and links.
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
-import { BOOK, browser, page, runShown, text, url, wish } from './driver.mjs';
+import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
+import { BOOK, browser, commandsOf, desk, page, runShown, text, until, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
 const squeezed = (words) => words.replace(/\s+/g, ' ').trim();
 
 export default {
-    // What is shown at once is what ./run writes, on both sides of the line.
+    // What is shown at once is what ./run writes, by the commands that the page shows, and breaks behind the line alone.
     async first_picture() {
-        const { first } = recorded;
-        const shown = await page.locator('.opening > p').allTextContents();
+        const { first } = recorded,
+            { given, stretches } = first;
+        const shown = await page.locator('.opening > p:not(.across)').allTextContents();
         check(shown.length === 2 * first.excerpts.length, 'an excerpt of each text in every row', shown.length);
+        const numbers = (await page.locator('.opening .ppl b').allInnerTexts()).map(
+            (words) => +words.match(/[\d.]+$/)[0],
+        );
+        check(numbers.length === 1 + 2 * stretches.length, 'a perplexity stands on every row', numbers);
+        const begun = squeezed(BOOK.slice(0, first.characters));
+        check(begun.endsWith(squeezed(given.text)), 'both begin with the story', given.text);
+        const ids = await page.evaluate(
+            (text) =>
+                rope.engine.ask('encode', { model: 'model', text, bos: true }).promise.then(({ ids }) => ids.length),
+            BOOK.slice(0, first.characters),
+        );
+        check(ids === 512, 'as long as training was', ids);
         for (const [i, name] of ['none', 'yarn'].entries()) {
-            const how = `-n ${first.length} -t 0.8 -p 0.9 -s ${first.seed} --ignore-eos --kv f32 --rope ${name}`;
-            const said = run('model.bin', ...how.split(' '), '-i', first.opening),
-                whole = squeezed(said);
+            const said = await runShown('break', i),
+                all = squeezed(said);
+            check(all.startsWith(begun), `${name} goes on from there`, all.slice(0, 80));
             const parts = shown.filter((_, k) => k % 2 === i).map((part) => squeezed(part.replaceAll('…', '')));
             check(
-                parts.every((part) => part.length > 60 && whole.includes(part)),
-                `the excerpts of ${name} are ./run's`,
-                parts.filter((part) => !whole.includes(part)),
+                parts.every((part) => part.length > 60 && all.includes(part)),
+                `the excerpts of ${name} are those of the command shown`,
+                parts.filter((part) => !all.includes(part)),
+            );
+            check(
+                all.startsWith(`${begun}${/^[,.;-]/.test(parts[0]) ? '' : ' '}${parts[0]}`),
+                'the first right behind it',
             );
             const file = join(tmpdir(), `rope-first-${process.pid}.txt`);
             writeFileSync(file, said.trimEnd());
             const per = ['--per-token', '--kv', 'f32', '--rope', 'window'];
-            const rows = table('model.bin', '--ppl', file, '-n', String(first.length - 50), ...per);
+            const nlls = table('model.bin', '--ppl', file, '-n', String(first.length - 50), ...per).map(
+                (row) => +row.nll,
+            );
             const [from, to] = first.excerpts.at(-1);
-            const nlls = rows.slice(from - 1, to - 1).map((row) => +row.nll);
             close(
-                first[name].at(-1).map(([, nll]) => nll),
-                nlls,
+                first[name].excerpts.at(-1).map(([, nll]) => nll),
+                nlls.slice(from - 1, to - 1),
                 0.051,
                 `the surprise of ${name} is a window's`,
             );
+            for (const [k, [begin, end]] of stretches.entries()) {
+                const part = nlls.slice(begin - 1, end - 1),
+                    ppl = Math.exp(part.reduce((a, b) => a + b) / part.length);
+                check(Math.abs(first[name].ppl[k] - ppl) < 0.051, `${name}, ${begin} to ${end}`, ppl);
+                const there = numbers[1 + 2 * k + i];
+                check(Math.abs(there - ppl) < (ppl < 10 ? 0.11 : 0.56), `it stands there: ${name}, ${begin}`, there);
+            }
         }
-        const far = (name) => first[name].at(-1).reduce((sum, [, nll]) => sum + nll, 0) / 50;
-        check(far('none') > far('yarn') + 1.5, 'plain fails unmistakably', [far('none'), far('yarn')]);
+        const { none, yarn } = first;
+        check(
+            none.ppl[1] > 1.3 * none.ppl[0] && none.ppl[2] > 1.3 * none.ppl[1],
+            'plain gets worse from stretch to stretch',
+            none.ppl,
+        );
+        check(Math.max(...yarn.ppl) < none.ppl[0], 'YaRN never gets as bad as plain at its best', yarn.ppl);
         const line = await page.locator('.opening .edge').innerText();
-        check(/512: training ended/.test(line), 'the line stands between', line);
+        check(/512: training ended here/.test(line), 'the line stands between', line);
+        check(/gradually/.test(await text('.gradual')), 'and it is said why it comes bit by bit');
+    },
+
+    // Every build writes the recorded texts: the definition does, too, which adds up in another order.
+    async other_builds() {
+        for (const [i, name] of ['none', 'yarn'].entries()) {
+            const line = await commandsOf('break').nth(i).locator('code').textContent(),
+                factor = recorded.first.length / 512,
+                // A part of it, with the factor of the whole.
+                part = line.replace(/-n \d+/, '-n 1100').replace('--rope yarn', `--rope yarn:factor=${factor}`),
+                say = (more) => execFileSync('sh', ['-c', part + more], { cwd: desk, stdio: 'pipe' }).toString();
+            const said = say('');
+            check(said === say(' --plain') && said.length > 3500, `--plain writes the text of ${name}`);
+        }
     },
 
     // It is there on the first screen, before the program is; and its button runs the same texts.
@@ -54,11 +99,23 @@ export default {
         check(!(await p.locator('#break').isVisible()), 'what runs it stands under more');
         await p.locator('#run-it').click();
         check(await p.locator('#break').isVisible(), 'and opens');
-        await p.waitForFunction(() => /Nothing has happened/.test(document.querySelector('#break .status').innerText));
+        await until('#break .status', /have read the same 512 tokens/, p);
         await p.waitForFunction(() => /position 512/.test(document.querySelector('#break .column small').innerText));
         const written = await p.locator('#break .column .scroll').first().textContent();
-        const before = squeezed((await p.locator('.opening > p').first().textContent()).replaceAll('…', ''));
-        check(squeezed(written).endsWith(before.slice(-40)), 'and it is the recorded text', written.slice(-80));
+        const before = squeezed((await p.locator('.opening > p.across').textContent()).replaceAll('…', ''));
+        check(squeezed(written).endsWith(before), 'and it is the recorded beginning', written.slice(-80));
+        await p.locator('#break .predict .chips button').first().click();
+        check(/does not jump/.test(await p.locator('#break .reply').innerText()), 'a guess is answered at once');
+        await p.waitForFunction(
+            () => document.querySelectorAll('#break .column:first-child .scroll span').length > 560,
+        );
+        const goesOn = squeezed(await p.locator('#break .column .scroll').first().textContent()),
+            first = squeezed((await p.locator('.opening > p:not(.across)').first().textContent()).replaceAll('…', ''));
+        check(
+            goesOn.replace(/position 512: training ended here/, '').includes(first),
+            'and goes on as recorded',
+            first,
+        );
         await p.close();
     },
 

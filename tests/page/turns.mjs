@@ -1,9 +1,35 @@
 // Count the turns.
 import { join } from 'node:path';
-import { PICTURES, check, table, tableOf } from './browser.mjs';
-import { page, runShown, text } from './driver.mjs';
+import { PICTURES, check, open, table, tableOf } from './browser.mjs';
+import { browser, page, runShown, text, url } from './driver.mjs';
 
 export default {
+    // Bars have a size, on both sides of the line, before the guess and after it.
+    async bars() {
+        const p = await open(browser, url, { ready: false });
+        await p.locator('#turns').scrollIntoViewIfNeeded();
+        const heights = () =>
+            p
+                .locator('#turns svg rect.part, #turns svg rect.whole')
+                .evaluateAll((all) =>
+                    all.map((bar) => [bar.getAttribute('class'), bar.getBoundingClientRect().height]),
+                );
+        for (const when of ['before the guess', 'after it']) {
+            const all = await heights(),
+                below = all.filter(([name]) => name === 'part').map(([, height]) => height);
+            check(all.length === 32 && below.length === 16, `${when}: 32 bars, 16 of them below the line`, all);
+            check(
+                all.every(([, height]) => height > 1),
+                `${when}: each has a height`,
+                all,
+            );
+            check(below.at(-1) > below[0] + 40, `${when}: the slower, the further down`, below);
+            await p.locator('#turns .predict .chips button').nth(2).click();
+            await p.waitForTimeout(80);
+        }
+        await p.close();
+    },
+
     async count_the_turns() {
         await page.locator('#turns .predict .chips button').nth(2).focus();
         await page.keyboard.press('Enter');

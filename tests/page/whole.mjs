@@ -338,6 +338,50 @@ export default {
         await dark.close();
     },
 
+    // Ticks of the grid, the formula and words beside the line at 512 can be read: 4.5 to 1, light and dark.
+    async contrast() {
+        for (const colorScheme of ['light', 'dark']) {
+            const p = await open(browser, url, { colorScheme, ready: false });
+            const found = await p.evaluate(() => {
+                const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+                const rgb = (colours) => {
+                    canvas.clearRect(0, 0, 1, 1);
+                    for (const colour of colours) {
+                        canvas.fillStyle = colour;
+                        canvas.fillRect(0, 0, 1, 1);
+                    }
+                    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+                };
+                const light = (c) =>
+                    c
+                        .map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+                        .reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
+                const paper = getComputedStyle(document.body).backgroundColor;
+                return [
+                    '.grid td.yes',
+                    '.grid td.no',
+                    '.formula .n',
+                    '.formula sub',
+                    '.opening .edge',
+                    '.axis-words span:nth-child(2)',
+                    '.rule text',
+                ].map((selector) => {
+                    const one = document.querySelector(selector),
+                        { color, fill, backgroundColor } = getComputedStyle(one),
+                        ink = light(rgb([one instanceof SVGElement ? fill : color])),
+                        ground = light(rgb([paper, backgroundColor]));
+                    const opacity = +getComputedStyle(one).opacity;
+                    return [
+                        selector,
+                        opacity === 1 ? (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05) : 0,
+                    ];
+                });
+            });
+            for (const [selector, ratio] of found) check(ratio >= 4.5, `${colorScheme}: ${selector} is legible`, ratio);
+            await p.close();
+        }
+    },
+
     // A legend has the colours that are drawn.
     async legends() {
         const wrong = await page.evaluate(() => {

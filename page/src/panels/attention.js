@@ -99,7 +99,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         const row = state.get('row'),
             style = getComputedStyle(document.documentElement);
         const near = colours(style, '--blue'),
-            far = colours(style, '--vermillion'),
+            far = colours(style, '--never'),
             soft = colours(style, '--soft');
         for (const { name, canvas, mark, share, mean, bar } of views) {
             const paint = canvas.getContext('2d'),
@@ -205,8 +205,8 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             h(
                 'p',
                 prose(
-                    'Each row is one [token] of a story, further down. It looks back: near on the left, far on ' +
-                        'the right. The darker, the more [attention] it pays.',
+                    'Each row is one [token] of a story; the story goes on from row to row. It looks back: near on the ' +
+                        'left, far on the right. The darker, the more [attention] it pays.',
                 ),
             ),
             h(

@@ -1,17 +1,19 @@
-// The same opening and the same seed, written on by plain RoPE and by YaRN, up to position 512 and then past it.
+// One beginning, as long as training showed, written on by plain RoPE and by YaRN. What is said of both texts is said by
+// one judge, who reads their last 512 tokens and so never goes beyond training.
 import { chart } from '../chart.js';
 import { button, command, count, h, onceAFrame, predict, quoted, stateField, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, lookOf, methodFor, titleOf } from '../methods.js';
-import { movingPerplexity } from '../numbers.js';
+import { movingPerplexity, perplexity } from '../numbers.js';
 import { number, state, text } from '../state.js';
-import { tint, tints } from '../tints.js';
+import { markOf, marks } from '../tints.js';
 
 const NAMES = ['none', 'yarn'];
-const BEYOND = 1988, // positions past the trained context that are written
-    SPAN = 64,
+const BEYOND = 1888, // positions past the trained context that are written
+    SPAN = 128, // tokens that a perplexity is the mean of
     TEMPERATURE = 0.8,
-    TOP_P = 0.9;
+    TOP_P = 0.9,
+    MOST_OPENING = 2000; // characters
 const PICTURE_MS = 120, // between two pictures: laying out and painting long texts costs more than writing them
     FAR = 1e9;
 
@@ -32,9 +34,10 @@ function column(name, edge) {
     const draw = () => {
         scroll.append(...fresh);
         fresh = [];
-        const last = nlls.slice(-SPAN),
-            mean = last.reduce((a, b) => a + b, 0) / last.length;
-        at.textContent = last.length ? `position ${count(read)} · perplexity ${Math.exp(mean).toFixed(1)}` : '';
+        const last = nlls.slice(-SPAN);
+        at.textContent =
+            (read ? `position ${count(read)}` : '') +
+            (last.length > SPAN / 4 ? ` · perplexity ${perplexity(last, 0).toFixed(1)}` : '');
         if (follows) scroll.scrollTop = FAR; // beyond its end
     };
     const flush = onceAFrame(draw, PICTURE_MS);
@@ -55,8 +58,8 @@ function column(name, edge) {
                 const part = h('span', token.text);
                 if (token.given) part.className = 'given';
                 else {
-                    part.className = `t${tint(token.nll)}`;
-                    part.title = `position ${position}: -ln p = ${token.nll.toFixed(2)}`;
+                    part.className = markOf(token.nll);
+                    part.title = `position ${position}: -ln p = ${token.nll.toFixed(2)} to a reader of the last ${edge}`;
                     nlls.push(token.nll);
                 }
                 fresh.push(part);
@@ -65,19 +68,18 @@ function column(name, edge) {
             flush();
         },
         curve: () => movingPerplexity(nlls, SPAN).map(([x, y]) => [x + position - nlls.length, y]),
-        text: () =>
-            [...scroll.childNodes, ...fresh]
-                .filter((n) => n.tagName === 'SPAN')
-                .map((n) => n.textContent)
-                .join(''),
+        // The perplexity of what was written at positions from ... to.
+        between: (from, to) => perplexity(nlls, from - (position - nlls.length), to - (position - nlls.length)),
     });
 }
 
-export function watchItBreak({ engine, shipped, recorded, file }) {
+export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
     state.add('seed', number(1, 4294967295), recorded.first.seed);
-    state.add('open', text(400), recorded.first.opening);
+    state.add('open', text(MOST_OPENING), '');
     const edge = shipped.trainedContext,
-        PAST = edge + BEYOND;
+        PAST = edge + BEYOND,
+        // So much of the story is as long as training was; of another model's tokens it may be a little less.
+        characters = own ? Math.round((0.9 * recorded.first.characters * edge) / 512) : recorded.first.characters;
     const columns = NAMES.map((name) => column(name, edge));
     const status = statusLine();
     let phase = 'idle', // idle, first, held, second, done
@@ -86,8 +88,8 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
     const plot = chart({
         label: 'Perplexity of each text by position',
         height: 220,
-        x: { domain: [0, PAST], label: 'position', name: 'position' },
-        y: { log: true, label: `perplexity of its own last ${SPAN} tokens`, domain: [1, 100] },
+        x: { domain: [edge / 2, PAST], label: 'position', name: 'position' },
+        y: { log: true, label: `perplexity of ${SPAN} tokens, to a reader of the last ${edge}`, domain: [2, 100] },
         rule: { at: edge, text: 'training ended' },
         show: (v) => v.toFixed(1),
     });
@@ -112,6 +114,7 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
         'The model has never seen a position 513. What will the plain text do?',
         ['go on as before', 'lose the thread, bit by bit', 'fall to pieces'],
         {
+            say: () => 'Watch the perplexity above both texts: it does not jump at 513, it climbs.',
             onanswer: () => {
                 goesOn = true;
                 if (phase === 'held') step();
@@ -119,24 +122,22 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
             },
         },
     );
+    // What became of both, in stretches that double.
     const replies = () => {
-        const all = NAMES.map((name, i) => [
-            name,
-            columns[i]
-                .curve()
-                .filter(([x]) => x > edge + 1000)
-                .map(([, y]) => y),
-        ]);
-        const mean = (list) => Math.exp(list.reduce((a, b) => a + Math.log(b), 0) / list.length);
-        const [plain, yarn] = all.map(([, list]) => (list.length ? mean(list) : NaN));
-        const word =
-            plain < yarn / 3
-                ? 'It fell into a loop: hands at angles that no weight was trained for all point at the same few words.'
-                : plain > yarn * 1.4
-                  ? 'It lost the thread: at angles it never saw, every next word is a surprise even to itself.'
-                  : 'This time it kept some countenance. Try another seed: how it breaks differs, that it breaks ' +
-                    'does not.';
-        guess.say(`${word} Past 1,500 its own perplexity is ${plain.toFixed(1)}, YaRN's ${yarn.toFixed(1)}.`);
+        const all = [edge, 2 * edge, 4 * edge].map((from, i, froms) => [from, Math.min(froms[i + 1] ?? PAST, PAST)]),
+            stretches = all.filter(([from, to]) => to > from);
+        const [plain, yarn] = columns.map((one) => stretches.map(([from, to]) => one.between(from, to)));
+        const numbers = stretches.map(
+            ([from, to], i) => `${count(from)} to ${count(to)}: ${plain[i].toFixed(1)} and ${yarn[i].toFixed(1)}`,
+        );
+        const last = stretches.length - 1,
+            word =
+                plain[last] < yarn[last] / 2
+                    ? 'It fell into a loop, which surprises nobody.'
+                    : plain[last] > yarn[last] * 1.5
+                      ? 'It lost the thread, bit by bit: the more tokens stand further back than 512, the worse.'
+                      : 'This time it kept some countenance. Another seed shows more.';
+        guess.say(`${word} Perplexity of plain and of YaRN, ${numbers.join('; ')}.`);
     };
 
     const methodOf = (name) => (name === 'yarn' ? methodFor(name, PAST) : name);
@@ -160,19 +161,18 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
         pause.disabled = false;
         pause.textContent = 'Pause';
         status.say('');
-        const began = performance.now();
-        let tokens = 0,
-            held = 0;
+        let held = 0,
+            given = 0;
         const texts = NAMES.map((name, i) => {
-            const wish = { model: 'model', method: methodOf(name), prompt: run.input.open, seed: run.input.seed };
-            const how = { context: PAST, holdAt: edge, temperature: TEMPERATURE, topP: TOP_P };
+            const wish = { model: 'model', method: methodOf(name), prompt: beginning(), seed: run.input.seed };
+            const how = { context: PAST, holdAt: edge, temperature: TEMPERATURE, topP: TOP_P, judge: 'window' };
             return run.ask('write', { ...wish, ...how }, (part) => {
                 if (part.held) {
-                    if (++held === NAMES.length) hold((tokens / (performance.now() - began)) * 1000);
+                    if (++held === NAMES.length) hold(given / NAMES.length);
                     return;
                 }
                 columns[i].push(part);
-                tokens += part.tokens.length;
+                given += part.tokens.filter((token) => token.given).length;
                 showCurves();
             });
         });
@@ -184,13 +184,18 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
         }
     }
 
-    function hold(speed) {
+    function hold(given) {
         phase = 'held';
         for (const c of columns) c.draw();
         go.disabled = false;
         go.textContent = `Go on to ${count(PAST)}`;
         pause.disabled = true;
-        status.say(`Two texts of ${edge} tokens, ${count(speed)} tokens/s. Nothing has happened yet.`);
+        status.say(
+            given >= edge
+                ? `Both have read the same ${count(given)} tokens. What they write now stands where training never went.`
+                : `Both stand at ${edge}. They read the same ${count(given)} tokens and went on by themselves, each in its ` +
+                      'own way. Past here is where training never went.',
+        );
         if (goesOn) step();
     }
 
@@ -213,28 +218,42 @@ export function watchItBreak({ engine, shipped, recorded, file }) {
         writing.resume();
     }
 
+    const beginning = () => state.get('open') || book.slice(0, characters);
     const lines = command();
     function showCommands() {
-        const how = `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32`;
-        const prompt = quoted(state.get('open'));
-        lines.put(...NAMES.map((name) => `./run ${file} ${how} --rope ${methodOf(name)} -i ${prompt}`));
+        const how =
+            `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32 ` +
+            '--activations f32';
+        const opened = state.get('open'),
+            [before, prompt] = opened ? ['', `-i ${quoted(opened)}`] : [`head -c ${characters} book.txt | `, '-f -'];
+        lines.put(...NAMES.map((name) => `${before}./run ${file} ${how} --rope ${methodOf(name)} ${prompt}`));
     }
     showCommands();
-    const opening = stateField('opening', 'open', { type: 'text', maxLength: 400, size: 38 });
+    const placeholder = `the first ${own ? '' : `${edge} tokens `}of the story`;
+    const opening = stateField('beginning', 'open', { type: 'text', maxLength: MOST_OPENING, size: 38, placeholder });
     opening.classList.add('grow');
     const seed = stateField('seed', 'seed', { type: 'number', min: 1, max: 4294967295, step: 1, size: 8 });
     return {
         id: 'break',
         title: 'Run it yourself',
         body: [
-            h('p', 'Your opening, your seed. Both texts stop at 512, where training stopped.'),
+            h(
+                'p',
+                `Both continue one beginning. They stop at ${edge}, where training stopped, and then go on. Paste a ` +
+                    'beginning of yours, or another seed, and they are written anew.',
+            ),
             h('div.row', opening, seed, go, pause),
             status,
             guess,
             h('div.columns', columns),
-            h('p.fine', 'The darker a token, the more it surprised its own model:', tints(), 'hover for the number.'),
+            h('p.fine', `Marked: what a reader of the last ${edge} tokens did not expect, and did not at all`, marks()),
             plot,
             h('details', h('summary', 'The commands that do this'), lines),
+            h(
+                'p.fine',
+                'With --activations f32 nothing is rounded to int8 on the way, so that a processor of another kind writes ' +
+                    'the same text.',
+            ),
         ],
     };
 }

@@ -1,11 +1,13 @@
-// One dial for each pair of a head, four of them large. A token is dragged, and the hands turn; two are dragged together,
-// and their difference stays.
+// One dial for each pair of a head, four of them large. The clocks play by themselves, until they are touched: the query
+// goes from 0 past the trained context, and slow hands leave the arcs that training showed. Then a token is dragged, and
+// the hands turn; two are dragged together, and their difference stays.
 import { drag } from 'd3-drag';
 import { scaleLinear } from 'd3-scale';
 import { pointer } from 'd3-selection';
-import { button, command, count, drawing, fact, h, onceAFrame, short, stateChips } from '../dom.js';
+import { button, command, count, drawing, fact, h, onceAFrame, reducedMotion, short, stateChips } from '../dom.js';
 import { methodChoices, methodFor, SIX } from '../methods.js';
 import { expectedScore, isSeen, TURN } from '../numbers.js';
+import { kept } from '../place.js';
 import { number, state } from '../state.js';
 
 const NS = 'http://www.w3.org/2000/svg';
@@ -14,7 +16,21 @@ const R = 26;
 const LARGE = { 0: 'fast', 10: 'middle', 18: 'slow', 31: 'slowest' };
 
 const shortTurns = (t) =>
-    t === 0 ? '0' : t < 0.01 ? '<.01' : t < 1 ? t.toFixed(2).slice(1) : t < 10 ? t.toFixed(1) : count(t);
+    t === 0 ? '0' : t < 0.01 ? '< 0.01' : t < 1 ? t.toFixed(2) : t < 10 ? t.toFixed(1) : count(t);
+
+// The film: positions, in trained contexts, by milliseconds. It rests where training ended.
+const FILM = [
+    [0, 0],
+    [5000, 1],
+    [7000, 1],
+    [13000, 4],
+];
+function filmAt(ms) {
+    const next = FILM.findIndex(([time]) => ms < time);
+    if (next < 0) return FILM.at(-1)[1];
+    const [[t0, p0], [t1, p1]] = [FILM[next - 1], FILM[next]];
+    return p0 + ((p1 - p0) * (ms - t0)) / (t1 - t0);
+}
 
 // The part of a dial between two angles, from the top, clockwise.
 function sector(from, to, radius = R) {
@@ -54,12 +70,16 @@ export function clocks({ file, page, shipped }) {
     const L = shipped.trainedContext,
         pairs = shipped.headDim / 2,
         MOST = 4 * L;
-    state.add('query', number(0, MOST), Math.round((900 / 512) * L));
+    const still = Math.round((900 / 512) * L); // what those see who want no motion
+    state.add('query', number(0, MOST), still);
     state.add('key', number(0, MOST), 0);
     const dials = Array.from({ length: pairs }, (_, i) => dial(i, pairs));
     const method = stateChips('method', 'method', methodChoices(SIX));
     const numbers = h('div.numbers', { ariaLive: 'polite' });
-    const line = command();
+    const line = command(),
+        caption = h('p.film');
+    let played = null, // the position that the film shows in the query's place
+        ended = -1; // where it left the query; what it said there stays until the query moves
     const put = (key, at) => state.set(key, Math.round(Math.min(MOST, Math.max(0, at))));
 
     // The ruler with the two tokens and the band between, each to be dragged or moved with the arrow keys.
@@ -126,14 +146,14 @@ export function clocks({ file, page, shipped }) {
             .on('drag', (event) => moveBoth(grip.at + x.invert(event.x) - grip.x - state.get('query'))),
     );
     band.on('keydown', (event) => keyed(event, moveBoth));
-    const key = token('key', 'a key: the token that is looked at', 'var(--orange)');
+    const key = token('key', 'a key: the token that is looked at', 'var(--gold)');
     const query = token('query', 'the query: the token that looks', 'var(--blue)');
     track.on('click', (event) => put('query', x.invert(pointer(event)[0])));
 
     function draw() {
         const width = svg.node().clientWidth || 600,
-            at = state.get('query'),
-            from = state.get('key'),
+            at = played ?? state.get('query'),
+            from = played === null ? state.get('key') : 0,
             d = Math.abs(at - from);
         x.range([14, width - 14]);
         track
@@ -149,7 +169,7 @@ export function clocks({ file, page, shipped }) {
             .attr('height', 16)
             .attr('rx', 8)
             .attr('pointer-events', 'none');
-        trainedText.attr('x', 14).text(`trained: ${L}`);
+        trainedText.attr('x', x(L)).attr('text-anchor', 'middle').text(`trained: ${L}`);
         band.attr('x', x(Math.min(at, from)))
             .attr('width', Math.max(1, Math.abs(x(at) - x(from))))
             .attr('y', 18)
@@ -199,10 +219,12 @@ export function clocks({ file, page, shipped }) {
             box.classList.toggle('new', isNew);
             turns.textContent = `${shortTurns((d * frequencies[i]) / TURN)} turns`;
         });
+        if (played !== null) caption.textContent = told(d, strange);
+        else if (at !== ended) caption.textContent = '';
         numbers.replaceChildren(
             fact(count(d), 'positions apart'),
             fact(`${strange} of ${pairs}`, 'hands where they never stood'),
-            fact(expectedScore(frequencies, d, attention).toFixed(6), 'their product'),
+            fact(expectedScore(frequencies, d, attention).toFixed(2), productIs(attention)),
         );
         line.put(
             `./run ${file} --explain --rope ${methodFor(name, MOST)} -n ` +
@@ -210,7 +232,49 @@ export function clocks({ file, page, shipped }) {
         );
     }
     const redraw = onceAFrame(draw);
-    state.on(['query', 'key', 'method', 'factor'], redraw);
+    const told = (d, strange) =>
+        d < L
+            ? 'The query walks away from a key at 0. Every angle so far is one that training showed.'
+            : d === L
+              ? `${count(L)}: training ended here. The slow hands stand at the end of their blue arcs.`
+              : `Past ${count(L)}: ${strange} of ${pairs} hands point where they never pointed.`;
+    const productIs = (attention) =>
+        `score of two equal arrows${attention === 1 ? '' : `, grown by YaRN's ${short(attention ** 2, 3)}`}`;
+
+    // ---- the film
+
+    let began = 0, // when the film's first picture was due; 0: it does not play
+        isOver = false; // it has been seen, or stopped by the reader
+    const frame = kept((now) => {
+        if (!began) return;
+        const ms = Math.max(0, now - began); // a picture may be due before the press that began it
+        played = Math.round(L * filmAt(ms));
+        draw();
+        if (ms < FILM.at(-1)[0]) requestAnimationFrame(frame);
+        else stop();
+    });
+    function play() {
+        state.set('key', 0);
+        watch.textContent = 'Stop';
+        began = performance.now();
+        requestAnimationFrame(frame);
+    }
+    // The reader takes over where the film is.
+    function stop() {
+        if (!began) return;
+        began = 0;
+        isOver = true;
+        ended = played ?? 0;
+        watch.textContent = 'Play it again';
+        played = null;
+        put('query', ended);
+        draw();
+    }
+    const watch = button('Play', () => (began ? stop() : play()));
+    state.on(['query', 'key', 'method', 'factor'], () => {
+        if (began) return;
+        redraw();
+    });
     const box = h('div', svg.node());
     const dialRow = h(
         'div.dials',
@@ -220,20 +284,38 @@ export function clocks({ file, page, shipped }) {
         all.textContent = dialRow.classList.toggle('all') ? 'four clocks' : `all ${pairs} clocks`;
     });
     new ResizeObserver(redraw).observe(box);
+    // It begins when it is seen for the first time, but not for those who want no motion or come by a link.
+    const isLinked = state.get('query') !== still || state.get('key') !== 0;
+    const seen = new IntersectionObserver(
+        kept(([entry]) => {
+            if (!entry.isIntersecting || isOver || began || reducedMotion() || isLinked) return;
+            seen.disconnect();
+            play();
+        }),
+        { threshold: 0.9 },
+    );
+    seen.observe(dialRow);
+    for (const part of [box, dialRow, method])
+        for (const touch of ['pointerdown', 'keydown', 'focusin']) part.addEventListener(touch, () => stop());
     return {
         id: 'clocks',
         title: 'The clocks',
         body: [
             h(
                 'p',
-                'Each pair is a clock. Drag the blue query away from the orange key. A blue arc is what ' +
-                    'training showed; red is an angle that no weight was trained for.',
+                'Each pair is a clock: a blue hand for the query, a dashed gold one for the key. A blue arc is what training ' +
+                    'showed. Red is an angle that no weight was trained for.',
             ),
+            h('div.row.middle', watch, caption),
             box,
             numbers,
             dialRow,
             all,
-            h('p', 'Drag the band between the two: all hands move, and nothing that attention sees. Then slow them:'),
+            h(
+                'p',
+                'Drag the query and the key, or the band between the two: then all hands move, and nothing that attention ' +
+                    'sees. Then slow them:',
+            ),
             method,
             line,
         ],

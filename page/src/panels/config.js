@@ -16,6 +16,8 @@ import {
     stateSlider,
     statusLine,
 } from '../dom.js';
+import { mb, takes } from '../given.js';
+import { go } from '../links.js';
 import { methodChoices, SIX, titleOf } from '../methods.js';
 import { seenShare, sharpness, TURN } from '../numbers.js';
 import { choice, number, state, text } from '../state.js';
@@ -55,22 +57,68 @@ const EXAMPLES = {
 const CHECKS = {
     reach: 'positions that the settings are made for, and those you want',
     method: 'as chosen, and as in the file: a model tuned with one is another with another',
-    context: 'what the file promises, and what its factor gives',
+    context: 'positions that the file promises, and those that its settings are made for',
     temperature: 'as in the file, and what its lengths give',
     'llama3-factors': 'how many of three the file says',
 };
 const METHODS = [...SIX, 'dynamic-yarn'];
+const TUNED = ['llama3', 'longrope']; // methods that models are trained on with
 // The numbers that may be missing: as the program's option, and as a config has it.
 const GAPS = {
     headDim: ['--head-dim', 'head_dim'],
     theta: ['--theta', 'rope_theta'],
     trainedContext: ['--train-ctx', 'max_position_embeddings'],
 };
-const MOST_CONFIG = 2000,
+// Engines by their names for people, where these are others.
+const ENGINES = {
+    hf5: 'Hugging Face 5',
+    hf4: 'Hugging Face 4',
+    vllm: 'vLLM',
+    sglang: 'SGLang',
+    'mlx-lm': 'MLX-LM',
+    exllamav3: 'ExLlamaV3',
+    exllamav2: 'ExLlamaV2',
+    'ik_llama.cpp': 'ik_llama.cpp',
+};
+const MOST_LINK = 8000, // characters of a config in a link
+    MOST_FILE = 8e6, // bytes
     HEIGHT = 270;
 
+// A config as a link carries it: the same JSON without blanks, or as it is where it is no JSON. Numbers stay as they are
+// written, since some engines take 4 and 4.0 for two things.
+function squeezed(words) {
+    try {
+        JSON.parse(words);
+    } catch {
+        return words.trim();
+    }
+    return words.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+}
+
+// What the program says, for people: large numbers with commas, and methods by their names on the page.
+const inWords = (line) =>
+    line
+        .replace(/\b\d{5,}\b/g, (digits) => count(+digits))
+        .replace(/\brope none\b/g, 'plain RoPE')
+        .replace(/(try|or) --rope (\S+)/g, '$1 $2');
+
+// What a reader can do about a refusal.
+function wayOut(reason, words) {
+    const hasBlock = /"rope_(scaling|parameters)"/.test(words);
+    if (/model_type|architectures|layer|sliding|text_config/.test(reason))
+        return hasBlock
+            ? 'What you can do: paste only the block of its full-attention layers, the braces behind rope_scaling or ' +
+                  'rope_parameters. Then say head_dim, rope_theta and the trained context below. It is read as if all ' +
+                  'layers had that block; layers with another one are not shown.'
+            : 'What you can do: say head_dim, rope_theta and the trained context in a block of your own, such as ' +
+                  '{"rope_type": "default", "rope_theta": 10000}.';
+    return /^line \d+:/.test(reason)
+        ? 'What you can do: look at that line. A whole config.json, a block of it, or “"rope_scaling": {…}” alone will do.'
+        : '';
+}
+
 export function yourModel({ small }) {
-    state.add('config', text(MOST_CONFIG), '');
+    state.add('config', text(MOST_LINK), '');
     state.add('want', number(512, 1048576), 131072);
     state.add('other', choice(['', ...METHODS]), '');
     const first = JSON.stringify(EXAMPLES['Llama 3.1'], null, 2);
@@ -78,6 +126,9 @@ export function yourModel({ small }) {
     const status = statusLine(),
         onTop = h('p.verdict', { role: 'status' }),
         gaps = h('p.fine'),
+        advised = h('p.fine'),
+        carried = h('p.fine'),
+        dated = h('p.fine'),
         facts = h('div.numbers', { ariaLive: 'polite' }),
         verdicts = h('div.overflow', { ariaLive: 'polite' }),
         readings = h('ul.readings', { ariaLive: 'polite' }),
@@ -92,18 +143,26 @@ export function yourModel({ small }) {
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
-    const field = (value, label) => {
-        const input = h('input', { type: 'number', value, size: 9, min: 0, oninput: () => read() });
-        return [h('label.field', h('span', label), input), () => Math.max(0, +input.value || 0)];
+    // The numbers that may be missing. Where the config says one, its field shows that and cannot be changed.
+    const numbers = { headDim: 128, theta: 10000, trainedContext: 4096 };
+    const field = (gap, label) => {
+        const typed = () => {
+            numbers[gap] = Math.max(0, +input.value || 0);
+            read();
+        };
+        const input = h('input', { type: 'number', value: numbers[gap], size: 9, min: 0, oninput: typed });
+        const put = (said) => {
+            input.disabled = said !== undefined;
+            if (document.activeElement !== input) input.value = said ?? numbers[gap];
+        };
+        return Object.assign(h('label.field', h('span', label), input), { put });
     };
-    const [headField, head] = field(128, 'head_dim'),
-        [thetaField, theta] = field(10000, 'rope_theta'),
-        [trainField, train] = field(4096, 'trained context');
-    const missing = h(
-        'details',
-        h('summary', 'what a block alone does not say'),
-        h('div.row', headField, thetaField, trainField),
-    );
+    const fields = {
+        headDim: field('headDim', 'head_dim'),
+        theta: field('theta', 'rope_theta'),
+        trainedContext: field('trainedContext', 'trained context'),
+    };
+    const missing = h('details', h('summary', 'what a block alone does not say'), h('div.row', Object.values(fields)));
 
     const svg = drawing('bars', HEIGHT).attr('role', 'img');
     const lines = svg.append('g'),
@@ -150,7 +209,7 @@ export function yourModel({ small }) {
                 .data(shares)
                 .join('circle')
                 .attr('r', Math.min(5, Math.max(2.5, x.bandwidth() / 2.4)))
-                .style('fill', (s) => (s >= 0.98 ? 'var(--blue)' : holds ? 'var(--paper)' : 'var(--vermillion)'))
+                .style('fill', (s) => (s >= 0.98 ? 'var(--blue)' : holds ? 'var(--paper)' : 'var(--never)'))
                 .style('stroke', (s) => (s < 0.98 && holds ? 'var(--blue)' : null)),
             frequencies,
         );
@@ -207,11 +266,18 @@ export function yourModel({ small }) {
     const redraw = onceAFrame(draw);
     new ResizeObserver(redraw).observe(box);
 
+    // Nothing of the config before stays: neither numbers nor commands nor a file to save.
     function refuse(reason) {
-        status.say(reason, true);
+        status.say(inWords(reason), true);
+        advised.textContent = wayOut(reason, pasted);
+        missing.open ||= advised.textContent !== '';
+        results.hidden = true;
         picture = null;
         onTop.textContent = '';
         gaps.textContent = '';
+        dated.textContent = '';
+        for (const one of Object.values(fields)) one.put();
+        for (const shown of [checkLine, enginesLine, elsewhereLines]) shown.put();
         facts.replaceChildren();
         verdicts.replaceChildren();
         readings.replaceChildren();
@@ -223,7 +289,7 @@ export function yourModel({ small }) {
     function read() {
         let page;
         try {
-            page = small.configure(pasted, head(), theta(), train());
+            page = small.configure(pasted, numbers.headDim, numbers.theta, numbers.trainedContext);
             show(page);
         } catch (error) {
             refuse(error.message);
@@ -247,25 +313,28 @@ export function yourModel({ small }) {
         const unseen = shares.filter((s) => s < 0.98).length,
             sharp = sharpness(plain, frequencies);
         status.say('');
+        advised.textContent = '';
+        results.hidden = false;
         onTop.textContent = verdictOf(failed, want);
         onTop.classList.toggle('bad', failed.length > 0);
         showGaps(told);
         facts.replaceChildren(
             fact(
                 titleOf(method),
-                `method${scale > 1 ? `, scale ${short(scale)}` : ''}` +
+                `method${scale > 1 && !['none', 'window'].includes(method) ? `, scale ${short(scale)}` : ''}` +
                     (attention === 1 ? '' : `, attention × ${short(attention, 4)}`),
             ),
-            fact(count(trainedContext), 'positions trained'),
+            fact(count(trainedContext), 'positions trained, as it says'),
             fact(count(base), 'theta'),
             fact(
                 `${unseen} of ${plain.length}`,
-                `pairs go past the angles of the first ${count(trainedContext)} positions`,
+                `pairs go past the angles of the first ${count(trainedContext)} positions` +
+                    (unseen && TUNED.includes(method) ? ': fine where a model was trained on with these settings' : ''),
             ),
             fact(`${Math.round(sharp * 100)} %`, 'of the contrast between neighbors left'),
         );
-        const all = [];
-        if (advice) all.push(advice);
+        const all = told.remarks.map(inWords);
+        if (advice) all.push(inWords(advice));
         if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
         if (sharp < 0.6)
             all.push(
@@ -313,18 +382,26 @@ export function yourModel({ small }) {
 
     // Which of the numbers below stood in for what the config leaves out.
     function showGaps(told) {
+        const said = { headDim: told.wholeHead, theta: told.theta, trainedContext: told.trainedContext };
+        for (const [gap, one] of Object.entries(fields)) one.put(told.filled.includes(gap) ? undefined : said[gap]);
         if (told.filled.length) missing.open = true;
         const taken = told.filled.map((gap) => `${GAPS[gap][1]} is taken to be ${count(told[gap])}`);
-        gaps.textContent = taken.length ? `It does not say everything: ${taken.join(', ')}. Change it above.` : '';
+        gaps.textContent = taken.length
+            ? `It does not say everything: ${taken.join(', ')}. Change it in the fields above.`
+            : '';
     }
 
-    // What other programs make of the same config: the one that is furthest off first, a sentence each.
+    // What other programs make of the same config: the one that is furthest off first, a sentence each; and how far each
+    // of the others goes.
     function showReadings(plan, length) {
         let rows;
         try {
-            rows = plan.engines(length);
+            let date;
+            ({ date, rows } = plan.engines(length));
+            dated.textContent = `Facts of ${date}. Where an engine has a limit, it is the one that the config gives it.`;
         } catch (error) {
-            return readings.replaceChildren(h('li', error.message));
+            dated.textContent = '';
+            return readings.replaceChildren(h('li', inWords(error.message)));
         }
         const reference = rows.find((row) => row.verdict === 'same') ?? rows[0];
         const far = ({ verdict, times, attention }) =>
@@ -332,8 +409,10 @@ export function yourModel({ small }) {
                 ? 1e-9
                 : Math.abs(Math.log(times)) + Math.abs(Math.log(attention / reference.attention) || 0);
         const others = rows.filter((row) => row.verdict !== 'same').sort((a, b) => far(b) - far(a));
-        const same = rows.filter((row) => row.verdict === 'same');
-        const sentence = ({ engine, version, verdict, pair, times, note }) => {
+        const name = ({ engine }) => ENGINES[engine] ?? engine,
+            stops = ({ most }) => (most < length ? ` It stops at ${count(most)} positions.` : '');
+        const sentence = (row) => {
+            const { version, verdict, pair, times, note } = row;
             const turns =
                 pair === null
                     ? ''
@@ -341,17 +420,23 @@ export function yourModel({ small }) {
                       ? ` Pair ${pair} turns ${short(times)} times as fast.`
                       : ` Pair ${pair} turns ${short(1 / times)} times as slowly.`;
             const does = { refused: 'refuses it', ignored: 'ignores it', differs: 'reads it otherwise' }[verdict];
-            const why = note === '-' ? '' : ` (${note})`;
-            return h(`li.${verdict}`, h('b', engine), ` ${version} ${does}${why}.${turns}`);
+            const why = note === '-' ? '' : ` (${inWords(note)})`;
+            return h(`li.${verdict}`, h('b', name(row)), ` ${version} ${does}${why}.${turns}${stops(row)}`);
         };
+        // Engines that read it alike, by where they stop.
+        const same = rows.filter((row) => row.verdict === 'same'),
+            limits = [...new Set(same.map(({ most }) => (most < length ? most : Infinity)))].sort((a, b) => b - a);
+        const alike = limits.map((limit) => {
+            const names = same.filter(({ most }) => (most < length ? most : Infinity) === limit).map(name),
+                all = names.length > 1,
+                reads = `${names.join(', ')} read${all ? '' : 's'} it as it is meant`;
+            return limit === Infinity
+                ? h('li.same', `${reads}, for all ${count(length)} positions.`)
+                : h('li.differs', `${reads}, but stop${all ? '' : 's'} at ${count(limit)} positions.`);
+        });
         readings.replaceChildren(
             ...others.map(sentence),
-            h(
-                'li.same',
-                same.length
-                    ? `${same.map((row) => row.engine).join(', ')} read${same.length > 1 ? '' : 's'} it alike.`
-                    : 'No two read it alike.',
-            ),
+            ...(same.length ? alike : [h('li.same', 'No two read it alike.')]),
         );
     }
 
@@ -381,13 +466,30 @@ export function yourModel({ small }) {
 
     const paste = afterPause(150, () => {
         pasted = area.value;
-        state.set('config', pasted !== first && pasted.length <= MOST_CONFIG ? pasted : '');
+        const link = pasted === first ? '' : squeezed(pasted);
+        state.set('config', link.length <= MOST_LINK ? link : '');
+        carried.textContent =
+            link.length <= MOST_LINK
+                ? ''
+                : `A link to this page cannot carry this config: it has ${count(link.length)} characters, and ` +
+                  `${count(MOST_LINK)} are the most.`;
         read();
     });
     area.oninput = paste;
     const take = (words) => {
         area.value = words;
         paste();
+    };
+    takes('config', (words) => {
+        take(words);
+        go('model');
+    });
+    const pick = h('input', { type: 'file', accept: '.json,.txt,application/json', ariaLabel: 'a config.json' });
+    pick.onchange = async () => {
+        const [file] = pick.files;
+        if (file?.size > MOST_FILE) refuse(`${file.name} has ${mb(file.size)}, which is no config.json`);
+        else if (file) take(await file.text());
+        pick.value = '';
     };
     const examples = h(
         'div.chips',
@@ -403,42 +505,53 @@ export function yourModel({ small }) {
     const other = stateChips('method', 'other', [['', 'as it says'], ...methodChoices(METHODS)]);
     state.on(['want', 'other'], read);
     state.on('config', (value) => {
-        if (value && value !== area.value) {
+        if (value && value !== squeezed(area.value)) {
             area.value = pasted = value;
             read();
         }
     });
+    const results = h(
+        'div',
+        onTop,
+        h('div.row', want),
+        other,
+        facts,
+        h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:'),
+        verdicts,
+        checkLine,
+        warnings,
+        h('p', 'What the programs that people serve with make of the same config, the one furthest off first:'),
+        readings,
+        dated,
+        enginesLine,
+        h(
+            'p.hint',
+            'The wavelength of every pair, small dots plain, large ones as scaled; empty or red: it goes past ' +
+                'the angles of its first training before the length you want. Red where the settings do not hold.',
+        ),
+        box,
+        h('h3', 'To paste elsewhere'),
+        block,
+        elsewhereLines,
+    );
     read();
     return {
         id: 'model',
         title: 'Its config',
         body: [
-            h('p', 'Paste the config.json of a checkpoint, or only its rope_scaling. How far will it go?'),
-            examples,
+            h(
+                'p',
+                'Paste the config.json of a checkpoint, or only its rope_scaling; or drop the file anywhere. How far ' +
+                    'will it go?',
+            ),
+            h('div.row.middle', examples, pick),
             area,
+            status,
+            advised,
+            carried,
             missing,
             gaps,
-            status,
-            onTop,
-            h('div.row', want),
-            other,
-            facts,
-            h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:'),
-            verdicts,
-            checkLine,
-            warnings,
-            h('p', 'What the programs that people serve with make of the same config, the one furthest off first:'),
-            readings,
-            enginesLine,
-            h(
-                'p.hint',
-                'The wavelength of every pair, small dots plain, large ones as scaled; empty or red: it goes past ' +
-                    'the angles of its first training before the length you want. Red where the settings do not hold.',
-            ),
-            box,
-            h('h3', 'To paste elsewhere'),
-            block,
-            elsewhereLines,
+            results,
         ],
     };
 }

@@ -13,7 +13,7 @@ import {
     stateSlider,
 } from '../dom.js';
 import { blockOf, colourOf, handles, lookOf, methodChoices, methodFor, plainSpeeds, SIX } from '../methods.js';
-import { expectedScore, seenShare, sharpness } from '../numbers.js';
+import { expectedScore, seenShare, sharpness, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { handleBoard } from './handles.js';
 import { measureHandles, searchHandles } from './measured.js';
@@ -71,7 +71,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
 
     const board = handleBoard({ pairs, slow: handles, shares, scale, most: () => 2 * scale(), move: (to) => put(to) });
     const neighbors = gauge('neighbors stay sharp'),
-        angles = gauge('no unseen angle');
+        angles = gauge('angles that training showed');
     const score = chart({
         label: 'Expected score by distance',
         height: 200,
@@ -91,7 +91,24 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         result = h('div.numbers', { ariaLive: 'polite' }),
         line = command(),
         searchLine = command();
+    const slowing = h('p', { ariaLive: 'polite' });
     let shownAs = ''; // the method whose chip is pressed
+
+    // How much YaRN slows which pairs, in words. Pairs that it slows by less than a thousandth are kept.
+    function showSlowing() {
+        const { slow } = placesOf('yarn'),
+            turns = plain.map((f) => (f * L) / TURN),
+            first = slow.findIndex((s) => s > 1.001),
+            never = turns.findIndex((t) => t < 1);
+        if (first <= 0 || never <= first) return slowing.replaceChildren();
+        const between = (from, to, list, digits) =>
+            `${[...new Set([from, to].map((i) => list[i].toFixed(digits)))].join(' to ')} times`;
+        slowing.textContent =
+            `YaRN for ${count(n())} tokens: pairs 0 to ${first - 1} went round often and keep their speed. Pairs ${first} ` +
+            `to ${never - 1} went round ${between(first, never - 1, turns, 1)}, and are slowed ` +
+            `${between(first, never - 1, slow, 2)}. Pairs ${never} to ${pairs - 1} never went round, and are slowed most: ` +
+            `${between(never, pairs - 1, slow, 2)}.`;
+    }
 
     function draw() {
         const f = speeds(),
@@ -110,6 +127,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         score.set('yours', at(f, state.get('temper')), { colour: colourOf('yours'), title: 'yours' });
         shownAs = named();
         presets.draw();
+        showSlowing();
         showCommands();
     }
     function showCommands() {
@@ -131,7 +149,9 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
     function ghosts() {
         intro.textContent =
             `To read ${count(n())} tokens, hands must be slowed, so that none goes where it never was. But slow the ` +
-            'fast ones, and neighbors blur. Drag the handles; red ones still meet unseen angles. Keep both gauges full.';
+            'fast ones, and neighbors blur. The height of a handle is how many times slower its hand turns. Drag one, or paint ' +
+            'across many; red ones still meet angles that training ' +
+            'never showed. Keep both gauges full.';
         live.clear(false);
         live.change({ x: { domain: [0, n()] } });
         const all = recorded.race[n()] ?? {};
@@ -235,6 +255,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
             ]),
             h('p', 'Now see where people put them:'),
             presets,
+            slowing,
             h('p', 'Or let the program look for something better, as LongRoPE does, beginning with these:'),
             h('div.row.middle', search.button(['Search', 'Stop the search'])),
             search.status,

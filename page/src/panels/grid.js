@@ -22,7 +22,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
         const cell = (cells[`${name} ${length} ${i}`] = h('td.ghost'));
         const known = recorded.passkey.find(([m, n, d]) => m === name && n === length && d === DEPTHS[i]);
         if (!known) return cell;
-        mark(cell, known[3] >= 0.5, `recorded: ${100 * known[3]} % of 4 keys`);
+        mark(cell, known[3] === 1, `recorded: ${known[3] === 1 ? 'found' : 'not found'}`);
         cell.classList.add('ghost');
         return cell;
     };
@@ -86,8 +86,8 @@ export function keyGrid({ engine, recorded, file, trained }) {
         h('h3', 'Every length, every depth'),
         h(
             'p.fine',
-            'Rows: the length of the text. Columns: how deep the key stands. Pale cells were recorded with ./run, ' +
-                'full ones are yours.',
+            'Rows: the length of the text. Columns: how deep the key stands. Pale cells were recorded with the command ' +
+                'below, full ones are yours.',
         ),
         h('div.grids', tables),
         asking.button(['Run the grid']),

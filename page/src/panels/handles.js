@@ -42,7 +42,7 @@ function picture(svg) {
             .attr('x', 32)
             .attr('text-anchor', 'end')
             .attr('y', (v) => y(v) + 4)
-            .text((v) => short(v));
+            .text((v) => `${short(v)}×`);
         stems
             .selectAll('line')
             .data(pairs)

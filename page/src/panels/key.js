@@ -135,7 +135,11 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
     const guess = predict(
         'Perplexity likes the window best of all. Who finds a key that stands 1,500 tokens back?',
         ['the window', 'plain', 'YaRN, without any training'],
-        { say: () => 'Ask each of them.' },
+        {
+            say: (guessed) =>
+                `${guessed === 2 ? 'Yes' : 'No: YaRN does'}. The window does not see it, and plain sees it at angles that mean ` +
+                'nothing to it. Ask each of them.',
+        },
     );
     const box = h('div', hay.node);
     new ResizeObserver(redraw).observe(box);
@@ -146,7 +150,7 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
             h(
                 'p',
                 'Five digits stand somewhere in a lot of grass and sky; the last line asks for them. Drag them to ' +
-                    'where you like.',
+                    'where you like. Most heads look near, as the one of chapter 3; the one drawn here searches.',
             ),
             guess,
             h(

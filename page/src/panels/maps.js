@@ -44,7 +44,7 @@ export function distances({ file, page, shipped }) {
                 .match(/[0-9a-f]{2}/gi)
                 .map((x) => parseInt(x, 16));
         const near = hex('--blue'),
-            far = hex('--vermillion');
+            far = hex('--never');
         let unseen = 0,
             pairs = 0;
         for (let r = 0; r < CELLS; r++)

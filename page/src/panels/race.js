@@ -12,7 +12,9 @@ import {
     stateChips,
     statusLine,
 } from '../dom.js';
+import { takes } from '../given.js';
 import { runs } from '../job.js';
+import { go as goTo } from '../links.js';
 import { colourOf, lookOf, methodChoices, optionsFor, SIX, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
@@ -228,6 +230,13 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         paste.value = value;
         take(value);
     });
+    const ownText = h('details', { open: !!state.get('text') }, h('summary', 'Your own text'), paste);
+    takes('text', (words) => {
+        paste.value = words;
+        paste.dispatchEvent(new Event('input'));
+        ownText.open = true;
+        goTo('race');
+    });
     if (passage !== book) measure();
     showRunners();
     return {
@@ -247,7 +256,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
             plot,
             status,
             table,
-            h('details', { open: !!state.get('text') }, h('summary', 'Your own text'), paste),
+            ownText,
             line,
         ],
     };

@@ -1,0 +1,78 @@
+"""What lies where something is to be written: what the exporter did not write itself is replaced with --force only."""
+
+import json
+import os
+
+from .common import Problem, inputs
+from .model_bin import version_of
+from .tokenizer_bin import is_written_here
+from .write import HEADER, WEIGHT_TYPES
+
+WRITTEN_BY = 'model_export.py of rope.c'  # GGUF's general.description, and config.json's "written_by"
+MODEL, GGUF, TOKENIZER = 'a model.bin', 'a GGUF file', 'a tokenizer'  # what the exporter writes into one file
+FOLDER = {'config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json',
+          'rope.README'}
+ROUNDED = WEIGHT_TYPES['Q8'], 4  # q8 and q4: --quantize makes them, as it made the models that ship here
+SHARED = 'tokenizer.bin'         # the name under which a tokenizer serves every model beside it
+
+
+def may_write(path, kind, force, data=None):
+    """Refuses to replace a file unless it is of this kind and was written here, or holds the same `data` already."""
+    if os.path.realpath(path) in inputs:
+        raise Problem(path, 'is being read, and would be lost')
+    if not os.path.exists(path):
+        return
+    if not os.path.isfile(path):
+        raise Problem(path, 'cannot be replaced (found something else than a file)')
+    if force or os.path.getsize(path) == 0 or data is not None and same_bytes(path, data):
+        return
+    found, what = found_at(path)
+    if found != kind:
+        raise Problem(path, 'is there already and would be lost (found %s, expected a free name, or --force)' % what)
+
+
+def found_at(path):
+    """(MODEL, GGUF or TOKENIZER if the exporter wrote it, else None; what the file is, for a message)"""
+    with open(path, 'rb') as file:
+        start = file.read(4096)
+    if start[:4] == b'GGUF':
+        ours = WRITTEN_BY.encode() in start
+        return GGUF if ours else None, GGUF if ours else 'a GGUF file of another program'
+    if version_of(path) in (3, 4) and len(start) >= HEADER.size:
+        ours = HEADER.unpack_from(start)[2] not in ROUNDED
+        return MODEL if ours else None, MODEL if ours else 'a model whose weights --quantize rounded'
+    if is_written_here(path):
+        ours = os.path.basename(path) != SHARED
+        return TOKENIZER if ours else None, TOKENIZER if ours else 'a tokenizer for all models beside it'
+    return None, 'a file that the exporter did not write'
+
+
+def same_bytes(path, data):
+    if os.path.getsize(path) != len(data):
+        return False
+    with open(path, 'rb') as file:
+        return file.read() == data
+
+
+def may_write_folder(path, force):
+    """Refuses to replace a folder unless it is empty, or a checkpoint that was written here."""
+    path = path.rstrip('/') or '/'
+    if not os.path.lexists(path) or os.path.isdir(path) and not os.listdir(path):
+        return
+    if not os.path.isdir(path):
+        raise Problem(path, 'cannot be written (found a file, expected no folder, or an empty one)')
+    others = sorted(set(os.listdir(path)) - FOLDER)
+    if others:
+        raise Problem(path, 'cannot be written (found %s in it, which is no part of what is written; expected no '
+                      'folder, or an empty one)' % others[0])
+    if not force and not is_folder_of_ours(path):
+        raise Problem(path, 'is there already and would be lost (found a checkpoint of another program, expected no '
+                      'folder, an empty one, or --force)')
+
+
+def is_folder_of_ours(path):
+    try:
+        with open(os.path.join(path, 'config.json'), 'rb') as file:
+            return json.loads(file.read()).get('written_by') == WRITTEN_BY
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False

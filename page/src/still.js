@@ -1,0 +1,71 @@
+// What a chapter shows where the program cannot run: the pictures that were recorded of it.
+import { chart, legend } from './chart.js';
+import { count, h } from './dom.js';
+import { DEPTHS } from './haystack.js';
+import { lookOf, titleOf } from './methods.js';
+
+const TRAINED = 512,
+    RACED = 2048; // positions
+
+// Recorded curves by method.
+function curves(all, names, { label, y, from = 0, to }) {
+    const plot = chart({
+        label,
+        height: 260,
+        x: { domain: [from, to], label: 'position', name: 'position' },
+        y: { log: true, label: y, most: 600 },
+        rule: { at: TRAINED, text: 'training ended' },
+        show: (v) => v.toFixed(1),
+    });
+    for (const name of names) plot.set(name, all[name], lookOf(name));
+    return h('div', plot, legend(names.map(lookOf)));
+}
+
+// Which keys were found, for one method.
+function found(cells, method) {
+    const lengths = [...new Set(cells.map(([, length]) => length))];
+    const cell = (length, depth) => {
+        const right = cells.find(([m, n, d]) => m === method && n === length && d === depth)?.[3] === 1;
+        return h(right ? 'td.yes' : 'td.no', right ? '✓' : '·');
+    };
+    const rows = lengths.map((length) =>
+        h(
+            'tr',
+            h('th', count(length)),
+            DEPTHS.map((depth) => cell(length, depth)),
+        ),
+    );
+    return h('div.grid', h('table', h('caption', titleOf(method)), h('tbody', rows)));
+}
+
+const PICTURES = {
+    breaks: ({ write }) =>
+        curves(write, ['none', 'yarn'], {
+            label: 'Perplexity of both texts by position',
+            y: 'perplexity of what is written, to a reader of the last 512',
+            from: TRAINED,
+            to: 2400,
+        }),
+    mend: ({ race }) =>
+        curves(race[RACED], ['none', 'linear', 'ntk', 'yarn'], {
+            label: 'Perplexity of a story by position',
+            y: 'perplexity of a story that is read',
+            to: RACED,
+        }),
+    proof: ({ passkey }) =>
+        h(
+            'div',
+            h('p.fine', 'Rows: the length of a text. Columns: how deep a key stands in it. ✓: the model found it.'),
+            h(
+                'div.grids',
+                ['none', 'yarn', 'window'].map((method) => found(passkey, method)),
+            ),
+        ),
+};
+
+/** The recorded picture of a chapter, or what stands for it. @param {string} id @param {any} recorded */
+export const still = (id, recorded) =>
+    h(
+        'div.still',
+        PICTURES[id]?.(recorded) ?? h('p.fine', 'This chapter is computed by the program, which is not here.'),
+    );

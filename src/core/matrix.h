@@ -1,0 +1,65 @@
+// Weights as they lie in a file, of every type.
+#pragma once
+
+#include "util.h"
+
+// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
+typedef enum {
+    WEIGHT_F32,
+    WEIGHT_F16,
+    WEIGHT_BF16,
+    WEIGHT_Q8,
+    WEIGHT_Q4,
+    WEIGHT_Q4_0,
+    WEIGHT_Q4_1,
+    WEIGHT_Q5_0,
+    WEIGHT_Q5_1,
+    WEIGHT_Q8_0,
+    WEIGHT_Q2_K,
+    WEIGHT_Q3_K,
+    WEIGHT_Q4_K,
+    WEIGHT_Q5_K,
+    WEIGHT_Q6_K,
+    WEIGHT_IQ4_NL,
+    WEIGHT_IQ4_XS,
+    WEIGHT_MXFP4,
+    N_WEIGHT_TYPES
+} WeightType;
+
+static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
+
+extern const char *const weight_type_names[N_WEIGHT_TYPES];
+
+enum {
+    Q8_GROUP = 64,  // values that share a scale in q8, in the files that we write and in quantized activations
+    Q4_GROUP = 32,  // values that share a scale in q4
+    Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros
+};
+
+// A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any alignment.
+typedef struct {
+    WeightType type;
+    int64_t rows, cols;
+    const void *data;
+    const void *scales;      // q8: one float32 per group of values; q4: one float16, two per pack
+    int group_size;          // q8, q4: values per group
+    bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
+} Matrix;
+
+// The columns of a row are a multiple of this: the columns of one of ggml's blocks, else 1.
+int block_columns(WeightType type);
+
+// Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
+int64_t matrix_row_bytes(const Matrix *matrix);
+int64_t matrix_scale_bytes(const Matrix *matrix);
+
+// Columns [col, col + n) of a row as float32.
+void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);
+
+// How many stretches of 64 columns a row has: packs of q4, or groups of q8 as we write it.
+static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }
+
+// Where the scales of such a stretch lie: one float32, or two float16.
+static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t group) {
+    return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
+}

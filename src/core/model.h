@@ -1,0 +1,95 @@
+// A model: its configuration, and the tensors where they lie in the mapped file. docs/format.md is the layout.
+#pragma once
+
+#include "../../rope.h"
+#include "matrix.h"
+#include "util.h"
+
+// How a model knows positions, if at all; plain.c has the formulas.
+enum { ENCODING_ROPE, ENCODING_NONE };
+enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the others are in attention
+enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
+extern const char *const encoding_names[N_ENCODINGS];
+
+// What the header of a file says, except for the settings of RoPE.
+typedef struct {
+    int magic;    // only in the file
+    int version;  // of the file: 0, 1, 2 (llama2.c), 3 or 4
+    WeightType weight_type;
+    int group_size;      // weights that share a scale, 0: none do
+    int64_t dim;         // width of the residual stream
+    int64_t hidden_dim;  // width of the feed-forward layer
+    int n_layers;
+    int n_heads;
+    int n_kv_heads;    // divides n_heads
+    int64_t head_dim;  // even; need not be dim / n_heads
+    int vocab_size;
+    int seq_len;            // the context that the model is meant for
+    int sliding_window;     // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
+    int shared_classifier;  // 0 or 1
+    double norm_eps;
+    int bos_id;             // -1: none
+    bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
+    bool qk_norm;           // an RMS norm of each query and key head before RoPE
+    int encoding;           // of positions: a row of encoding_names
+    int encoding_rows;      // of its tables: learned positions, or shaw's distances
+    int n_eos;
+    int eos_ids[MAX_EOS];
+    // What follows in the file before the tensors:
+    int n_longrope;   // factors of each of longrope's two lists, 0: there are none
+    bool has_layers;  // Layer.flags (n_layers), a byte each
+    bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
+} ModelConfig;
+
+enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2 };  // it sees past a sliding window; neither its queries nor its keys turn
+
+typedef struct {
+    uint8_t flags;                   // a sum of LAYER_...
+    const float *attention_norm;     // (dim)
+    Matrix wq;                       // (n_heads * head_dim, dim)
+    Matrix wk, wv;                   // (n_kv_heads * head_dim, dim)
+    const float *bq, *bk, *bv;       // biases (rows of wq, wk, wv), NULL: none
+    const float *q_norm, *k_norm;    // (head_dim), NULL: none
+    Matrix wr;                       // (n_kv_heads * head_dim, dim) of transformer-xl
+    const float *u, *v;              // (n_heads * head_dim)
+    const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
+    Matrix wo;                       // (dim, n_heads * head_dim)
+    const float *bo;                 // (dim), NULL: none
+    const float *ffn_norm;           // (dim)
+    Matrix w1, w3;                   // gate and up (hidden_dim, dim)
+    Matrix w2;                       // down (dim, hidden_dim)
+} Layer;
+
+typedef struct {
+    MappedFile file;
+    ModelConfig config;
+    RopeConfig rope;       // as the file has it, without defaults filled in
+    Matrix embedding;      // (vocab_size, dim)
+    const float *learned;  // (encoding_rows, dim) positions, NULL: none
+    Layer *layers;
+    const float *final_norm;  // (dim)
+    Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
+    const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
+} Model;
+
+// What a tensor is for. Those that are not matrices are FLOATS.
+typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, FLOATS = N_MATRIX_KINDS } TensorKind;
+
+// A row of the table of all tensors, which model.c opens with.
+typedef struct {
+    bool of_layer;   // it is a member of each Layer, else of the Model: a Matrix, or for FLOATS a const float *
+    size_t place;    // the member's offset there
+    int llama2c[2];  // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
+    TensorKind kind;
+    int64_t rows, cols;
+} Tensor;
+
+// Calls `visit` for each tensor that the model has, and the member that holds it, in the order of its file's version.
+typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
+void model_visit(Model *model, TensorVisitor *visit, void *whose);
+
+// Maps and checks a model file of any version. The weights are used where they lie until model_close. The caller checks
+// the settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says. For
+// another program's model the reason says what to type.
+bool model_open(const char *path, Model *model, Error *err);
+void model_close(Model *model);

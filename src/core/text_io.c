@@ -1,0 +1,113 @@
+// Token ids as numbers, texts, prompts, lines of input, and tokens on standard output.
+#define _POSIX_C_SOURCE 200809L
+#include "text_io.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n, Error *err) {
+    static const char between[] = " \t\n\v\f\r,";
+    int32_t *ids = alloc_array(length / 2 + 1, sizeof *ids, "token ids", err);
+    bool good = ids;
+    char *end;
+    *n = 0;
+    for (const char *at = text + strspn(text, between); good && at < text + length; at = end + strspn(end, between)) {
+        long id = strtol(at, &end, 10);
+        good =
+            isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
+        if (!good)
+            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path), (size_t)(at - text), at,
+                 vocab_size);
+        ids[(*n)++] = (int32_t)id;
+    }
+    return keep_if(good, ids);
+}
+
+// How many of the bytes are no part of a character in UTF-8.
+static size_t broken_bytes(const char *text, size_t length) {
+    size_t broken = 0, width;
+    for (size_t at = 0; at < length; at += width)
+        if (utf8_decode(text + at, length - at, &width) == REPLACEMENT && width == 1) broken++;
+    return broken;
+}
+
+bool check_text(const char *path, const char *text, size_t length, Error *err) {
+    // What was measured: texts in UTF-8 have none, whatever their script; texts in Latin letters
+    // and another encoding up to 12 %; other texts, programs, weights, pictures, archives more.
+    enum { MOST_STRANGE = 10 };
+    const char *name = name_of_file(path);
+    size_t strange = broken_bytes(text, length), spaces = 0;
+    for (size_t at = 0; at < length; at++) {
+        if (isspace((unsigned char)text[at])) spaces++;
+        else if (iscntrl((unsigned char)text[at])) strange++;
+    }
+    if (spaces == length) return fail(err, "%s: there is no text in it (expected UTF-8)", name);
+    double percent = 100.0 * (double)strange / (double)length;
+    if (percent > MOST_STRANGE)
+        return fail(err, "%s: this is no text: %.0f %% of its bytes belong to no character (expected UTF-8)", name,
+                    percent);
+    if (strange > 0)
+        fprintf(stderr, "run: warning: %s: %zu of its %zu bytes belong to no character (expected UTF-8)\n", name,
+                strange, length);
+    return true;
+}
+
+// Warns when the tokenizer does not know the letters of a text, and spells most of them in bytes.
+static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const int32_t *ids, size_t n) {
+    size_t parts = 0, length;
+    for (size_t i = 0; i < n; i++) {
+        const char *bytes = tokenizer_decode(tokenizer, 0, ids[i], &length);
+        parts += broken_bytes(bytes, length) > 0;
+    }
+    if (parts <= n / 2) return;
+    fprintf(stderr, "run: warning: %s: %.0f %% of its tokens are parts of characters: ", name_of_file(path),
+            100.0 * (double)parts / (double)n);
+    fprintf(stderr, "the tokenizer was not made for such text\n");
+}
+
+int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt, int vocab_size,
+                  size_t *n, Error *err) {
+    size_t length = text ? strlen(text) : 0;
+    char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
+    if (path && !file) return NULL;
+    if (file) text = file;
+    bool measured = tokenizer && !is_prompt;
+    int32_t *ids = NULL;
+    if (!tokenizer) ids = parse_ids(path, text, length, vocab_size, n, err);
+    else if (is_prompt || check_text(path, text, length, err))
+        ids = tokenizer_encode(tokenizer, text ? text : "", length, is_prompt, n, err);
+    free(file);
+    if (ids && measured) warn_of_parts(tokenizer, path, ids, *n);
+    if (!ids || *n > 0) return ids;
+    if (is_prompt) fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    else fail(err, "%s: there are no token ids in it", name_of_file(path));
+    return keep_if(false, ids);
+}
+
+char *read_line(const char *label) {
+    char *line = NULL;
+    size_t capacity = 0;
+    bool for_people = isatty(STDIN_FILENO);
+    fflush(stdout);
+    if (for_people) fprintf(stderr, "%s", label);
+    catch_interrupt(0);
+    ssize_t n = getline(&line, &capacity, stdin);
+    if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
+    if (n < 0 && for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
+    return keep_if(n >= 0, line);
+}
+
+void text_out_token(TextOut *out, int token) {
+    size_t n;
+    const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);
+    out->previous = token;
+    // Leaves out a control character, such as a bell. Half a character is the stream's affair.
+    unsigned char first = n == 1 ? (unsigned char)piece[0] : 'a';
+    if (first < 128 && !isprint(first) && !isspace(first)) return;
+    char text[MAX_PIECE + 4];
+    fwrite(text, 1, utf8_push(&out->stream, piece, n, text), stdout);
+    fflush(stdout);
+}

@@ -1,0 +1,100 @@
+// Small things that every file needs: errors as values, checked sizes, files as memory, signals.
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
+
+// What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses of every command.
+typedef enum { YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 128 + SIGINT } Answer;
+
+// Why something failed, in one line. Functions that can fail take an Error* last, and return false or NULL with it.
+typedef struct {
+    char text[512];
+} Error;
+// Writes the reason (printf style, cut when too long) and returns false. Control characters become '?', so that it is
+// one line. err->text may be one of the arguments.
+bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What the machine cannot address is
+// refused where memory is taken or a file is mapped.
+
+// count * size zeroed bytes aligned to 64, or NULL with the reason, which has the size. Free with free().
+void *alloc_array(uint64_t count, uint64_t size, const char *what, Error *err);
+
+// Gives an array room for `wanted` elements of `size` bytes, and more, so that growing bit by bit is cheap. `array` is
+// the address of its pointer, which is NULL at first. False with the reason, and the array as it was.
+bool grow(void *array, size_t *capacity, size_t wanted, size_t size, const char *what, Error *err);
+
+// Returns `memory` if `good`. Else frees it, and returns NULL.
+void *keep_if(bool good, void *memory);
+
+// One piece of memory for many arrays, each aligned to 64 bytes. A function that takes its arrays from an arena is
+// called twice: first on an arena of {0}, which only counts, and after arena_open again, to get the arrays.
+typedef struct {
+    uint8_t *memory;  // NULL: it only counts
+    uint64_t used;    // bytes taken so far; UINT64_MAX when their number does not fit
+} Arena;
+// The next `count` elements of `size` bytes, not cleared; NULL from an arena that only counts.
+void *arena_take(Arena *arena, uint64_t count, uint64_t size);
+// Gets the memory that was counted. False with the reason, which has `what` and the size.
+bool arena_open(Arena *arena, const char *what, Error *err);
+void arena_close(Arena *arena);
+
+// A file mapped read-only. An empty or missing file is an error. The bytes stay valid until unmap_file.
+typedef struct {
+    const uint8_t *data;
+    size_t size;
+} MappedFile;
+bool map_file(const char *path, MappedFile *file, Error *err);
+void unmap_file(MappedFile *file);
+
+// True when two paths lead to one file, also by a link. False when one leads to none.
+bool is_same_file(const char *a, const char *b);
+
+// Adds a name to a list of names, with `between` before it unless it is the first.
+void add_name(char *list, size_t capacity, const char *between, const char *name);
+
+// Which of the names `known` and `best` ("": none yet) is nearer to `word` by edit distance. `known` is too far when
+// more than a third of the word's letters would change (of 3 to 5 letters: more than 2).
+const char *nearer_name(const char *word, const char *known, const char *best);
+
+// Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
+bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
+
+// What messages call the file at `path`: it, or standard input where it is "-".
+const char *name_of_file(const char *path);
+
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
+// reason, also for more than `most` bytes. Free with free().
+char *read_file(const char *path, size_t most, size_t *length, Error *err);
+
+// Whether neither NaN nor infinity is among n numbers.
+bool all_finite(const float *x, int64_t n);
+
+// The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
+// it is that of the folder of the sources. `path` is room for it, of `size` bytes.
+const char *exporter_command(char *path, size_t size);
+
+// 64 random bits, the upper ones better: xorshift64* (Vigna, arXiv 1402.6246). *state starts as a seed and is never 0.
+uint64_t next_random(uint64_t *state);
+
+// A seed of at most ten digits, of the time in nanoseconds and the process: another one each time.
+uint64_t seed_from_clock(void);
+
+// Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
+double now_seconds(void);
+double processor_seconds(void);
+
+// True once Ctrl-C has been pressed.
+extern volatile sig_atomic_t interrupted;
+
+// Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also ends a waiting read.
+void catch_interrupt(int flags);
+// Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work that must clean up.
+void catch_termination(void);
+// A mapped file that becomes shorter ends the program with a message. One that may not grow is an error of writing.
+void catch_file_errors(void);

@@ -1,0 +1,208 @@
+// Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k goes by, so that
+// arithmetic is the limit and not loading. B is multiplied as it lies, and widened on the way to the registers.
+#include "kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "simd.h"
+
+enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower than memory is read
+
+// How many of n elements are in whole vectors. gcc sees at once that none is left of a constant n.
+// Where a loop goes on from where another one ended, it does not, and warns of element 2^62.
+static inline int64_t in_whole_vectors(int64_t n) { return n / LANES * LANES; }
+
+// The first n of LANES elements, zeros behind them.
+static inline vf load_some(const float *x, int64_t n) {
+    float lanes[LANES] = {0};
+    if (n >= LANES) return load(x);
+    memcpy(lanes, x, n * sizeof *x);
+    return load(lanes);
+}
+
+static inline void store_some(float *out, vf x, int64_t n) {
+    if (n >= LANES) store(out, x);
+    else memcpy(out, &x, n * sizeof *out);
+}
+
+ALWAYS_INLINE void widen(float *out, const uint8_t *x, Number type, int64_t n) {
+    int size = number_bytes(type);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(out + i, load_number(type, x + i * size));
+    if (i == n) return;
+    uint8_t rest[LANES * sizeof *out] = {0};
+    memcpy(rest, x + i * size, (n - i) * size);
+    store_some(out + i, load_number(type, rest), n - i);
+}
+
+void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
+    switch (type) {
+    case NUMBER_F32: memcpy(out, x, n * sizeof *out); break;
+    case NUMBER_F16: widen(out, x, NUMBER_F16, n); break;
+    case NUMBER_BF16: widen(out, x, NUMBER_BF16, n); break;
+    default: widen(out, x, NUMBER_I8, n);
+    }
+}
+
+ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
+    vf most = {0}, strange = {0};
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf v = load_some(x + i, n - i), a = (vf)((vu)v & 0x7fffffff);
+        most = select_vf(a > most, a, most);
+        strange += v * 0.0f;
+    }
+    float max = max_lanes(most), scale = max / 127, inverse = scale > 0 ? 127 / max : 0;
+    for (int64_t i = 0; i < n; i += LANES) {
+        // Adding 1.5 * 2^23 leaves the nearest whole number (ties to even) in the low bits of the sum.
+        vi whole = (vi)multiply_add(load_some(x + i, n - i), splat(inverse), splat(0x1.8p23f)) - 0x4b400000;
+        int8_t bytes[LANES];
+        store_i8(n - i >= LANES ? out + i : bytes, whole);
+        if (n - i < LANES) memcpy(out + i, bytes, n - i);
+    }
+    return scale + sum_lanes(strange);
+}
+
+float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
+    if (type == NUMBER_I8 && n == 64) return round_to_i8(out, x, 64);  // without loops
+    if (type == NUMBER_I8) return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
+    if (type == NUMBER_F32) memcpy(out, x, n * sizeof *x);
+    for (int64_t i = 0; type == NUMBER_F16 && i < n; i += LANES) {
+        uint8_t *halves = (uint8_t *)out + 2 * i, some[2 * LANES];
+        store_f16(n - i >= LANES ? halves : some, load_some(x + i, n - i));
+        if (n - i < LANES) memcpy(halves, some, 2 * (n - i));
+    }
+    return 1;
+}
+
+// Rows [row, row + m), `vecs` vectors of columns from `column` on. Inlined with constants, so that `sum` is registers.
+ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column) {
+    int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
+    int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->n;
+    const float *a = g->a + row * g->a_stride;
+    const char *b = (const char *)g->b + column * size;
+    float *c = g->c + row * c_stride + column;
+    vf sum[TILE_ROWS][TILE_VECS];
+    UNROLLED (i, m)
+        UNROLLED (j, vecs) sum[i][j] = load(c + i * c_stride + j * LANES);
+    for (int64_t p = 0, k = g->k; p < k; p += step, b += step * b_row) {
+        for (int j = 0; (turns || m <= MEMORY_BOUND_ROWS) && j < step * vecs * LANES * size; j += 64)
+            prefetch_ahead(b + j);
+        vf w[2][TILE_VECS];
+        UNROLLED (j, vecs) w[0][j] = load_number(type, b + j * LANES * size);
+        UNROLLED (j, vecs) {
+            if (!turns) continue;
+            const float *turn = g->turns + p / 2 * g->b_stride + column + j * LANES;
+            vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
+            vf cosine = load(turn), sine = load(turn + g->k / 2 * g->b_stride);
+            w[0][j] = x * cosine - y * sine;
+            w[1][j] = x * sine + y * cosine;
+        }
+        UNROLLED (i, m) {
+            const float *x = a + i * a_stride + p;
+            UNROLLED (j, vecs) sum[i][j] += turns ? x[0] * w[0][j] + x[1] * w[1][j] : x[0] * w[0][j];
+        }
+    }
+    UNROLLED (i, m)
+        UNROLLED (j, vecs) store(c + i * c_stride + j * LANES, sum[i][j]);
+}
+
+// Rows [row, row + m), columns [0, n).
+ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, int64_t row, int64_t n) {
+    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, turns, g, row, column);
+}
+
+ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
+    int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
+    int most = turns ? 4 : TILE_ROWS;                              // turning takes registers, too
+    int64_t row = 0;
+    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, g, row, n);
+    switch (g->m - row) {
+    case 1: row_of_tiles(1, type, turns, g, row, n); break;
+    case 2: row_of_tiles(2, type, turns, g, row, n); break;
+    case 3: row_of_tiles(3, type, turns, g, row, n); break;
+    case 4: row_of_tiles(4, type, turns, g, row, n); break;
+    case 5: row_of_tiles(5, type, turns, g, row, n); break;
+    }
+    for (int64_t column = n; column < g->n; column += LANES)
+        for (row = 0; row < g->m; row++) tile(1, 1, type, turns, g, row, column);
+}
+
+ALWAYS_INLINE void gemm_of_type(Number type, const Gemm *g) {
+    if (g->turns) gemm_of(type, true, g);
+    else gemm_of(type, false, g);
+}
+
+void gemm_accumulate(const Gemm *g) {
+    switch (g->b_type) {
+    case NUMBER_F32: gemm_of_type(NUMBER_F32, g); break;
+    case NUMBER_F16: gemm_of_type(NUMBER_F16, g); break;
+    default: gemm_of_type(NUMBER_I8, g);
+    }
+}
+
+void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {
+    for (int column = 0; column < 64; column += LANES) {
+        vf sum = load(out + column);
+        for (int64_t i = 0; i < k; i++) sum += load(a + i * a_stride + column) * load(b + i * 64 + column);
+        store(out + column, sum);
+    }
+}
+
+void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps) {
+    vf squares = {0};
+    float sum = 0;
+    int64_t whole = in_whole_vectors(n);
+    for (int64_t i = 0; i < whole; i += LANES) squares += load(x + i) * load(x + i);
+    for (int64_t i = whole; i < n; i++) sum += x[i] * x[i];
+    float scale = 1 / sqrtf((sum + sum_lanes(squares)) / (float)n + eps);
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
+}
+
+// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
+// greatest relative error, e^0 exact), and n added to the exponent. 0 where e^x is not normal; NaN stays.
+static inline vf exp_vf(vf x) {
+    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
+    vf n = shifted - 0x1.8p23f;
+    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
+    vf p = r * 0.008290315047f + 0.0418979302f;
+    p = p * r + 0.1666763574f;
+    p = p * r + 0.4999915063f;
+    p = p * r + 0.999999702f;
+    p = p * r + 1.0f;
+    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
+}
+
+float exp_and_sum(float *x, int64_t n, float max) {
+    vf sums = {0};
+    int64_t whole = in_whole_vectors(n), left = n - whole;
+    for (int64_t i = 0; i < whole; i += LANES) {
+        vf e = exp_vf(load(x + i) - max);
+        store(x + i, e);
+        sums += e;
+    }
+    float sum = sum_lanes(sums);
+    if (left) store_some(x + whole, exp_vf(load_some(x + whole, left) - max), left);
+    for (int64_t i = whole; i < n; i++) sum += x[i];
+    return sum;
+}
+
+static inline vf silu(vf x) { return x / (1.0f + exp_vf(select_vf(x < -88.0f, splat(88.0f), -x))); }
+
+void swiglu(float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES)
+        store_some(gate + i, silu(load_some(gate + i, n - i)) * load_some(up + i, n - i), n - i);
+}
+
+void scale_by(float *x, float factor, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] *= factor;
+}
+
+float max_of(const float *x, int64_t n) {
+    vf most = splat(-INFINITY);
+    int64_t whole = in_whole_vectors(n);
+    for (int64_t i = 0; i < whole; i += LANES) most = select_vf(load(x + i) > most, load(x + i), most);
+    float max = max_lanes(most);
+    for (int64_t i = whole; i < n; i++) max = x[i] > max ? x[i] : max;
+    return max;
+}

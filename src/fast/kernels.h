@@ -1,0 +1,45 @@
+// The arithmetic below the layers: products of small float32 matrices, and the few vector loops that take time. Vectors
+// and matrices are row-major float32 unless said. Processors' own instructions are in simd.h.
+#pragma once
+
+#include "../core/util.h"
+
+// Types of numbers, at any address.
+typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8, NUMBER_BF16 } Number;
+static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_I8 ? 1 : 2; }
+
+// C (m, n) += A (m, k) B (k, n). Rows of A and B lie a stride apart, in elements. n is a multiple of 16. B is of any
+// type but bfloat16. With `turns`, (k / 2, b_stride) cosines and then as many sines, B is rotated on the way and k is
+// even: rows 2i and 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with row i of the cosines and sines.
+typedef struct {
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_stride;
+    const void *b;
+    Number b_type;
+    int64_t b_stride;
+    float *c;
+    const float *turns;  // or NULL
+} Gemm;
+
+void gemm_accumulate(const Gemm *gemm);
+
+// out (64) += the sum over k rows of a * b, elementwise. Rows of a lie a stride apart, those of b (k, 64) side by side.
+void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
+
+// out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
+void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps);
+
+// gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
+void swiglu(float *gate, const float *up, int64_t n);
+
+void scale_by(float *x, float factor, int64_t n);  // x *= factor
+float max_of(const float *x, int64_t n);           // -inf when n is 0
+// x = exp(x - max), exactly 0 where x is -inf; returns the sum.
+float exp_and_sum(float *x, int64_t n, float max);
+
+// n numbers of any type to float32.
+void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
+// n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to infinity. int8 is
+// round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 when all are 0, NaN when one is no number.
+float numbers_from_f32(void *out, Number type, const float *x, int64_t n);

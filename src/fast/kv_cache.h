@@ -1,0 +1,40 @@
+// The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
+#pragma once
+
+#include "../core/session_config.h"
+#include "kernels.h"
+
+_Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8, "one is the other");
+
+extern const char *const kv_type_names[N_KV_TYPES];
+
+enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
+
+static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
+
+// Keys and values of every layer and kv head. The first five fields are filled in before kv_cache_lay_out.
+typedef struct {
+    Number type;  // a KvType
+    int n_layers, n_kv_heads;
+    int64_t head_dim;
+    int positions;        // most that it will hold
+    int64_t value_width;  // head_dim in whole vectors of the widest kind, zeros behind
+    int64_t n_blocks, block_bytes;
+    uint8_t *data;
+} KvCache;
+
+// Takes the memory from an arena (see util.h). A block's first write clears it, so that unused blocks cost nothing.
+void kv_cache_lay_out(KvCache *cache, Arena *arena);
+
+// Stores a position's key and value (head_dim each). Positions are written in rising order, a block's by one thread.
+void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key, const float *value);
+
+// One block. Keys are transposed, so that vector operations score and rotate 64 positions side by side.
+typedef struct {
+    void *keys;           // (head_dim, KV_BLOCK) of the cache's type
+    void *values;         // (KV_BLOCK, value_width)
+    float *key_scales;    // (KV_BLOCK) of q8, else NULL
+    float *value_scales;  // (KV_BLOCK)
+} KvBlock;
+
+KvBlock kv_cache_block(const KvCache *cache, int layer, int kv_head, int64_t block);

@@ -1,0 +1,35 @@
+// Products with matrices of weights, of every weight type, by a team of threads.
+#pragma once
+
+#include "../core/matrix.h"
+#include "team.h"
+
+// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats` nothing is rounded to
+// int8. NULL from an arena that only counts.
+typedef struct Workspace Workspace;
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats);
+
+// n vectors x (n, cols). With `norm` they first go through an RMS norm with these weights and `eps`.
+typedef struct {
+    const float *x;
+    int64_t n;
+    const float *norm;  // (cols), NULL: none
+    float eps;
+} Input;
+
+// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t], with `gate` times silu(gate[r] . x[t])
+// (SwiGLU, arXiv 2002.05202), plus bias[r], and with `add` plus what is there.
+typedef struct {
+    const Matrix *matrix, *gate;
+    const float *bias;  // (rows), NULL: none
+    float *out;
+    int64_t stride;
+    bool add;
+} Product;
+
+// Computes all the products. Their matrices have equal cols. The number of threads does not change the result.
+// Quantized weights multiply activations that are rounded to int8, with a scale for each group of 64 columns, or of 32
+// where all matrices are ggml's blocks. All other weights multiply float32, and so do q8 whose groups are not of 64
+// or cross rows, sets of matrices in which one is not quantized, and everything in a workspace of `floats`.
+void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
+                    Workspace *workspace);

@@ -1,0 +1,257 @@
+// Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and arithmetic is the
+// limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighboring
+// rows. It stays in the first-level cache while all vectors go by. A panel of fewer rows repeats its last row.
+#include <string.h>
+
+#include "kernels.h"
+#include "matrix_units.h"
+#include "product.h"
+
+// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows if `at` is its end.
+static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
+    int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
+    const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
+    for (int64_t r = 0; r < PANEL_ROWS; r++)
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)(first + (uintptr_t)(r * row_bytes + i)));
+}
+
+enum {
+    // AVX-512 with VNNI keeps a tile's results in registers for a super-block, if it is three vectors by a whole panel.
+    HOLDS_RESULTS = PANEL_ROWS == TILE_VECS * LANES && Q8_DOT == BYTES,
+    TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
+    SIXES_VECTORS = LANES == 8 ? 4 : TILE_VECTORS,  // SIXES take registers of their own
+};
+
+// A super-block of 64 rows. Four columns of a row lie together, or two as int16, as dot takes them.
+typedef struct {
+    uint8_t values[SUPER_BLOCK / (HAS_PAIRS ? 2 : 4)][PANEL_ROWS][4];
+    float scales[16][PANEL_ROWS], offsets[16][PANEL_ROWS];  // for every stretch of columns that has a scale
+    Unpacked rows[LANES];                                   // before they are transposed
+    int64_t index;                                          // of the super-block in its rows
+    int zero_bits;                                          // see Layout
+} Int8Panel;
+
+// Transposes a square of 32-bit elements: column i of the rows becomes row i of `to`. Weights come as dot takes them.
+ALWAYS_INLINE void transpose_into(float *to, const vf rows[LANES], bool are_weights) {
+    vf square[LANES];
+    memcpy(square, rows, sizeof square);
+    transpose(square);
+    for (int i = 0; i < LANES; i++) store(to + i * PANEL_ROWS, are_weights ? (vf)in_panel((vb)square[i]) : square[i]);
+}
+
+static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
+    const Layout *layout = &layouts[m->type];
+    float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
+    int64_t left = m->cols - panel->index * SUPER_BLOCK;
+    int n_columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
+    panel->zero_bits = zero_bits_of(m->type);
+    if (panel->zero_bits && IN_PAIRS) panel->zero_bits += 8;  // PAIRS_UNIT
+    for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
+        vf square[LANES];
+        for (int r = 0; r < LANES; r++) {
+            SuperBlockCopy copy;
+            Unpacked *to = &panel->rows[r];
+            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            unpack_super_block(m->type, super_block_at(m, from, panel->index, &copy), 0, n_columns, to);
+            if (n_columns < SUPER_BLOCK) memset(to->q + n_columns, 0, SUPER_BLOCK - n_columns);
+        }
+        for (int i = 0; i < SUPER_BLOCK / LANES / (how == PAIRS ? 2 : 4); i++) {
+            for (int r = 0; r < LANES; r++) {
+                const uint8_t *q = panel->rows[r].q;
+                square[r] = (vf)(how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i));
+            }
+            transpose_into((float *)(void *)panel->values[i * LANES][r0], square, true);
+        }
+        for (int s = 0; s < SUPER_BLOCK / layout->columns; s += LANES) {
+            for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].scales + s) * unit;
+            transpose_into(panel->scales[s] + r0, square, false);
+            if (!layout->has_offset) continue;
+            for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].offsets + s);
+            transpose_into(panel->offsets[s] + r0, square, false);
+        }
+    }
+}
+
+// Minus the sum of stretch s of so many columns.
+ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
+    if (columns == 64) return x->part_starts[2 * s] + x->part_starts[2 * s + 1];
+    return columns == 32 ? x->part_starts[s] : x->half_starts[s];
+}
+
+// sums (m, PANEL_ROWS) += m vectors times the panel; `columns` share a scale. Inlined: sum, held are registers.
+ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
+    int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
+    int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
+    vf held[TILE_ROWS][TILE_VECS];
+    UNROLLED (i, m)
+        UNROLLED (j, TILE_VECS) held[i][j] = load(sums + i * PANEL_ROWS + j * LANES);
+    for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
+        int32_t starts[TILE_ROWS];
+        UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
+        for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
+            vi sum[TILE_ROWS][TILE_VECS];  // from 0 where weights are int16 in wide registers: they have signs
+            UNROLLED (i, m)
+                UNROLLED (j, TILE_VECS)
+                    sum[i][j] = how == NIBBLES || (how == PAIRS && !IN_PAIRS) ? (vi){0} : splat_int(starts[i]);
+            for (int q = 0; q < stretch_bytes / 4; q += step) {
+                vb w[2][TILE_VECS];
+                UNROLLED (k, step)
+                    UNROLLED (j, TILE_VECS)
+                        w[k][j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q + k][r0 + j * LANES]);
+                UNROLLED (i, m) {
+                    const int8_t *at = x[i].values + first + s * stretch_bytes + 4 * q;
+                    vb four = splat_lane(at), next = how == SIXES ? splat_lane(at + 4) : four;
+                    UNROLLED (j, TILE_VECS)
+                        sum[i][j] = how == SIXES ? dot_twice(sum[i][j], w[0][j], four, w[1][j], next)
+                                                 : dot(how, sum[i][j], w[0][j], four);
+                }
+            }
+            vf scales[TILE_VECS];
+            UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
+            UNROLLED (i, m) {
+                vi start = splat_int(starts[i]);
+                float x_scale = x[i].scales[s * columns / PART];
+                UNROLLED (j, TILE_VECS) {
+                    float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
+                    vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + start : sum[i][j];
+                    held[i][j] =
+                        multiply_add(to_float(whole), scales[j] * x_scale, HOLDS_RESULTS ? held[i][j] : load(out));
+                    if (!HOLDS_RESULTS) store(out, held[i][j]);
+                }
+            }
+        }
+    }
+    if (!HOLDS_RESULTS) return;
+    UNROLLED (i, m)
+        UNROLLED (j, TILE_VECS) store(sums + i * PANEL_ROWS + j * LANES, held[i][j]);
+}
+
+// The same for up to 16 vectors by matrix units.
+static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
+    int stretches = SUPER_BLOCK / columns;
+    for (int r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
+        int32_t products[16][UNIT_ROWS][UNIT_ROWS];
+        multiply_bytes(products[0][0], stretches, columns, x->values, sizeof *x, panel->values[0][r0],
+                       sizeof panel->values[0]);
+        for (int64_t i = 0; i < m; i++) {
+            float *out = sums + i * PANEL_ROWS + r0;
+            vf sum = load(out);
+            for (int s = 0; s < stretches; s++) {
+                vi whole = (vi)load(products[s][i]);
+                if (panel->zero_bits) whole += minus_sum(&x[i], columns, s) << panel->zero_bits;
+                sum = multiply_add(to_float(whole), load(panel->scales[s] + r0) * x[i].scales[s * columns / PART], sum);
+            }
+            store(out, sum);
+        }
+    }
+}
+
+ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const Int8Panel *panel, float *sums) {
+    const Rounded *x = v->rounded + panel->index * v->n;
+    for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
+        int8_by_units(v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS, columns, x + t, panel, sums + t * PANEL_ROWS);
+    int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
+    for (int64_t t = 0; !v->by_units && t < v->n; t += most) {
+        float *out = sums + t * PANEL_ROWS;
+        switch (v->n - t < most ? v->n - t : most) {
+        case 1: int8_tile(1, how, columns, x + t, panel, out); break;
+        case 2: int8_tile(2, how, columns, x + t, panel, out); break;
+        case 3: int8_tile(3, how, columns, x + t, panel, out); break;
+        case 4: int8_tile(4, how, columns, x + t, panel, out); break;
+        case 5: int8_tile(5, how, columns, x + t, panel, out); break;
+        default: int8_tile(6, how, columns, x + t, panel, out);
+        }
+    }
+}
+
+void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    const Layout *layout = &layouts[m->type];
+    const Dot how = layout->bits <= 4 ? (Dot)Q4_DOT : layout->bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
+    int64_t row_bytes = matrix_row_bytes(m), count = super_blocks_of(m->cols);
+    Int8Panel *panel = v->panel;
+    Gemm offsets = {.m = v->n, .n = PANEL_ROWS, .k = SUPER_BLOCK / layout->columns, .b = panel->offsets};
+    offsets.b_type = NUMBER_F32;
+    offsets.b_stride = PANEL_ROWS;
+    offsets.a_stride = sizeof(Rounded) / sizeof(float);
+    offsets.c = sums;
+    memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
+    if (v->by_units) units_begin(layout->columns);
+    for (panel->index = 0; panel->index < count; panel->index++) {
+        const Rounded *x = v->rounded + panel->index * v->n;
+        int64_t next = (panel->index + 1) * SUPER_BLOCK;
+        unpack_int8(how, m, row, n_rows, panel);
+        prefetch_block(m, row, row_bytes, row_bytes * next / m->cols, row_bytes * SUPER_BLOCK / m->cols);
+        if (layout->columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
+        else if (layout->columns == 32 && how == (Dot)Q8_DOT) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
+        else if (layout->columns == 32 && how == (Dot)Q6_DOT) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
+        else if (layout->columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
+        else if (how == (Dot)Q6_DOT) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
+        else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
+        offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
+        if (layout->has_offset) gemm_accumulate(&offsets);
+    }
+    if (v->by_units) units_end();
+}
+
+enum { BLOCK_COLUMNS = 128, PARTS_COLUMNS = 64 };
+
+// A block of weights as float32, in a first-level cache. Matrix units take fewer columns, and split them into parts.
+typedef struct {
+    union {
+        float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB
+        struct {
+            float columns[PARTS_COLUMNS][PANEL_ROWS];                    // 16 KB
+            uint32_t tiles[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];  // 24 KB
+        } split;
+    } as;
+    float rows[LANES][BLOCK_COLUMNS];  // widened, before they are transposed
+} FloatPanel;
+_Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES, "they have room");
+
+// Columns [col, col + n) of a row as float32: where they lie if they may, else widened into `memory`.
+static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *memory) {
+    if (m->type == WEIGHT_F32 && n % LANES == 0) return (const float *)m->data + row * m->cols + col;
+    matrix_row(m, row, col, n, memory);
+    return memory;
+}
+
+// How many parts hold the bits of a number: bfloat16 has 8, float16 11, all others up to 24.
+static int parts_of(WeightType type) { return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS; }
+
+// n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is not multiplied.
+static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, FloatPanel *panel) {
+    for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
+        const float *rows[LANES];
+        for (int64_t r = 0; r < LANES; r++) {
+            int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
+            rows[r] = float_row(m, from, col, n, panel->rows[r]);
+        }
+        for (int64_t i = 0; i < n; i += LANES) {
+            vf square[LANES];
+            for (int j = 0; j < LANES; j++) square[j] = load(rows[j] + i);
+            transpose(square);
+            for (int j = 0; j < LANES; j++) store(panel->as.columns[i + j] + r0, square[j]);
+        }
+    }
+}
+
+void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+    int64_t row_bytes = matrix_row_bytes(m), step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
+    int64_t n = PANEL_ROWS, whole = whole_units(v->n);
+    FloatPanel *panel = v->panel;
+    if (!v->by_units) memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
+    for (int64_t col = 0; col < m->cols; col += step) {
+        int64_t k = m->cols - col < step ? m->cols - col : step;
+        const float *b = panel->as.columns[0];
+        unpack_float(m, row, n_rows, col, k, panel);
+        prefetch_block(m, row, row_bytes, row_bytes * (col + k) / m->cols, row_bytes * step / m->cols);
+        if (v->by_units) {
+            const uint32_t *a = v->parts + col / UNIT * parts_depth(whole, MAX_PARTS);
+            uint32_t *tiles = panel->as.split.tiles;
+            gemm_of_parts(&(PartsGemm){whole, n, k, a, b, tiles, MAX_PARTS, parts_of(m->type), sums, col > 0});
+        } else {
+            gemm_accumulate(&(Gemm){v->n, n, k, v->x + col, v->cols, b, NUMBER_F32, n, sums, NULL});
+        }
+    }
+}

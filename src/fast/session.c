@@ -1,0 +1,166 @@
+// Sessions: their memory, their place in the text, and what is refused.
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/plain.h"
+#include "machine.h"
+#include "transformer.h"
+
+// ---- reading ----
+
+// Does what transformer_forward does, token by token. The fault is the first one of the lowest layer.
+static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
+    const ModelConfig *m = &s->model->config;
+    Fault fault = {n, m->n_layers};
+    for (int t = 0; t < n; t++) {
+        int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
+        bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
+        if (counts && layer < fault.layer) fault = (Fault){t, layer};
+    }
+    return fault;
+}
+
+// One chunk. The last n_logits rows end up at the front of s->x.
+static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+    int64_t dim = s->model->config.dim;
+    Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
+                                  : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
+    int at = session_place(s, s->position + fault.row);
+    if (fault.row < n && fault.layer < 0)
+        return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
+    if (fault.row < n)
+        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
+                    fault.layer, at);
+    memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
+    s->n_logits = n_logits;
+    s->position += n;
+    return true;
+}
+
+bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+    const SessionConfig *c = &s->config;
+    int vocab_size = s->model->config.vocab_size, context = c->spread.length ? c->spread.n : c->context;
+    if (n > context - s->position)
+        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
+    length = session_place(s, length - 1) + 1;
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocab_size)
+            return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
+    for (int done = 0, count; done < n; done += count) {
+        count = n - done < c->chunk ? n - done : c->chunk;
+        if (c->go_on && !c->go_on(c->whose)) return fail(err, "the reading was given up at position %d", s->position);
+        int wanted = n_logits - (n - done - count);  // of this chunk
+        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
+        if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
+    }
+    return true;
+}
+
+float *session_logits(Session *s, int row, int n_rows, Error *err) {
+    const ModelConfig *m = &s->model->config;
+    if (!s->config.plain) transformer_logits(s->fast, s->x + row * m->dim, n_rows, s->logits);
+    for (int i = 0; i < n_rows; i++) {
+        float *logits = s->logits + (int64_t)i * m->vocab_size;
+        if (s->config.plain) plain_logits(s->plain, s->x + (row + i) * m->dim, logits);
+        if (all_finite(logits, m->vocab_size)) continue;
+        fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
+             session_place(s, s->position - s->n_logits + row + i));
+        return NULL;
+    }
+    return s->logits;
+}
+
+// ---- memory ----
+
+// All arrays of a session, counted or handed out (see Arena).
+static void lay_out(Session *s) {
+    int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
+    Arena *arena = &s->arena;
+    s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena) : transformer_lay_out(s->fast, arena);
+    s->x = s->fast->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
+    s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
+}
+
+// Refuses texts that have more tokens than positions, or more positions than the model knows.
+static bool check_places(const Model *model, const SessionConfig *c, Error *err) {
+    int length = c->spread.length, positions = length ? length : c->context;
+    if (length && (c->spread.piece < 1 || length < c->context))
+        return fail(err,
+                    "%d tokens in pieces of %d cannot be spread over %d positions (expected at least %d positions, "
+                    "and pieces of at least 1)",
+                    c->context, c->spread.piece, length, c->context);
+    return !model->learned || positions <= model->config.encoding_rows ||
+           fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
+                model->config.encoding_rows, positions);
+}
+
+// A session without its memory, which is only counted. NULL with the reason.
+static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
+    struct {
+        Session session;  // first, so that its address is that of all
+        Transformer fast;
+        Plain plain;
+    } *all = check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
+    if (!all) return NULL;
+    Session *s = &all->session;
+    SessionConfig *c = &s->config;
+    *s = (Session){.model = model, .config = *config, .fast = &all->fast, .plain = &all->plain};
+    c->spread.n = c->context;
+    // The fast engine's tables of what depends on distances are for neighbors that are one apart.
+    if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
+    if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
+    if (c->chunk > c->context) c->chunk = c->context;
+    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
+    all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
+    all->plain = (Plain){.model = model, .config = c};
+    lay_out(s);
+    return s;
+}
+
+uint64_t session_needs(const Model *model, const SessionConfig *config) {
+    Error err;
+    Session *s = describe(model, config, &err);
+    uint64_t bytes = s ? s->arena.used : 0;
+    free(s);
+    return bytes;
+}
+
+Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
+    Session *s = describe(model, config, err);
+    if (!s) return NULL;
+    Error why;
+    size_t available = available_memory("");
+    double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
+    // The system promises more memory than it has and kills the program that uses it, so this asks before.
+    if (s->arena.used > available) {
+        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
+             config->context, needed, cache, available / 1e6);
+    } else if (!arena_open(&s->arena, "a session", &why)) {
+        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, why.text);
+    } else {
+        lay_out(s);
+        return s;
+    }
+    free(s);
+    return NULL;
+}
+
+void session_free(Session *s) {
+    if (s) arena_close(&s->arena);
+    free(s);
+}
+
+void session_rewind(Session *s, int position) {
+    if (position < s->position) s->position = position;
+    s->n_logits = 0;
+}
+
+void session_begin(Session *s, int n) {
+    session_rewind(s, 0);
+    s->config.spread.n = n;
+    s->fast->angles.n_blocks = 0;  // of which the tables are of other positions
+}
+
+int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }

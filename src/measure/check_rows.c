@@ -1,0 +1,224 @@
+// The rows of --check: when each is decided, and what it takes. docs/check.md has the limits and the reasons for them.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum {
+    LEAST_SAMPLES = 12,  // that decide
+    MOST_TEXTS = 64,     // that are read whole for a row
+    MOST_KEYS = 40,      // that are asked for
+    ANSWER = 6,          // tokens of an answer, about
+    USUAL_UNITS = 3,     // stretches that decide most rows
+    USUAL_KEYS = 13,
+};
+static const double SURE = 3.5;        // standard errors between a value and its limit that decide
+static const double MOST_LOSS = 1.25;  // perplexity, in shares of the reference's on the same tokens
+static const double PASSES_BY_JUMPS = 1.2, FAILS_BY_JUMPS = 1.6;  // the same by jumps; between them whole texts tell
+static const double PASSES_IN_STORY = 1.05;  // the same of the story, which is easier to read whole than novels are
+static const double BASE_LOSS = 1.05;        // the reference's, in shares of that with another theta
+static const double MOST_CHANGE = 0.16;   // of -ln p(token) when it is read by itself and not in a prompt, on average
+static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
+static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
+static const double MARGIN = 1.15;        // what is begun may take so many times what it should
+
+const char *const row_names[N_ROW_KINDS] = {"short-perplexity", "short-texts",  "base",       "jumps",
+                                            "jump-retrieval",   "step-by-step", "perplexity", "retrieval"};
+
+// ---- samples ----
+
+// Welford's running mean and sum of squares.
+void add_sample(Samples *s, double x) {
+    double before = x - s->mean;
+    s->n++;
+    s->mean += before / s->n;
+    s->squares += before * (x - s->mean);
+}
+
+static double standard_error(const Samples *s) { return s->n > 1 ? sqrt(s->squares / (s->n - 1) / s->n) : INFINITY; }
+
+// A share and its standard error as Agresti and Coull (1998) have them: with two more keys found and two more missed,
+// so that a few keys that are all found are not taken for certainty.
+static double likely_share(const Samples *s) { return (s->n * s->mean + 2) / (s->n + 4); }
+
+static double share_error(const Samples *s) {
+    double share = likely_share(s);
+    return sqrt(share * (1 - share) / (s->n + 4));
+}
+
+// OK or FAIL when a value is so many of its errors below or above its limit.
+static Verdict decide(double value, double error, double limit) {
+    if (value + SURE * error <= limit) return OK;
+    return value - SURE * error >= limit ? FAIL : OPEN;
+}
+
+// ---- time ----
+
+double spent(const Check *c) { return now_seconds() - c->start; }
+
+bool fits(const Check *c, double seconds) { return !c->late && seconds * MARGIN <= c->budget - spent(c); }
+
+// Seconds that some tokens of a text of n should take.
+static double seconds_for(const Check *c, double tokens, double n) { return tokens * c->per_token * (1 + c->deep * n); }
+
+double unit_seconds(const Check *c, const Row *row) {
+    double stretch = seconds_for(c, c->window, c->window);
+    double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
+    double answer = ANSWER * c->per_step, whole = seconds_for(c, row->length, row->length);
+    switch (row->kind) {
+    case SHORT_PERPLEXITY:
+        return FIRST_STRETCHES * stretch * (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
+    case SHORT_TEXTS:
+    case JUMPS: return stretch + reference;
+    case OTHER_BASES: return 2 * stretch + reference;
+    case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
+    case STEPS: return 2 * stretch + TAIL * c->per_step;
+    case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
+    default: return whole + answer;
+    }
+}
+
+int most_units(const Check *c, const Row *row) {
+    size_t texts = c->n_ids / (size_t)row->length;
+    switch (row->kind) {
+    case SHORT_PERPLEXITY: return 1;
+    case JUMP_KEYS:
+    case WHOLE_KEYS: return MOST_KEYS;
+    case WHOLE_TEXT: return texts < MOST_TEXTS ? (int)texts : MOST_TEXTS;
+    default: return c->n_stretches;
+    }
+}
+
+// Errors shrink with the root of the units. What is nearer to its limit takes all units.
+double seconds_to_decide(const Check *c, const Row *row) {
+    bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
+    double most = most_units(c, row), units = keys ? USUAL_KEYS : USUAL_UNITS;
+    double error = row->error, distance = fabs(row->value - row->limit);
+    if (row->units > 0 && row->samples.n > 1)
+        units = distance > 0 ? row->units * pow(SURE * error / distance, 2) : most;
+    units = fmin(fmax(units, row->units + 1), most);
+    return fmax(units - row->units, 0) * unit_seconds(c, row);
+}
+
+// ---- verdicts ----
+
+// Few found is what fails: the signs are those of a loss.
+static Verdict decide_share(const Samples *s, double limit) {
+    return s->n > 0 ? decide(-likely_share(s), share_error(s), -limit) : OPEN;
+}
+
+// Once too many keys are missed in the row's text, or so many that it is not clear, they are asked for in a short one,
+// until that is decided, too.
+bool asks_in_short(const Row *row) {
+    Verdict found = decide_share(&row->samples, FOUND_SHARE);
+    bool missed = found == FAIL || (found == OPEN && row->samples.n >= MOST_KEYS / 2);
+    return missed && decide_share(&row->in_short, FOUND_SHARE) == OPEN;
+}
+
+static void judge_ratio(Row *row, double limit) {
+    double error = standard_error(&row->samples);
+    row->value = exp(row->samples.mean);
+    row->error = row->value * error;
+    row->limit = limit;
+    if (row->samples.n >= LEAST_SAMPLES) row->verdict = decide(row->samples.mean, error, log(limit));
+}
+
+// A ratio with a limit for what passes and a higher one for what fails. What is between them is not decided here.
+static void judge_between(Row *row, double passes, double fails) {
+    judge_ratio(row, passes);
+    if (row->verdict != FAIL || passes == fails) return;
+    judge_ratio(row, fails);
+    if (row->verdict == OK) row->verdict = BETWEEN;
+}
+
+static void judge_bases(Row *row) {
+    Verdict verdicts[2];
+    for (int i = 0; i < 2; i++) {
+        row->samples = row->bases[i];
+        row->verdict = OPEN;
+        judge_ratio(row, BASE_LOSS);
+        verdicts[i] = row->verdict;
+    }
+    row->samples = row->bases[row->bases[1].mean > row->bases[0].mean];
+    judge_ratio(row, BASE_LOSS);
+    if (verdicts[0] == FAIL || verdicts[1] == FAIL) row->verdict = FAIL;
+    else row->verdict = verdicts[0] == OK && verdicts[1] == OK ? OK : OPEN;
+}
+
+static void judge_keys(Row *row) {
+    double found = row->samples.n > 0 ? row->samples.mean : 0;
+    row->value = found;
+    row->error = share_error(&row->samples);
+    row->limit = FOUND_SHARE;
+    row->verdict = decide_share(&row->samples, FOUND_SHARE);
+    if (row->verdict != FAIL) return;
+    // The limit is a share of what is found in a short text, which has an error, too.
+    Verdict in_short = decide_share(&row->in_short, FOUND_SHARE);
+    row->verdict = OPEN;
+    if (row->in_short.n == 0 || in_short == OPEN) return;
+    double error = hypot(row->error, FOUND_SHARE * share_error(&row->in_short));
+    row->limit = FOUND_SHARE * row->in_short.mean;
+    if (in_short == FAIL) row->verdict = UNKNOWN;
+    else row->verdict = decide(-likely_share(&row->samples), error, -FOUND_SHARE * likely_share(&row->in_short));
+}
+
+static void judge_row(const Check *c, Row *row) {
+    switch (row->kind) {
+    case SHORT_PERPLEXITY:
+        judge_ratio(row, c->m->model->config.vocab_size * KNOWS_NOTHING);
+        row->verdict = row->value <= row->limit ? OK : UNKNOWN;
+        break;
+    case OTHER_BASES: judge_bases(row); break;
+    case JUMPS: judge_between(row, PASSES_BY_JUMPS, FAILS_BY_JUMPS); break;
+    case WHOLE_TEXT: judge_between(row, c->m->ids ? MOST_LOSS : PASSES_IN_STORY, MOST_LOSS); break;
+    case STEPS:
+        row->value = row->samples.mean;
+        row->error = standard_error(&row->samples);
+        row->limit = MOST_CHANGE;
+        row->verdict = decide(row->value, row->error, row->limit);
+        break;
+    case JUMP_KEYS:
+    case WHOLE_KEYS:
+        if (row->verdict != UNKNOWN) judge_keys(row);
+        break;
+    default: judge_ratio(row, MOST_LOSS);
+    }
+}
+
+// When a unit takes longer than estimated, later estimates grow as much. When it takes less, they shrink by half of it.
+static void learn_speed(Check *c, const Row *row, double took, double expected) {
+    double ratio = took / expected, change = ratio > 1 ? ratio : (1 + ratio) / 2;
+    if (row->kind == STEPS) c->per_step *= change;
+    else c->per_token *= change;
+}
+
+bool settle(Check *c, Row *row, Error *err) {
+    Session *s = NULL;
+    bool ok = true, alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
+    Error memory;
+    int most = most_units(c, row);
+    row->lacks = most == 0 ? "a longer text" : NULL;
+    snprintf(c->doing, sizeof c->doing, "%s %d", row_names[row->kind], row->length);
+    while (ok && row->verdict == OPEN && row->units < most && fits(c, unit_seconds(c, row))) {
+        double began = now_seconds(), expected = unit_seconds(c, row);
+        if (!s && !alone && !(s = open_for(c, row, &memory))) {
+            row->lacks = "more memory";
+            break;
+        }
+        ok = unit_readers[row->kind](c, row, s, err);
+        if (!ok) break;
+        row->units++;
+        judge_row(c, row);
+        learn_speed(c, row, now_seconds() - began, expected);
+    }
+    if (ok && row->verdict == OPEN && row->units == most) {
+        bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
+        row->lacks = "a longer text";
+        // A model that does not surely find keys in a short text is not judged by them.
+        if (keys && decide_share(&row->in_short, FOUND_SHARE) != OK) row->verdict = UNKNOWN;
+    }
+    session_free(s);
+    return ok || c->late;
+}

@@ -1,0 +1,318 @@
+// The texts of --check, and how a unit of each kind of row is read: a stretch of text, a key, a text of all the length.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum {
+    PIECES = 8,         // of a stretch that jumps
+    SAMPLE = 64,        // tokens of a sample, at most
+    MOST_WINDOWS = 32,  // short windows beside a whole text
+    KEY_TOKENS = 256,   // of a text with a key, at most
+    KEY_PIECES = 3,     // the key in the first one, the question in the last
+    N_DEPTHS = 5,       // of keys in a whole text
+};
+static const double LOOK = 0.03;  // of the budget, between two looks at the clock
+
+// ---- sessions ----
+
+// A session asks this before each chunk. The end of the budget ends the reading.
+static bool go_on(void *whose) {
+    Check *c = whose;
+    table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
+    if (spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
+    return !c->late;
+}
+
+static SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
+    SessionConfig config = session_config(c->m, plan, context);
+    config.chunk = c->chunk;
+    config.go_on = go_on;
+    config.whose = c;
+    return config;
+}
+
+static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
+    SessionConfig config = timed_config(c, plan, context);
+    return session_new(c->m->model, &config, err);
+}
+
+double whole_bytes(const Check *c, int length) {
+    SessionConfig config = session_config(c->m, c->m->plans, length);
+    return (double)session_needs(c->m->model, &config);
+}
+
+// ---- texts ----
+
+static bool has_bos(const Check *c) { return tokenizer_bos(c->m->tokenizer) >= 0; }
+
+// Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's place, if there is one.
+static void take_text(const Check *c, size_t start, int n, int32_t *text) {
+    text[0] = tokenizer_bos(c->m->tokenizer);
+    memcpy(text + has_bos(c), c->ids + start, (size_t)(n - has_bos(c)) * sizeof *text);
+}
+
+// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4, 3n/4, ... (van der
+// Corput's, 1935).
+static int spread_order(int i, int n) {
+    int size = 1;
+    while (size < n) size *= 2;
+    for (int number = 0;; number++) {
+        int place = 0;
+        for (int bit = 1, from = size / 2; bit < size; bit *= 2, from /= 2)
+            if (number & bit) place += from;
+        if (place < n && i-- == 0) return place;
+    }
+}
+
+// The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
+static size_t start_of(const Check *c, int u, int n, int length) {
+    size_t last = c->n_ids - (size_t)(length - has_bos(c));
+    return n > 1 ? (size_t)((double)last * spread_order(u, n) / (n - 1)) : 0;
+}
+
+// -ln p of the second half of stretch u, by a session for `window` tokens.
+static bool score_stretch(Check *c, Session *s, int u, double *nll, Error *err) {
+    int32_t text[MOST_WINDOW];
+    int n = c->window;
+    take_text(c, start_of(c, u, c->n_stretches, n), n, text);
+    session_rewind(s, 0);
+    return score_span(s, text, n / 2, n, n, nll, err);
+}
+
+// The same by the reference, which reads each stretch once. NULL when it is too late.
+static const double *reference_scores(Check *c, int u, Error *err) {
+    if (c->scores[u]) return c->scores[u];
+    double *nll = alloc_array((uint64_t)c->window, sizeof *nll, "scores", err);
+    if (nll && score_stretch(c, c->reference, u, nll, err)) return c->scores[u] = nll;
+    free(nll);
+    return NULL;
+}
+
+// ---- units ----
+// Each function reads the row's next unit by a session that open_for has opened, and adds its samples. False with the
+// reason, or when it was too late.
+
+int key_tokens(const Check *c) { return c->window < KEY_TOKENS ? c->window : KEY_TOKENS; }
+
+int windows_beside(const Check *c, int length) {
+    return (int)fmin(fmax(length / 2 / (c->window / 2), 1), MOST_WINDOWS);
+}
+
+// A sample for each SAMPLE of n differences between two readings, and for what is left of them.
+static void add_differences(Samples *s, const double *these, const double *those, int n) {
+    for (int from = 0; from < n; from += SAMPLE) {
+        int to = from + SAMPLE < n ? from + SAMPLE : n;
+        double sum = 0;
+        for (int i = from; i < to; i++) sum += these[i] - those[i];
+        add_sample(s, sum / (to - from));
+    }
+}
+
+// The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS count as a crowd.
+static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) {
+    RopePlan plan = c->m->plans[0];
+    plan.spread = row->length;
+    if (plan.piece == 0) plan.piece = (n + pieces - 1) / pieces;
+    if (plan.piece > n / 2) plan.piece = n / 2;
+    plan.crowd = 1;
+    return plan;
+}
+
+Session *open_for(Check *c, const Row *row, Error *err) {
+    RopePlan plan = c->m->plans[0];
+    bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
+    bool jumps = row->kind == JUMPS || (row->kind == STEPS && row->length > c->window);
+    int n = whole ? row->length : c->window;
+    if (jumps) plan = jumping_plan(c, row, n, PIECES);
+    if (row->kind == STEPS) plan.crowd = 0;  // it would make rounding larger
+    if (row->kind == JUMP_KEYS) {
+        n = key_tokens(c);
+        plan = jumping_plan(c, row, n, KEY_PIECES);
+        plan.crowd = plan.piece;  // the key, in the first piece, is there once
+    }
+    return open_timed(c, &plan, n, err);
+}
+
+// Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches better.
+static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
+    double scores[MOST_WINDOW], sums[2] = {INFINITY, INFINITY};
+    int half = c->window / 2, n = c->n_stretches < FIRST_STRETCHES ? c->n_stretches : FIRST_STRETCHES;
+    (void)unused;
+    for (int which = PLAIN_ROPE; which <= FILES_OWN; which++) {
+        if (which == FILES_OWN && c->references[which].rope.method == ROPE_NONE) continue;
+        Session *s = open_timed(c, &c->references[which], c->window, err);
+        Samples samples = {0};
+        for (int u = 0; u < n; u++) {
+            if (!s || !score_stretch(c, s, u, scores, err)) {
+                session_free(s);
+                return false;
+            }
+            for (int i = 0; i < half; i++) add_sample(&samples, scores[i]);
+        }
+        sums[which] = samples.mean;
+        if (which == PLAIN_ROPE || sums[FILES_OWN] < sums[PLAIN_ROPE]) {
+            session_free(c->reference);
+            c->reference = s;
+            row->samples = samples;
+        } else {
+            session_free(s);
+        }
+    }
+    return true;
+}
+
+// A stretch in place or with jumps, beside the reference's reading of the same tokens.
+static bool read_stretch(Check *c, Row *row, Session *s, Error *err) {
+    double scores[MOST_WINDOW];
+    const double *reference = reference_scores(c, row->units, err);
+    if (!reference || !score_stretch(c, s, row->units, scores, err)) return false;
+    add_differences(&row->samples, scores, reference, c->window - c->window / 2);
+    return true;
+}
+
+// The reference beside readings with other bases. Both are read alike often.
+static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
+    double scores[2][MOST_WINDOW];
+    const double *reference = reference_scores(c, row->units, err);
+    (void)unused;
+    for (int i = 0; reference && i < 2; i++) {
+        Session *s = open_timed(c, &c->references[SMALLER_BASE + i], c->window, err);
+        bool ok = s && score_stretch(c, s, row->units, scores[i], err);
+        session_free(s);
+        if (!ok) return false;
+    }
+    for (int i = 0; reference && i < 2; i++)
+        add_differences(&row->bases[i], reference, scores[i], c->window - c->window / 2);
+    row->samples = row->bases[row->bases[1].mean > row->bases[0].mean];
+    return reference;
+}
+
+// A text of all of the length, beside the reference's reading of some of the same tokens in short windows. These are
+// spread over the second half of the text.
+static bool read_whole(Check *c, Row *row, Session *s, Error *err) {
+    int n = row->length, window = c->window, half = window / 2, count = windows_beside(c, n);
+    int first = n / 2 > half ? n / 2 : half;  // of the tokens that are scored
+    double whole[MOST_WINDOW], alone[MOST_WINDOW];
+    int32_t beside[MOST_WINDOW], *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
+    Samples samples = row->samples;
+    bool ok = text;
+    if (ok) take_text(c, start_of(c, row->units, most_units(c, row), n), n, text);
+    session_rewind(s, 0);
+    for (int i = 0; ok && i < count; i++) {
+        int from = first + (int)((double)(n - half - first) * i / fmax(count - 1, 1));
+        memcpy(beside, text + from - half, (size_t)window * sizeof *text);
+        if (has_bos(c)) beside[0] = tokenizer_bos(c->m->tokenizer);
+        session_rewind(c->reference, 0);
+        ok = score_span(s, text, from, from + half, n, whole, err) &&
+             score_span(c->reference, beside, half, 2 * half, window, alone, err);
+        if (ok) add_differences(&samples, whole, alone, half);
+    }
+    if (ok) row->samples = samples;
+    free(text);
+    return ok;
+}
+
+// How much -ln p of the last tokens changes when a text is read as generation reads it and not as a prompt.
+static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
+    int n = c->window, tail = n / 4 < TAIL ? n / 4 : TAIL, end = n - tail - 1;
+    double prompt[TAIL], step[TAIL], none[TAIL] = {0};
+    int32_t text[MOST_WINDOW];
+    take_text(c, start_of(c, row->units, c->n_stretches, n), n, text);
+    session_rewind(s, 0);
+    if (!score_span(s, text, n - tail, n, n, prompt, err)) return false;
+    session_rewind(s, 0);
+    for (int at = 0, count; at < end; at += count) {
+        count = end - at < KV_BLOCK ? end - at : KV_BLOCK;
+        if (!session_read(s, text + at, count, at + count, 0, err)) return false;
+    }
+    if (!score_span(s, text, n - tail, n, 0, step, err)) return false;
+    for (int i = 0; i < tail; i++) prompt[i] = fabs(step[i] - prompt[i]);
+    for (int i = 0; i < tail; i += TAIL / 4)
+        add_differences(&row->samples, prompt + i, none, tail - i < TAIL / 4 ? tail - i : TAIL / 4);
+    return true;
+}
+
+// One more key: found, missed, or (the row ends as unknown) not to be asked for in so short a text.
+static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *err) {
+    bool whole = row->kind == WHOLE_KEYS && s != c->reference;
+    Passkeys *keys = passkeys_open(c->m, whole ? row->length : key_tokens(c), err);
+    int number = samples->n, depth = whole ? spread_order(number % N_DEPTHS, N_DEPTHS) : 0;
+    bool found = false, ok = keys && passkeys_ask(keys, s, number, depth, &found, err);
+    if (ok && passkeys_fit(keys)) add_sample(samples, found);
+    else if (ok) row->verdict = UNKNOWN;
+    passkeys_close(keys);
+    return ok;
+}
+
+// Keys are asked for in the row's text, and where too many are missed, in a short text.
+static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
+    if (asks_in_short(row)) return read_key(c, row, c->reference, &row->in_short, err);
+    return read_key(c, row, s, &row->samples, err);
+}
+
+ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short, read_stretch, read_bases, read_stretch,
+                                             read_keys,  read_steps,   read_whole, read_keys};
+
+// ---- the beginning ----
+
+// Measures how fast the model reads: one token, to have the weights in memory, another one, then pieces that double.
+static bool measure_speed(Check *c, Error *err) {
+    const ModelConfig *m = &c->m->model->config;
+    double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
+    double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
+    Row longest = {.kind = JUMPS, .length = c->m->length};
+    int32_t text[MOST_WINDOW];
+    // A model that cannot stand at all positions is refused here.
+    if (c->m->length == c->window) longest.kind = SHORT_TEXTS;
+    Session *s = open_for(c, &longest, err);
+    bool ok = s;
+    take_text(c, 0, c->window, text);
+    c->start = now_seconds();
+    c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)m->hidden_dim));
+    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < 2 * look); at += n, n = at) {
+        double began = now_seconds();
+        ok = session_read(s, text + at, n, at + n, 0, err);
+        c->per_token = (now_seconds() - began) / n;
+        if (n == 1) c->per_step = c->per_token;
+    }
+    session_free(s);
+    if (c->late) return fail(err, "--budget %g is over before two tokens are read", c->budget);
+    for (c->chunk = 1; c->chunk < PREFILL_CHUNK && 2 * c->chunk * c->per_token <= look;) c->chunk *= 2;
+    return ok;
+}
+
+static bool find_text(Check *c, Error *err) {
+    const Measurement *m = c->m;
+    size_t needed = (size_t)(c->window - has_bos(c));
+    if (m->ids) {
+        c->ids = alloc_array(m->n_ids, sizeof *c->ids, "a text", err);
+        c->n_ids = m->n_ids;
+        if (c->ids) memcpy(c->ids, m->ids, m->n_ids * sizeof *c->ids);
+    } else {
+        c->ids = tokenizer_encode(m->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids, err);
+    }
+    if (!c->ids) return false;
+    if (c->n_ids < needed)
+        return fail(err, "the text has %zu tokens, fewer than the %zu of a short text", c->n_ids, needed);
+    size_t step = (size_t)(c->window / 2), places = (c->n_ids - needed) / step + 1;
+    c->n_stretches = places < MOST_STRETCHES ? (int)places : MOST_STRETCHES;
+    return true;
+}
+
+bool check_prepare(Check *c, Error *err) {
+    int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    if (n < SHORTEST) return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
+    int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
+    c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;
+    for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length) c->lengths[c->n_lengths++] = length;
+    c->lengths[c->n_lengths++] = n;
+    return find_text(c, err) && measure_speed(c, err);
+}
+
+void check_free(Check *c) {
+    session_free(c->reference);
+    free(c->ids);
+    for (int u = 0; u < MOST_STRETCHES; u++) free(c->scores[u]);
+}
