@@ -13,7 +13,7 @@ import tarfile
 from common import Q8, ROOT, check, good, in_work, main, read, skip, tiny_model, write
 
 MAKE = shutil.which('make')
-PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL')}
+PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}
 
 
 def make(*arguments, folder=ROOT, **environment):
