@@ -23,7 +23,7 @@ SETTINGS = [('model.bin', '--rope ' + options) for options in (
     'yarn --factor 64', 'yarn --factor 256', 'dynamic-yarn', 'ntk-by-parts', 'rerope', 'self-extend', 'dca')] + \
     [('model-8k.bin', '')]
 LENGTHS = [2048, 8192, 16384]
-BUDGETS = [5, 20, 60]
+BUDGETS = [5, 10, 20, 60]
 WINDOW, BLOCK = 512, 64
 HOLDS, BREAKS = 1.15, 1.4  # a truth below or above is clear
 
@@ -105,8 +105,8 @@ def measure(path, novels):
 def show(path):
     done = load(path)
     novels = sorted({key[3] for key in done if not re.fullmatch(r'\d+ s', key[3])})
-    print('| model | settings | length | %s | 5 s | 20 s | 60 s, in words |' % ' | '.join(novels))
-    print('| --- | --- | ---: |' + ' ---: |' * len(novels) + ' --- |' * 3)
+    heads = ['model', 'settings', 'length', *novels, *('%d s' % budget for budget in BUDGETS)]
+    print('| %s, in words |\n|%s' % (' | '.join(heads), ' --- |' * len(heads)))
     faults, cells = [], 0
     for model, options in SETTINGS:
         for length in LENGTHS:
@@ -116,7 +116,7 @@ def show(path):
             answers = [found.get('%d s' % budget, ['', '']) for budget in BUDGETS]
             print('| `%s` | %s | %s | %s | %s | %s |' % (
                 model, '`%s`' % options if options else 'its own', format(length, ','), ' | '.join(shown),
-                ' | '.join(answer for answer, _ in answers[:2]), answers[2][1]))
+                ' | '.join(answer for answer, _ in answers[:-1]), answers[-1][1]))
             said = {answer for answer, *_ in found.values()} & {'yes', 'no'}
             cells += 1
             if len(said) > 1:
