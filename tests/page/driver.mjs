@@ -36,9 +36,22 @@ export const until = (selector, pattern, on = page) =>
     );
 export const chip = (panel, name) =>
     page.locator(`#${panel} button.chip`, { hasText: new RegExp(`^${name}$`) }).first();
-export async function dragTo(locator, dx, dy = 0) {
+
+// Where an element stands, once it stands still: a page that still loads, or still scrolls, moves it.
+export async function stillBox(locator) {
     await locator.scrollIntoViewIfNeeded();
-    const box = await locator.boundingBox();
+    for (let before = '', tries = 0; tries < 50; tries++) {
+        const box = await locator.boundingBox(),
+            now = JSON.stringify(box);
+        if (now === before) return box;
+        before = now;
+        await locator.page().waitForTimeout(150);
+    }
+    throw new Error('it does not stand still');
+}
+
+export async function dragTo(locator, dx, dy = 0) {
+    const box = await stillBox(locator);
     const x = box.x + box.width / 2,
         y = box.y + box.height / 2;
     await page.mouse.move(x, y);

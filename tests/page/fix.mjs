@@ -14,6 +14,7 @@ import {
     pplOf,
     runShown,
     shows,
+    stillBox,
     text,
     until,
     url,
@@ -265,7 +266,6 @@ export default {
         });
         const slow = () => phone.evaluate(() => rope.methodFor('yours').divisors);
         const board = phone.locator('#fix .handles');
-        await board.scrollIntoViewIfNeeded();
         const touch = await phone.context().newCDPSession(phone);
         const swipe = async (x, y, dx, dy) => {
             const at = (type, k) =>
@@ -278,7 +278,7 @@ export default {
             await at('touchEnd');
             await phone.waitForTimeout(500);
         };
-        let box = await board.boundingBox();
+        let box = await stillBox(board);
         const before = await phone.evaluate(() => scrollY);
         await swipe(box.x + box.width / 2, box.y + box.height / 2, 0, -150);
         const after = await phone.evaluate(() => scrollY);
@@ -298,13 +298,11 @@ export default {
             'handles of the strip are 44 pixels wide, and apart',
             JSON.stringify(boxes),
         );
-        await grips.nth(2).scrollIntoViewIfNeeded();
-        box = await grips.nth(2).boundingBox();
+        box = await stillBox(grips.nth(2));
         await swipe(box.x + box.width / 2, box.y + box.height / 2, 0, -60);
         const moved = await slow();
         check(moved[2] > 1.2 && moved.filter((s) => s !== 1).length === 1, 'a finger moves one of them', moved);
-        await board.scrollIntoViewIfNeeded();
-        box = await board.boundingBox();
+        box = await stillBox(board);
         await phone.touchscreen.tap(box.x + box.width - 30, box.y + 60);
         await phone.waitForTimeout(200);
         check(
