@@ -196,6 +196,16 @@ def test_factors():
     check(judge(whole)[2].get(('llama3-factors', 512)) == 'ok', 'llama3 with all of them')
 
 
+def test_another_factor():
+    """The file's factor reaches 8,192. Half of it falls short, and twice as much is another model's."""
+    fails('half the factor', judge(SIBLING, '--factor', 8), 'factor', 'reach')
+    fails('twice the factor', judge(SIBLING, '--factor', 32), 'factor')
+    rows = judge(SIBLING, '--factor', 32, '-n', 16384)[2]
+    check(('factor', 16384) not in rows, 'a longer text needs a larger factor', rows)
+    check(('factor', 1024) not in judge(SIBLING, '--factor', 16, '-n', 1024)[2], 'the factor of the file')
+    check(('factor', 1024) not in judge(MODEL, '--rope', 'yarn', '--factor', 4, '-n', 1024)[2], 'a plain file has none')
+
+
 def test_linear_untuned():
     found = judge(changed(MODEL, 'linear.bin', rope_method=1, factor=16.0, seq_len=8192), '-n', 1024)
     fails('linear untuned', found, 'short-texts', 'jumps')

@@ -53,8 +53,15 @@ static void judge_lists(const Judge *j, const RopeConfig *said, const RopeConfig
     judge(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1);
 }
 
+// A factor that is not the file's, though the file's is enough for the length, is one that the model was not made with.
+static bool is_another_factor(const RopeConfig *said, const RopeConfig *made, const RopeConfig *asked, bool enough) {
+    bool uses = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
+    bool fixed = !made->dynamic && !asked->dynamic;
+    return uses && fixed && enough && asked->method == made->method && asked->factor != made->factor;
+}
+
 // What the file (or --rope-config) says is compared with itself. What was asked for is compared with the length and
-// with what the model was made with: another method, base or trained context is another model.
+// with what the model was made with: another method, factor, base or trained context is another model.
 void judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
     const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
     unsigned flags = rope_methods[said->method].flags;
@@ -78,6 +85,8 @@ void judge_settings(const Measurement *m, const RopePlan *own, Table *table, cha
     reach = reach_of(asked, seq_len);
     judge(&j, "reach", reach, n, reach >= n - 0.5);
     if (made->method != ROPE_NONE) tell(&j, "method", m->plans->name, own->name, settings_same_method(made, asked));
+    if (is_another_factor(said, made, asked, reach_of(made, seq_len) >= n - 0.5))
+        judge(&j, "factor", asked->factor, made->factor, false);
     if (asked->theta != made->theta) judge(&j, "theta", asked->theta, made->theta, false);
     if (asked->train_ctx != made->train_ctx) judge(&j, "train_ctx", asked->train_ctx, made->train_ctx, false);
 }
