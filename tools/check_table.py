@@ -4,6 +4,8 @@
 usage: check_table.py OUT.tsv NOVEL [NOVEL ...]   measures what OUT.tsv lacks
        check_table.py OUT.tsv                     prints the table, and where verdicts and truth disagree
 
+The verdicts are those of the built-in story at several budgets, and of the first novel at the longest.
+
 The truth of a setting at a length: perplexity of the second half of a text of that length, in shares of the same
 tokens' where a short window reads them, by plain RoPE or the file's own settings. The text begins a third into the
 novel. On two idle cores all takes about half an hour. What has been measured is kept, so that it may be stopped."""
@@ -24,6 +26,7 @@ SETTINGS = [('model.bin', '--rope ' + options) for options in (
     [('model-8k.bin', '')]
 LENGTHS = [2048, 8192, 16384]
 BUDGETS = [5, 10, 20, 60]
+READ = '60 s of '  # a novel, in place of the built-in story
 WINDOW, BLOCK = 512, 64
 HOLDS, BREAKS = 1.15, 1.4  # a truth below or above is clear
 
@@ -70,10 +73,10 @@ def truth(model, options, novel, length):
     return ratio, ratio * statistics.stdev(blocks) / math.sqrt(len(blocks))
 
 
-def verdict(model, options, length, budget):
-    """yes, no or undecided, and the last line."""
-    command = [os.path.join(ROOT, 'run'), os.path.join(ROOT, model), '--check', '-n', str(length), '--tsv', '--budget',
-               str(budget), *options.split()]
+def verdict(model, options, length, budget, *novel):
+    """yes, no or undecided, and the last line; of the built-in story unless a novel is given."""
+    command = [os.path.join(ROOT, 'run'), os.path.join(ROOT, model), '--check', *novel, '-n', str(length), '--tsv',
+               '--budget', str(budget), *options.split()]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return {0: 'yes', 1: 'no', 3: 'undecided'}[done.returncode], done.stdout.splitlines()[-1][2:]
 
@@ -100,23 +103,25 @@ def measure(path, novels):
                 add((*key, os.path.basename(novel)), lambda: truth(model, options, novel, length))
             for budget in BUDGETS:
                 add((*key, '%d s' % budget), lambda: verdict(model, options, length, budget))
+            add((*key, READ + os.path.basename(novels[0])), lambda: verdict(model, options, length, 60, novels[0]))
 
 
 def show(path):
     done = load(path)
-    novels = sorted({key[3] for key in done if not re.fullmatch(r'\d+ s', key[3])})
-    heads = ['model', 'settings', 'length', *novels, *('%d s' % budget for budget in BUDGETS)]
-    print('| %s, in words |\n|%s' % (' | '.join(heads), ' --- |' * len(heads)))
+    novels = sorted({key[3] for key in done if not re.match(r'\d+ s', key[3])})
+    asked = ['%d s' % budget for budget in BUDGETS] + sorted({key[3] for key in done if key[3].startswith(READ)})
+    heads = ['model', 'settings', 'length', *novels, *asked, asked[len(BUDGETS) - 1] + ', in words']
+    print('| %s |\n|%s' % (' | '.join(heads), ' --- |' * len(heads)))
     faults, cells = [], 0
     for model, options in SETTINGS:
         for length in LENGTHS:
             found = {key[3]: values for key, values in done.items() if key[:3] == (model, options, length)}
             truths = [float(found[novel][0]) for novel in novels if novel in found]
             shown = ['%.2f +- %.2f' % tuple(map(float, found[novel])) if novel in found else '' for novel in novels]
-            answers = [found.get('%d s' % budget, ['', '']) for budget in BUDGETS]
+            answers = [found.get(what, ['', '']) for what in asked]
             print('| `%s` | %s | %s | %s | %s | %s |' % (
                 model, '`%s`' % options if options else 'its own', format(length, ','), ' | '.join(shown),
-                ' | '.join(answer for answer, _ in answers[:-1]), answers[-1][1]))
+                ' | '.join(answer for answer, _ in answers), answers[len(BUDGETS) - 1][1]))
             said = {answer for answer, *_ in found.values()} & {'yes', 'no'}
             cells += 1
             if len(said) > 1:
