@@ -135,7 +135,9 @@ static RopeParts self_extend(const RopeConfig *c, int p) {
 // min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on D = L-1 - j mod c. arXiv 2402.17463.
 static RopeParts dca(const RopeConfig *c, int p) {
     int chunk = c->chunk, last = c->train_ctx - 1, in_chunk = p % chunk;
-    return (RopeParts){in_chunk + 1 + (in_chunk + chunk <= last ? chunk : 0), last, in_chunk};
+    int near = in_chunk + 1;                      // the keys of the same chunk
+    if (in_chunk + chunk <= last) near += chunk;  // and of the one before, where D = d there, too
+    return (RopeParts){near, last, in_chunk};
 }
 
 // StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they stood right before the window of the last W. No

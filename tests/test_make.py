@@ -409,7 +409,7 @@ def test_sources_are_packed():
 REMAINDERS = """#include "%s"
 float highest(const float *x) { return max_of(x, 64); }
 float total(float *x) { return exp_and_sum(x, 64, 1); }
-void norm(float *out, const float *x, const float *weight) { rmsnorm(out, x, weight, 64, 1); }
+void norm(float *out, const float *x, const float *weight) { rmsnorm_fast(out, x, weight, 64, 1); }
 """
 
 

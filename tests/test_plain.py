@@ -270,12 +270,13 @@ def test_not_finite():
 # What it is, the text that must stand once in the fast engine's files, the text in its place, and the comparison that
 # must tell: a model, its method, options.
 PLANTS = [
-    ('a sign in the rotation', 'x[2 * i] = a * cosines[i] - b * sines[i];', 'x[2 * i] = a * cosines[i] + b * sines[i];',
-     'llama', 'none'),
+    ('cosines for sines in a rotation', 'rope_rotate(x, pairs, turns + at, turns + at + pairs);',
+     'rope_rotate(x, pairs, turns + at, turns + at);', 'llama', 'none'),
     ("a map's border off by one", 'p + 1 - rope_parts(&c->config->rope, p).near',
      'p - rope_parts(&c->config->rope, p).near', 'llama',
      'self-extend:group=5'),
-    ('head norms dropped', 'if (norm) rmsnorm(x, x, norm,', 'if (!norm) rmsnorm(x, x, norm,', 'qwen3', 'none'),
+    ('head norms dropped', 'if (norm) rmsnorm_fast(x, x, norm,', 'if (!norm) rmsnorm_fast(x, x, norm,',
+     'qwen3', 'none'),
     ("ALiBi's slope of the head before", 'exp2(-8.0 * (head + 1) / n_heads)', 'exp2(-8.0 * head / n_heads)',
      'alibi', None),
     ('a window one short', 'i) - c->window + 1)', 'i) - c->window + 2)', 'mistral', 'none'),

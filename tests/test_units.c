@@ -226,7 +226,7 @@ static void test_vectors(void) {
             largest = fmax(largest, x[i]);
         }
         float eps = n % 2 ? 1e-5f : 50;
-        rmsnorm(out, x, w, n, eps);
+        rmsnorm_fast(out, x, w, n, eps);
         for (int i = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - x[i] / sqrt(squares / n + eps) * w[i]));
         check(worst < 3e-6, "rmsnorm of %d: off by %g", n, worst);
 
@@ -517,7 +517,7 @@ static void check_fused(const char *name, int type, int group, int rows, int col
     float *out = get((size_t)n * STRIDE * 4), *a = get((size_t)n * STRIDE * 4), *b = get((size_t)n * STRIDE * 4);
     for (int i = 0; i < n * cols; i++) x[i] = (float)gauss();
     for (int i = 0; i < cols; i++) norm[i] = (float)(1 + 0.3 * gauss());
-    for (int t = 0; t < n; t++) rmsnorm(normed + t * cols, x + t * cols, norm, cols, 1e-5f);
+    for (int t = 0; t < n; t++) rmsnorm_fast(normed + t * cols, x + t * cols, norm, cols, 1e-5f);
     multiply(&(Product){.matrix = &up, .out = a, .stride = STRIDE}, 1, normed, n, cols, 1);
     multiply(&(Product){.matrix = &gate, .out = b, .stride = STRIDE}, 1, normed, n, cols, 1);
     for (int threads = 1; threads <= 3; threads += 2) {

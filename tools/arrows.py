@@ -10,7 +10,7 @@ LOW = CORE + ['src/settings']
 HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/chat', 'src/measure']
 ARROWS = {
     'rope': [],
-    'src/core': ['rope', 'src/fast/kernels'],
+    'src/core': ['rope'],
     'src/fast': CORE,
     'src/settings': CORE,
     'src/methods': LOW,

@@ -17,8 +17,9 @@ from c_source import code_of, comma_operator, functions, statements
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
-EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain.c', 'src/core/model.h', 'src/core/model.c',
-                          'src/core/sampler.h', 'src/core/sampler.c', 'run.c'], 1600
+EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain.h', 'src/core/plain.c', 'src/core/arithmetic.c',
+                          'src/core/model.h', 'src/core/model.c', 'src/core/sampler.h', 'src/core/sampler.c',
+                          'run.c'], 1600
 GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c']
 
 

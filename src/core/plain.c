@@ -1,240 +1,272 @@
-// The forward pass as its definition: a token goes straight down through the model, in the order of llama2.c. Read this
-// before transformer.c, which computes the same numbers fast; tests/test_plain.py compares them. --plain runs any job
-// by this file: one thread, float32, and a loop where a formula has a sum.
+// The forward pass as its definition: a token goes straight down through the model, in the order of
+// llama2.c. Read this before transformer.c, which computes the same numbers fast;
+// tests/test_plain.py compares them. --plain runs any job by this file: one thread and float32.
 //
-// A key is kept as wk makes it. The query is turned instead, for each key anew, by the distance between the two. So
-// every RoPE method, distance map and other encoding stands here as its formula. In comments d is head_dim.
+// A key is kept as wk makes it. The query is turned instead, for each key anew, by the distance
+// between the two. So every RoPE method and distance map stands here as its formula. Encodings
+// before RoPE stand in plain_encodings.c. In comments d is head_dim.
 #include "plain.h"
 
 #include <math.h>
 #include <string.h>
 
-// out = x / sqrt(mean(x^2) + eps) * weight, all (n)
-static void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps) {
-    float sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
-    float scale = 1 / sqrtf(sum / (float)n + (float)eps);
-    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
-}
+#include "arithmetic.h"
+#include "plain_private.h"
 
-static float dot(const float *a, const float *b, int64_t n) {
-    float sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
+static void fill_uneven_turns(Plain *p, int length);
 
-static void add(float *x, const float *y, int64_t n) {
-    for (int64_t i = 0; i < n; i++) x[i] += y[i];
-}
+// ---- RoPE ----
 
-// W (rows, cols) @ x (cols) + bias (rows) -> out (rows). Weights of any type are widened to float32 row by row.
-static void matmul(const Plain *p, float *out, const Matrix *w, const float *x, const float *bias) {
-    for (int64_t r = 0; r < w->rows; r++) {
-        matrix_row(w, r, 0, w->cols, p->row);
-        out[r] = dot(p->row, x, w->cols) + (bias ? bias[r] : 0);
-    }
-}
-
-// x (n) = exp(x) / sum(exp(x)). The largest is subtracted first, so that exp stays in range.
-static void softmax(float *x, int n) {
-    float max = x[0], sum = 0;
-    for (int i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
-    for (int i = 0; i < n; i++) sum += x[i] = expf(x[i] - max);
-    for (int i = 0; i < n; i++) x[i] /= sum;
-}
-
-// ---- positions ----
-
-// Where token i stands: at i, unless the text jumps.
-static int at(const Plain *p, int i) { return spread_position(&p->config->spread, i); }
-
-// RoPE: a query at m that meets a key at n turns by D(m, n) times each pair's frequency f. Unscaled positions have
-// another f, and stale keys that of the step that read them: their part of D then turns by the difference, too.
-static void fill_turns(Plain *p, int i, int length) {
+// The angles of the present token. Where its query at m meets a key at n, each pair turns by the
+// angle D(m, n) f: the distance between the two times the pair's frequency. Query and key both have
+// the attention factor.
+static void fill_turns(Plain *p, int length) {
     const RopeConfig *c = &p->config->rope;
-    int n_pairs = c->rotary_dim / 2, m = at(p, i);
-    RopeFreqs now, then;
+    RopeFreqs now;
     rope_frequencies(c, length, &now);
-    then = now;
-    p->lengths[i] = length;
-    for (int j = 0; j <= i; j++) {
-        if (p->config->stale_keys) rope_frequencies(c, p->lengths[j], &then);
-        double distance = rope_distance(c, m, at(p, j)), key_part = rope_parts(c, at(p, j)).key;
-        double factor = now.attention_factor * then.attention_factor;
-        for (int pair = 0; pair < n_pairs; pair++) {
-            double f = now.inv_freq[pair];
-            double query = m * (rope_speed(c, &now, pair, m) - f);
-            double key = key_part * (rope_speed(c, &then, pair, at(p, j)) - f);
-            double angle = distance * f + query - key;
-            p->cosines[j * n_pairs + pair] = (float)(factor * cos(angle));
-            p->sines[j * n_pairs + pair] = (float)(factor * sin(angle));
+    double factor = now.attention_factor * now.attention_factor;
+    float *cosine = p->cosines;
+    float *sine = p->sines;
+    for (int j = 0; j <= p->i; j++) {
+        double distance = rope_distance(c, place_of(p, p->i), place_of(p, j));
+        for (int pair = 0; pair < now.n_pairs; pair++) {
+            rope_turn(now.inv_freq[pair], distance, factor, cosine, sine);
+            cosine++;
+            sine++;
         }
     }
 }
 
-// q (d), turned to meet the key k (d) at j, times k. The elements behind the pairs do not turn.
+// q (d), turned to meet the key k (d) of token j, times k. The elements behind the pairs do not
+// turn. arXiv 2104.09864.
 static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
-    int r = p->config->rope.rotary_dim;
-    const float *cosines = p->cosines + j * (r / 2), *sines = p->sines + j * (r / 2);
-    float sum = 0;
-    for (int e = 0; e < r; e += 2) {
-        float c = cosines[e / 2], s = sines[e / 2];
-        sum += (q[e] * c - q[e + 1] * s) * k[e] + (q[e] * s + q[e + 1] * c) * k[e + 1];
-    }
-    return sum + dot(q + r, k + r, p->model->config.head_dim - r);
-}
-
-// R (dim), or PE: sin and cos of position * theta^(-2i / dim) at 2i and 2i + 1. arXiv 1706.03762, section 3.5.
-static const float *sinusoids(Plain *p, int position) {
-    int64_t dim = p->model->config.dim;
-    for (int64_t i = 0; i < dim; i++) {
-        double angle = position * pow(p->model->rope.theta, -(double)(i - i % 2) / dim);
-        p->added[i] = (float)(i % 2 ? cos(angle) : sin(angle));
-    }
-    return p->added;
+    int64_t d = p->model->config.head_dim;
+    int n_pairs = p->config->rope.rotary_dim / 2;
+    int64_t first = (int64_t)j * n_pairs;
+    memcpy(p->turned, q, d * sizeof(float));
+    rope_rotate(p->turned, n_pairs, p->cosines + first, p->sines + first);
+    return dot(p->turned, k, d);
 }
 
 // ---- attention ----
 
-// A head (d) of token i, in one of the arrays (n_layers, context, n, d); the token's row begins with head 0.
-static float *head_of(const Plain *p, float *array, int layer, int i, int n, int head) {
-    return array + (((int64_t)layer * p->config->context + i) * n + head) * p->model->config.head_dim;
+// The score of the query's head h with the key of token j: q turned . k / sqrt(d), times logn.
+static float rope_score(const Plain *p, int h, int j) {
+    int64_t d = p->model->config.head_dim;
+    const float *q = p->q + h * d;
+    const float *k = kv_head(p, p->keys, j, h);
+    bool turns = !(p->w->flags & LAYER_NOPE);
+    float product;
+    if (turns) product = turned_dot(p, q, k, j);
+    else product = dot(q, k, d);
+    double logn = rope_logn(&p->config->rope, place_of(p, p->i));
+    return (float)logn * product / sqrtf((float)d);
 }
 
-// Two encodings make vectors of distances, from R_distance (dim) by the layer's matrices: a key that each query meets,
-// and disentangled also a query that each key meets. Token i has one new distance, and more where the text jumps.
-static void fill_distances(Plain *p, int layer, int i) {
-    const ModelConfig *m = &p->model->config;
-    const Layer *w = &p->model->layers[layer];
-    for (int back = 0; p->distance_keys && back <= i; back++) {
-        int distance = at(p, i) - at(p, i - back), *known = p->distances + (int64_t)layer * p->config->context + back;
-        if (back < i && *known == distance) continue;
-        const float *r = sinusoids(p, *known = distance);
-        float *k = head_of(p, p->distance_keys, layer, back, m->n_kv_heads, 0);
-        matmul(p, k, m->encoding == ENCODING_TRANSFORMER_XL ? &w->wr : &w->wk, r, NULL);
-        if (!p->distance_queries) continue;
-        matmul(p, head_of(p, p->distance_queries, layer, back, m->n_heads, 0), &w->wq, r, NULL);
-    }
-}
-
-// Shaw's tables (encoding_rows, d) end somewhere. All distances behind the last row take that row.
-static int64_t clipped(const ModelConfig *m, int d) { return d < m->encoding_rows ? d : m->encoding_rows - 1; }
-
-// The score of head h of the query of token i with the key of token j. kr and qr are the key and query of the distance.
-static float score(const Plain *p, int layer, int h, int i, int j) {
-    const ModelConfig *m = &p->model->config;
+// Whether the query sees the key of token j. A window may hide it.
+static bool sees(const Plain *p, int j) {
     const RopeConfig *c = &p->config->rope;
-    const Layer *w = &p->model->layers[layer];
-    int d = (int)m->head_dim, n = m->n_kv_heads, kv = h / (m->n_heads / n);  // query heads share a key head
-    const float root = sqrtf((float)d), *q = p->q + h * d, *k = head_of(p, p->keys, layer, j, n, kv);
-    const float *kr = p->distance_keys ? head_of(p, p->distance_keys, layer, i - j, n, kv) : NULL;
-    const float *qr = p->distance_queries ? head_of(p, p->distance_queries, layer, i - j, m->n_heads, h) : NULL;
-    switch (m->encoding) {
-    case ENCODING_ROPE:  // q turned by D(i, j) . k, arXiv 2104.09864, and logn
-        return (float)rope_logn(c, at(p, i)) * (w->flags & LAYER_NOPE ? dot(q, k, d) : turned_dot(p, q, k, j)) / root;
-    case ENCODING_ALIBI:  // q . k / sqrt(d) - 2^(-8h / H) distance for head h from 1 to H, arXiv 2108.12409
-        return dot(q, k, d) / root - (float)(exp2(-8.0 * (h + 1) / m->n_heads) * (at(p, i) - at(p, j)));
-    case ENCODING_SHAW:  // q . (k + aK of the distance), arXiv 1803.02155
-        return (dot(q, k, d) + dot(q, w->a_keys + clipped(m, at(p, i) - at(p, j)) * d, d)) / root;
-    case ENCODING_TRANSFORMER_XL:  // q . k + q . W_R R + u . k + v . W_R R, arXiv 1901.02860
-        return (dot(q, k, d) + dot(q, kr, d) + dot(w->u + h * d, k, d) + dot(w->v + h * d, kr, d)) / root;
-    case ENCODING_DISENTANGLED:  // q . k + q . W_k R + W_q R . k: TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654
-        return (dot(q, k, d) + dot(q, kr, d) + dot(qr, k, d)) / root;
-    default: return dot(q, k, d) / root;  // nothing tells positions, or the embeddings do
-    }
+    bool slides = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
+    return !slides || rope_sees(c, place_of(p, p->i), place_of(p, j));
 }
 
-// One head of the query of token i: mixed (d) = sum over j of softmax(scores)[j] * value[j]. Shaw adds to the values.
-static void attend(Plain *p, int layer, int h, int i) {
-    const ModelConfig *m = &p->model->config;
-    const Layer *w = &p->model->layers[layer];
-    const RopeConfig *c = &p->config->rope;
+// scores (i + 1) of the query's head h with all keys, -infinity where it sees none
+static void fill_scores(Plain *p, int h) {
+    const Spread *spread = &p->config->spread;
     const Watch *watch = &p->config->watch;
-    int n = m->n_kv_heads, kv = h / (m->n_heads / n);
-    float *mixed = p->mixed + h * m->head_dim;
-    for (int j = 0; j <= i; j++) {
-        bool sees = (w->flags & LAYER_SEES_ALL && !c->all_slide) || rope_sees(c, at(p, i), at(p, j));
-        p->scores[j] = sees ? score(p, layer, h, i, j) : -INFINITY;
-        if (p->config->spread.crowd) p->scores[j] += (float)log(spread_crowd(&p->config->spread, i, j));
+    bool is_rope = p->model->config.encoding == ENCODING_ROPE;
+    for (int j = 0; j <= p->i; j++) {
+        float *score = &p->scores[j];
+        if (!sees(p, j)) *score = -INFINITY;
+        else if (is_rope) *score = rope_score(p, h, j);
+        else *score = encoded_score(p, h, j);
+        double crowd = spread->crowd ? spread_crowd(spread, p->i, j) : 1;
+        if (crowd != 1) *score += (float)log(crowd);
     }
-    if (watch->scores && layer == watch->layer && h == watch->head)
-        memcpy(watch->scores, p->scores, (i + 1) * sizeof *p->scores);
-    softmax(p->scores, i + 1);
-    memset(mixed, 0, m->head_dim * sizeof *mixed);
-    for (int j = 0; j <= i; j++) {
-        const float *v = head_of(p, p->values, layer, j, n, kv);
-        const float *a = w->a_values ? w->a_values + clipped(m, at(p, i) - at(p, j)) * m->head_dim : NULL;
-        for (int64_t e = 0; e < m->head_dim; e++) mixed[e] += p->scores[j] * (a ? v[e] + a[e] : v[e]);
+    bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
+    if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
+}
+
+// One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]
+static void attend(Plain *p, int h) {
+    const ModelConfig *m = &p->model->config;
+    int64_t d = m->head_dim;
+    float *mixed = p->mixed + h * d;
+    fill_scores(p, h);
+    softmax(p->scores, p->i + 1);
+    memset(mixed, 0, d * sizeof(float));
+    for (int j = 0; j <= p->i; j++) {
+        const float *value = kv_head(p, p->values, j, h);
+        add(mixed, p->scores[j], value, d);
     }
+    if (m->encoding == ENCODING_SHAW) mix_shaw(p, h);
 }
 
 // ---- forward ----
 
+void matmul(const Plain *p, float *out, const Matrix *w, const float *x) {
+    for (int64_t r = 0; r < w->rows; r++) {
+        matrix_row(w, r, 0, w->cols, p->row);
+        out[r] = dot(p->row, x, w->cols);
+    }
+}
+
+// The same of what a layer has normed, and a bias (rows) if there is one.
+static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {
+    matmul(p, out, w, p->normed);
+    if (bias) add(out, 1, bias, w->rows);
+}
+
+// Qwen3 has a norm for each of the n heads of x (n, d); others have none.
+static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
+    int64_t d = p->model->config.head_dim;
+    double eps = p->model->config.norm_eps;
+    for (int h = 0; weight && h < n; h++) {
+        float *head = x + h * d;
+        rmsnorm(head, head, weight, d, eps);
+    }
+}
+
+// Attention: x += wo @ mixed
+static void attention(Plain *p, float *x) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+
+    // q (n_heads * d); k and v (n_kv_heads * d), which stay for the tokens to come
+    float *k = kv_row(p, p->keys, p->i);
+    float *v = kv_row(p, p->values, p->i);
+    rmsnorm(p->normed, x, w->attention_norm, m->dim, m->norm_eps);
+    project(p, p->q, &w->wq, w->bq);
+    project(p, k, &w->wk, w->bk);
+    project(p, v, &w->wv, w->bv);
+    norm_heads(p, p->q, m->n_heads, w->q_norm);
+    norm_heads(p, k, m->n_kv_heads, w->k_norm);
+
+    // mixed (n_heads * d), head by head
+    fill_distances(p);
+    for (int h = 0; h < m->n_heads; h++) {
+        attend(p, h);
+    }
+    matmul(p, p->added, &w->wo, p->mixed);
+    add(x, 1, p->added, m->dim);
+    if (w->bo) add(x, 1, w->bo, m->dim);
+}
+
+// The feed-forward layer: x += w2 @ (silu(w1 @ rmsnorm(x)) * (w3 @ rmsnorm(x))).
+// SwiGLU, arXiv 2002.05202.
+static void feed_forward(Plain *p, float *x) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    float *gate = p->gate;
+    float *up = p->up;
+    rmsnorm(p->normed, x, w->ffn_norm, m->dim, m->norm_eps);
+    project(p, gate, &w->w1, NULL);
+    project(p, up, &w->w3, NULL);
+    for (int64_t e = 0; e < m->hidden_dim; e++) {
+        gate[e] = silu(gate[e]) * up[e];
+    }
+    matmul(p, p->added, &w->w2, gate);
+    add(x, 1, p->added, m->dim);
+}
+
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;
-    int64_t dim = m->dim, d = m->head_dim;
-    int position = at(p, i);
+    const SessionConfig *c = p->config;
+    p->i = i;
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
-    matrix_row(&p->model->embedding, token, 0, dim, x);
-    int bad = all_finite(x, dim) ? m->n_layers : -1;
-    if (m->encoding == ENCODING_LEARNED) add(x, p->model->learned + position * dim, dim);
-    if (m->encoding == ENCODING_SINUSOIDAL) add(x, sinusoids(p, position), dim);
-    if (m->encoding == ENCODING_ROPE) fill_turns(p, i, length);
+    matrix_row(&p->model->embedding, token, 0, m->dim, x);
+    int bad = all_finite(x, m->dim) ? m->n_layers : -1;
+
+    // Positions enter here, in the angles or in the embedding.
+    bool is_uneven = c->stale_keys || c->rope.unscaled_positions > 0;
+    if (m->encoding != ENCODING_ROPE) add_position(p, x);
+    else if (is_uneven) fill_uneven_turns(p, length);
+    else fill_turns(p, length);
 
     for (int l = 0; l < m->n_layers; l++) {
-        const Layer *w = &p->model->layers[l];
-        float *k = head_of(p, p->keys, l, i, m->n_kv_heads, 0);
-        float *v = head_of(p, p->values, l, i, m->n_kv_heads, 0);
-
-        // q (n_heads * d), k and v (n_kv_heads * d), which stay for the tokens to come; Qwen3 norms each head
-        rmsnorm(p->normed, x, w->attention_norm, dim, m->norm_eps);
-        matmul(p, p->q, &w->wq, p->normed, w->bq);
-        matmul(p, k, &w->wk, p->normed, w->bk);
-        matmul(p, v, &w->wv, p->normed, w->bv);
-        for (int h = 0; w->q_norm && h < m->n_heads; h++)
-            rmsnorm(p->q + h * d, p->q + h * d, w->q_norm, d, m->norm_eps);
-        for (int h = 0; w->k_norm && h < m->n_kv_heads; h++) rmsnorm(k + h * d, k + h * d, w->k_norm, d, m->norm_eps);
-
-        // attention: mixed (n_heads * d), head by head; x += wo @ mixed
-        fill_distances(p, l, i);
-        for (int h = 0; h < m->n_heads; h++) attend(p, l, h, i);
-        matmul(p, p->added, &w->wo, p->mixed, w->bo);
-        add(x, p->added, dim);
-
-        // feed-forward: x += w2 @ (silu(w1 @ rmsnorm(x)) * (w3 @ rmsnorm(x))), silu(z) = z / (1 + exp(-z))
-        rmsnorm(p->normed, x, w->ffn_norm, dim, m->norm_eps);
-        matmul(p, p->gate, &w->w1, p->normed, NULL);
-        matmul(p, p->up, &w->w3, p->normed, NULL);
-        for (int64_t e = 0; e < m->hidden_dim; e++) p->gate[e] *= p->up[e] / (1 + expf(-p->gate[e]));
-        matmul(p, p->added, &w->w2, p->gate, NULL);
-        add(x, p->added, dim);
-        if (bad == m->n_layers && !all_finite(x, dim)) bad = l;
+        p->layer = l;
+        p->w = &p->model->layers[l];
+        attention(p, x);
+        feed_forward(p, x);
+        if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
     }
     return bad;
 }
 
 void plain_logits(Plain *p, const float *x, float *logits) {
-    rmsnorm(p->normed, x, p->model->final_norm, p->model->config.dim, p->model->config.norm_eps);
-    matmul(p, logits, &p->model->classifier, p->normed, NULL);
+    const ModelConfig *m = &p->model->config;
+    rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);
+    matmul(p, logits, &p->model->classifier, p->normed);
+}
+
+// ---- RoPE where the position changes the frequency ----
+
+// The angles where f depends on the position. Longrope may leave the first positions unscaled. A
+// stale key turned at the scale of the step that read it, at `then`. A distance is a part of the
+// query less a part of the key (see rope.h). So the angle D(m, n) f of fill_turns grows by the
+// query's part times what f is more at m, and shrinks by the key's part times what f is more at n.
+static void fill_uneven_turns(Plain *p, int length) {
+    const RopeConfig *c = &p->config->rope;
+    int m = place_of(p, p->i);
+    RopeFreqs now;
+    RopeFreqs then;
+    rope_frequencies(c, length, &now);
+    p->lengths[p->i] = length;
+    for (int j = 0; j <= p->i; j++) {
+        int n = place_of(p, j);
+        int length_then = p->config->stale_keys ? p->lengths[j] : length;
+        rope_frequencies(c, length_then, &then);
+        double factor = now.attention_factor * then.attention_factor;
+        double distance = rope_distance(c, m, n);
+        double key = rope_parts(c, n).key;
+        for (int pair = 0; pair < now.n_pairs; pair++) {
+            double f = now.inv_freq[pair];
+            double query_more = rope_speed(c, &now, pair, m) - f;
+            double key_more = rope_speed(c, &then, pair, n) - f;
+            double angle = distance * f + m * query_more - key * key_more;
+            int64_t place = (int64_t)j * now.n_pairs + pair;
+            rope_turn(1, angle, factor, &p->cosines[place], &p->sines[place]);
+        }
+    }
+}
+
+// ---- memory ----
+
+static float *floats(Arena *arena, int64_t rows, int64_t width) {
+    return arena_take(arena, rows, width * sizeof(float));
 }
 
 uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    int64_t context = p->config->context, d = m->head_dim, heads = m->n_heads * d, rows = m->n_layers * context;
-    int64_t kv = m->n_kv_heads * d, widest = m->hidden_dim > m->dim ? m->hidden_dim : m->dim;
-    bool has_queries = m->encoding == ENCODING_DISENTANGLED, is_xl = m->encoding == ENCODING_TRANSFORMER_XL;
-    p->keys = arena_take(arena, rows, kv * sizeof(float));
-    p->values = arena_take(arena, rows, kv * sizeof(float));
+    int64_t context = p->config->context;
+    int64_t rows = m->n_layers * context;
+    int64_t heads = m->n_heads * m->head_dim;
+    int64_t kv = m->n_kv_heads * m->head_dim;
+    int64_t n_pairs = p->config->rope.rotary_dim / 2;
+    bool has_queries = m->encoding == ENCODING_DISENTANGLED;
+    bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
+    p->keys = floats(arena, rows, kv);
+    p->values = floats(arena, rows, kv);
     uint64_t kept = arena->used;
-    p->distance_keys = has_queries || is_xl ? arena_take(arena, rows, kv * sizeof(float)) : NULL;
-    p->distance_queries = has_queries ? arena_take(arena, rows, heads * sizeof(float)) : NULL;
+    if (has_keys) p->distance_keys = floats(arena, rows, kv);
+    if (has_queries) p->distance_queries = floats(arena, rows, heads);
     p->lengths = arena_take(arena, context, sizeof(int));
-    p->distances = arena_take(arena, m->n_layers * context, sizeof(int));
-    p->cosines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));
-    p->sines = arena_take(arena, context * (p->config->rope.rotary_dim / 2), sizeof(float));
-    p->scores = arena_take(arena, context, sizeof(float));
-    float **vectors[] = {&p->normed, &p->added, &p->q, &p->mixed, &p->gate, &p->up, &p->row};
-    for (int i = 0; i < 7; i++) *vectors[i] = arena_take(arena, widest > heads ? widest : heads, sizeof(float));
+    p->distances = arena_take(arena, rows, sizeof(int));
+    p->cosines = floats(arena, context, n_pairs);
+    p->sines = floats(arena, context, n_pairs);
+    p->scores = floats(arena, context, 1);
+    p->normed = floats(arena, m->dim, 1);
+    p->added = floats(arena, m->dim, 1);
+    p->q = floats(arena, heads, 1);
+    p->mixed = floats(arena, heads, 1);
+    p->turned = floats(arena, m->head_dim, 1);
+    p->gate = floats(arena, m->hidden_dim, 1);
+    p->up = floats(arena, m->hidden_dim, 1);
+    // (widest): a row of any matrix
+    int64_t widest = m->dim;
+    if (heads > widest) widest = heads;
+    if (m->hidden_dim > widest) widest = m->hidden_dim;
+    p->row = floats(arena, widest, 1);
     return kept;
 }

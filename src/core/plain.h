@@ -1,25 +1,36 @@
-// The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is tested against it.
+// The forward pass as its definition, a token at a time and slow. The fast one (transformer.h) is
+// tested against it.
 #pragma once
 
 #include "../../rope.h"
 #include "model.h"
 #include "session_config.h"
 
-// What the definition keeps. The first two fields are filled in before plain_lay_out.
+// What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
+// 1. keys, values and lengths have rows for the tokens before i, of every layer, and none changes.
+// 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
+// 3. To forget tokens is to read others at their numbers: no row behind i is ever read.
+// 4. cosines and sines are those of token i in every layer; scores are those of one head.
 typedef struct Plain {
     const Model *model;
     const SessionConfig *config;
 
+    // Where it is.
+    int i;           // the present token's number, from 0
+    int layer;       // the layer's number, from 0
+    const Layer *w;  // and its weights
+
     // For every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
-    int *lengths;          // (context) the current length when it was read
+    int *lengths;          // (context) the length when it was read, for stale keys
     // For every number of tokens by which a key can be behind the query.
     int *distances;           // (n_layers, context) the distance to which that comes
-    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL without an encoding that has them
+    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
     float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
     // For the present token.
     float *normed, *added;   // (dim)
     float *q, *mixed;        // (n_heads * head_dim)
+    float *turned;           // (head_dim) a head of q, turned to meet one key
     float *gate, *up;        // (hidden_dim)
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
     float *scores;           // (context) of one head
@@ -29,8 +40,9 @@ typedef struct Plain {
 // Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all tokens.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
-// Reads token number i, behind those from 0 to i - 1, in a text of `length` positions by now. x (dim) becomes the last
-// layer's result. Returns the first layer whose result has NaN or infinity, -1 for the embedding, n_layers for none.
+// Reads token number i, behind those from 0 to i - 1, in a text of `length` positions by now. x
+// (dim) becomes the last layer's result. Returns the first layer whose result has NaN or infinity,
+// -1 for the embedding, n_layers for none.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 
 // logits (vocab_size) of what plain_forward gave.

@@ -149,7 +149,7 @@ void add_products(float *out, const float *a, int64_t a_stride, const float *b, 
     }
 }
 
-void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps) {
+void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};
     float sum = 0;
     int64_t whole = in_whole_vectors(n);

@@ -28,7 +28,7 @@ void gemm_accumulate(const Gemm *gemm);
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
 
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
-void rmsnorm(float *out, const float *x, const float *weight, int64_t n, float eps);
+void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
 void swiglu(float *gate, const float *up, int64_t n);

@@ -106,7 +106,7 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
 static void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
     const float *x = input->x + t * v->cols;
     if (input->norm) {
-        rmsnorm(v->normed + t * v->cols, x, input->norm, v->cols, input->eps);
+        rmsnorm_fast(v->normed + t * v->cols, x, input->norm, v->cols, input->eps);
         x = v->normed + t * v->cols;
     }
     for (int64_t i = 0; group > 0 && i < super_blocks_of(v->cols); i++) {

@@ -6,10 +6,10 @@
 // plain.c has every step as its definition, for one position:
 //     here                        there
 //     rmsnorm_of                  rmsnorm; the products take it on their way in
-//     matmul_by_team              matmul; those of one input are computed together
-//     rotate_and_store_by_team    rmsnorm of each head, and fill_turns: keys are rotated once, when they are stored
+//     matmul_by_team              project and matmul; those of one input are computed together
+//     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when they are stored
 //     attention_by_team           attend, for all heads: scores, softmax, mix
-//     matmul_by_team, .gate       the two matmuls of the feed-forward layer, and silu
+//     matmul_by_team, .gate       feed_forward: its first two products, and silu
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a prompt's chunk. In it
@@ -32,7 +32,7 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
     const ModelConfig *m = &t->model->config;
     int pairs = t->angles.n_pairs, at = row * 2 * pairs;
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
-        if (norm) rmsnorm(x, x, norm, m->head_dim, (float)m->norm_eps);
+        if (norm) rmsnorm_fast(x, x, norm, m->head_dim, (float)m->norm_eps);
         if (turns) rope_rotate(x, pairs, turns + at, turns + at + pairs);
     }
 }

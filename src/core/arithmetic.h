@@ -1,0 +1,20 @@
+// The arithmetic of the forward pass and the sampler as its definition: float32 vectors, and a loop
+// where a formula has a sum. The fast engine has kernels of its own.
+#pragma once
+
+#include <stdint.h>
+
+// The sum of a[i] * b[i], all (n).
+float dot(const float *a, const float *b, int64_t n);
+
+// out += scale * x, both (n).
+void add(float *out, float scale, const float *x, int64_t n);
+
+// out = x / sqrt(mean(x^2) + eps) * weight, all (n); out may be x. arXiv 1910.07467.
+void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps);
+
+// x (n >= 1) = exp(x) / sum(exp(x)); 0 where x is -infinity. Not all of it may be that.
+void softmax(float *x, int n);
+
+// z / (1 + exp(-z)). arXiv 1702.03118.
+float silu(float z);
