@@ -126,7 +126,9 @@ def show(path):
             cells += 1
             if len(said) > 1:
                 faults.append('%s %s at %d: both yes and no' % (model, options, length))
-            if truths and 'yes' in said and min(truths) > BREAKS or 'no' in said and max(truths or [9]) < HOLDS:
+            # Novels say nothing of keys, and nothing of what settings are made for.
+            by_reading = any(answer == 'no' and re.search('perplexity|short texts', words) for answer, words in answers)
+            if truths and 'yes' in said and min(truths) > BREAKS or by_reading and max(truths or [9]) < HOLDS:
                 faults.append('%s %s at %d: %s' % (model, options, length, found))
     print('\n%d cells, %d faults\n%s' % (cells, len(faults), '\n'.join(faults)))
 

@@ -90,12 +90,17 @@ export function methodCard(name) {
     const dot = h('i.dot');
     dot.style.background = colourOf(name);
     return [
-        h('p.card-title', dot, h('b', titleOf(name)), h('code', formula.startsWith('D') ? formula : `fᵢ → ${formula}`)),
+        h('p.card-title', dot, h('b', titleOf(name))),
         h('p', why, name === plain ? '' : ` ${DYNAMIC}`),
         h(
             'p.card-from',
             paper && h('a', { href: `https://${address}`, target: '_blank', rel: 'noreferrer' }, paper),
-            source && h('details', h('summary', `${source.name}() in rope.c`), h('pre.block', source.code)),
+            h(
+                'details',
+                h('summary', 'The formula'),
+                h('code', formula.startsWith('D') ? formula : `fᵢ → ${formula}`),
+                source && h('pre.block', `// ${source.name}() in rope.c\n${source.code}`),
+            ),
         ),
     ];
 }

@@ -27,7 +27,7 @@ const main = document.getElementById('panels'),
 
 function heading(tag, id, title, number) {
     const mark = number && h('span.number', { ariaHidden: 'true' }, number);
-    return h(tag, { id: `h-${id}`, tabIndex: -1 }, mark, title, linkTo(id, title));
+    return h(tag, { id: `h-${id}`, tabIndex: -1, ariaLabel: title }, mark, title, linkTo(id, title));
 }
 
 // What needs no program: the chapters' frames, and in the first of them the demonstration.
@@ -67,6 +67,14 @@ function frames() {
     for (const word of document.querySelectorAll('[data-term]'))
         word.replaceWith(...prose(`[${word.textContent}|${word.getAttribute('data-term')}]`));
     contents(document.getElementById('toc'), CHAPTERS);
+    document.querySelector('footer').prepend(h('p', button('Start again from the top', startAgain)));
+}
+
+// For the next reader at the same screen: nothing of what the last one pasted, moved or opened is left.
+function startAgain() {
+    history.replaceState(null, '', location.pathname + location.search);
+    scrollTo(0, 0);
+    location.reload();
 }
 
 /**

@@ -1,8 +1,8 @@
 // Files that are dropped: each is taken for what it is, wherever it is dropped, and what is wrong is said in sight.
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, check, open } from './browser.mjs';
-import { BOOK, browser, url } from './driver.mjs';
+import { BOOK, browser, desk, url } from './driver.mjs';
 
 // Drops files of these names and bytes on the page's title.
 const drop = (p, files) =>
@@ -78,6 +78,35 @@ export default {
         await p.waitForFunction(() => /trained on 256 positions/.test(document.querySelector('#weights').innerText));
         check(true, 'a model is run');
         check(p.complaints.length === 0, 'no complaint', p.complaints);
+        await p.close();
+    },
+
+    // A folder, dropped as the system drops it.
+    async folders() {
+        const p = await open(browser, url, { more: false }),
+            client = await p.context().newCDPSession(p),
+            note = p.locator('.note');
+        const dropFolder = async (name, files) => {
+            const folder = join(desk, name);
+            mkdirSync(folder, { recursive: true });
+            for (const [file, contents] of files) writeFileSync(join(folder, file), contents);
+            const data = { items: [], files: [folder], dragOperationsMask: 1 };
+            for (const type of ['dragEnter', 'dragOver', 'drop'])
+                await client.send('Input.dispatchDragEvent', { type, x: 200, y: 200, data });
+        };
+        await dropFolder('checkpoint', [
+            ['config.json', config],
+            ['model.safetensors', safetensors],
+        ]);
+        await p.waitForFunction(() => /3,072|longrope/.test(document.querySelector('#model .numbers').innerText));
+        await note.waitFor({ state: 'visible' });
+        const rest = await note.locator('p').innerText();
+        check(/^Its config\.json is read.*model_export\.py 'checkpoint'/.test(rest), 'a checkpoint', rest);
+        await p.keyboard.press('Escape');
+        await dropFolder('holiday', [['picture.png', '\x89PNG\r\n\x1a\n\0\0\0']]);
+        await note.waitFor({ state: 'visible' });
+        const said = await note.locator('p').innerText();
+        check(/^holiday is a folder with neither a config\.json nor a model in it/.test(said), 'another folder', said);
         await p.close();
     },
 };

@@ -196,14 +196,45 @@ export default {
                 check((await card.count()) === 0, `${name} is the reader's own`);
                 continue;
             }
+            check(!/→|D =/.test(await card.innerText()), `${name} is told in words first`, await card.innerText());
+            await card.locator('summary').click();
             check(/→|D =/.test(await card.innerText()), `${name} has its formula`, await card.innerText());
             if (name === 'window') continue;
-            const code = await card.locator('pre').textContent();
-            const made = (await card.locator('summary').textContent()).replace('() in rope.c', '');
+            const [first, ...lines] = (await card.locator('pre').textContent()).split('\n'),
+                made = first.match(/^\/\/ (\w+)\(\) in rope\.c$/)?.[1],
+                code = lines.join('\n');
             check(source.includes(code) && code.includes(`${made}(`), `${name} has its lines of rope.c`, code);
             check((await card.locator('a').count()) === 1, `${name} has its paper`);
         }
         await page.locator('#key .chip[value="yarn"]').evaluate((one) => one.click());
+    },
+
+    // A heading is called by its words, without those of the button that stands in it.
+    async names_of_headings() {
+        for (const [id, name] of [
+            ['breaks', 'It breaks'],
+            ['clocks', null],
+        ]) {
+            const heading = page.locator(`#h-${id}`),
+                label = await heading.getAttribute('aria-label');
+            const shown = (await heading.innerText()).replace(/^\d\s*|\s*#$/g, '');
+            check(label === shown && (!name || label === name), `the name of ${id}`, `${label} / ${shown}`);
+        }
+    },
+
+    // One button takes back all that a reader changed.
+    async start_again() {
+        const p = await open(browser, `${url}#at=clocks&seed=77`);
+        check((await p.evaluate(() => rope.state.get('seed'))) === 77, 'something is changed');
+        await p.locator('footer button', { hasText: 'Start again' }).click();
+        await p.waitForFunction(() => globalThis.rope?.state.get('seed') !== 77 && /Ready/.test(boot.textContent));
+        const left = await p.evaluate(() => [
+            location.hash,
+            document.querySelectorAll('details[open]').length,
+            scrollY,
+        ]);
+        check(left.join() === ',0,0', 'nothing of it is left', left);
+        await p.close();
     },
 
     async arrows() {
