@@ -26,7 +26,7 @@ FLOAT_MAX = 3.4028234663852886e38
 
 
 def widened(kind, data, what):
-    """The floats that the program has for a row of blocks, by both of its builds."""
+    """The floats that the fast engine has for a row of blocks, and those of the definition, by both builds."""
     values, size, _ = blocks.HALVES[kind]
     answers = []
     for build in ('same', 'sanitized'):
@@ -36,22 +36,28 @@ def widened(kind, data, what):
             check(result.status == 0, '%s, %s' % (what, build), result)
             answers.append(result.raw)
     check(answers[0] == answers[-1], what + ': the sanitized build has the same bits')
-    return array.array('f', answers[0])
+    floats = array.array('f', answers[0])
+    return floats[:len(floats) // 2], floats[len(floats) // 2:]
 
 
 def compare(kind, data, what):
-    """Within rounding: the product and the sum are made in float32."""
-    found, wrong, at = widened(kind, data, what), [], 0
+    """Both within rounding: the product and the sum are made in float32. Without an offset they are the same."""
+    fast, plain = widened(kind, data, what)
     size = blocks.HALVES[kind][1]
-    for block in range(0, len(data), size):
-        for scale, q, offset in blocks.values_of(kind, data[block:block + size]):
-            expected, x = scale * q + offset, found[at]
+    values = [value for block in range(0, len(data), size)
+              for value in blocks.values_of(kind, data[block:block + size])]
+    for found, whose in ((fast, 'the fast engine'), (plain, 'the definition')):
+        wrong = []
+        for at, ((scale, q, offset), x) in enumerate(zip(values, found)):
+            expected = scale * q + offset
             finite = math.isfinite(scale) and math.isfinite(offset) and abs(expected) <= FLOAT_MAX
             near = abs(x - expected) <= 1.3e-7 * (abs(scale * q) + abs(offset)) + 1.5e-45 if finite else True
             if math.isfinite(x) != finite or not near:
                 wrong.append((at, x, expected))
-            at += 1
-    check(at == len(found) and not wrong, what, (len(wrong), wrong[:3]))
+        check(len(values) == len(found) and not wrong, '%s, %s' % (what, whose), (len(wrong), wrong[:3]))
+    if not any(offset for _, _, offset in values):
+        differ = [(at, x, y) for at, (x, y) in enumerate(zip(fast, plain)) if x != y and (x == x or y == y)]
+        check(not differ, what + ': the definition has the same bits', (len(differ), differ[:3]))
 
 
 def test_values():
@@ -75,9 +81,10 @@ def test_ggml():
         golden = json.load(file)
     check(list(golden) == list(blocks.HALVES), 'ggml has every type', list(golden))
     for kind, made in golden.items():
-        found, expected = widened(kind, bytes.fromhex(made['blocks']), kind), array.array('f', made['values'])
-        check(found == expected, "%s as ggml's dequantizer has it" % kind,
-              [(i, a, b) for i, (a, b) in enumerate(zip(found, expected)) if a != b][:3])
+        expected, both = array.array('f', made['values']), widened(kind, bytes.fromhex(made['blocks']), kind)
+        for found, whose in zip(both, ('the fast engine', 'the definition')):
+            check(found == expected, "%s as ggml's dequantizer has it, %s" % (kind, whose),
+                  [(i, a, b) for i, (a, b) in enumerate(zip(found, expected)) if a != b][:3])
 
 
 def test_documented():

@@ -7,6 +7,7 @@
 #include "src/fast/attention.h"
 #include "src/fast/kernels.h"
 #include "src/fast/matmul.h"
+#include "src/fast/widen.h"
 
 enum { NO_MEMORY = 77 };  // exit status when the system does not promise that much
 
@@ -51,8 +52,10 @@ static void test_rows(void) {
                     .scales = scales,
                     .group_size = kinds[k].group};
         matrix_row(&m, rows - 1, 0, cols, row);
+        float room[1024];
+        const float *plain = weights_row(&m, rows - 1, room);
         int wrong = 0;
-        for (int i = 0; i < cols; i++) wrong += row[i] != expected;
+        for (int i = 0; i < cols; i++) wrong += row[i] != expected || plain[i] != expected;
         check(wrong == 0, "the last row of 2^32 %s weights: %d wrong, the first is %g", weight_type_names[m.type],
               wrong, (double)row[0]);
         munmap(data, bytes), munmap(scales, n_scales * sizeof(float));

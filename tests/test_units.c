@@ -7,6 +7,7 @@
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
+#include "src/fast/widen.h"
 #include "src/settings.h"
 
 static Error err;
@@ -580,6 +581,14 @@ static void check_products(const char *name, int type, int group, int rows, int 
             wrong += fabs(row[i] - weights[0][(size_t)r * (size_t)cols + (size_t)(from + i)]) > 1e-7 * fabs(row[i]);
     }
     check(wrong == 0, "matrix_row %s %d x %d: %d wrong", name, rows, cols, wrong);
+    float *room = get((size_t)(cols + Q4_PACK) * 4);
+    for (int r = wrong = 0; r < rows; r++) {
+        const float *plain = weights_row(&matrices[0], r, room);
+        for (int i = 0; i < cols; i++)
+            wrong += !(fabs(plain[i] - weights[0][(size_t)r * (size_t)cols + (size_t)i]) <= 1e-7 * fabs(plain[i]));
+    }
+    check(wrong == 0, "weights_row %s %d x %d: %d wrong", name, rows, cols, wrong);
+    free(room);
     for (int p = 0; p < N_PRODUCTS; p++) {
         for (int t = 0; t < MOST_N; t++)
             for (int r = 0; r < n_rows[p]; r++) {

@@ -36,7 +36,8 @@ enum {
     Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros
 };
 
-// A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any alignment.
+// A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any
+// alignment.
 typedef struct {
     WeightType type;
     int64_t rows, cols;
@@ -53,8 +54,9 @@ int block_columns(WeightType type);
 int64_t matrix_row_bytes(const Matrix *matrix);
 int64_t matrix_scale_bytes(const Matrix *matrix);
 
-// Columns [col, col + n) of a row as float32.
-void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);
+// A row as float32, by the decoders in plain C: float32 where it lies if that is an address for
+// floats, all else in `room`, which is as long as the row, filled up to whole packs of q4.
+const float *weights_row(const Matrix *matrix, int64_t row, float *room);
 
 // How many stretches of 64 columns a row has: packs of q4, or groups of q8 as we write it.
 static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }

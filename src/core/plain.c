@@ -106,8 +106,8 @@ static void attend(Plain *p, int h) {
 
 void matmul(const Plain *p, float *out, const Matrix *w, const float *x) {
     for (int64_t r = 0; r < w->rows; r++) {
-        matrix_row(w, r, 0, w->cols, p->row);
-        out[r] = dot(p->row, x, w->cols);
+        const float *row = weights_row(w, r, p->row);
+        out[r] = dot(row, x, w->cols);
     }
 }
 
@@ -175,7 +175,8 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     p->i = i;
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
-    matrix_row(&p->model->embedding, token, 0, m->dim, x);
+    const float *row = weights_row(&p->model->embedding, token, p->row);
+    memcpy(x, row, m->dim * sizeof *x);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;
 
     // Positions enter here, in the angles or in the embedding.
@@ -263,10 +264,10 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->turned = floats(arena, m->head_dim, 1);
     p->gate = floats(arena, m->hidden_dim, 1);
     p->up = floats(arena, m->hidden_dim, 1);
-    // (widest): a row of any matrix
+    // A row of any matrix, filled up to whole packs of q4.
     int64_t widest = m->dim;
     if (heads > widest) widest = heads;
     if (m->hidden_dim > widest) widest = m->hidden_dim;
-    p->row = floats(arena, widest, 1);
+    p->row = floats(arena, widest + Q4_PACK, 1);
     return kept;
 }

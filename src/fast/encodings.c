@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "widen.h"
+
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
 static double speed(const Model *m, int64_t i) { return pow(m->rope.theta, -(double)(i - i % 2) / m->config.dim); }
 

@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "matrix_units.h"
 #include "product.h"
+#include "widen.h"
 
 // Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows if `at` is its end.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
@@ -139,7 +140,7 @@ static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Pa
             vf sum = load(out);
             for (int s = 0; s < stretches; s++) {
                 vi whole = (vi)load(products[s][i]);
-                if (panel->zero_bits) whole += minus_sum(&x[i], columns, s) << panel->zero_bits;
+                if (panel->zero_bits) whole += minus_sum(&x[i], columns, s) * (1 << panel->zero_bits);
                 sum = multiply_add(to_float(whole), load(panel->scales[s] + r0) * x[i].scales[s * columns / PART], sum);
             }
             store(out, sum);

@@ -12,6 +12,7 @@
 
 #include "../core/header.h"
 #include "kernels.h"
+#include "widen.h"
 
 enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 

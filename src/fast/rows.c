@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "product.h"
+#include "widen.h"
 
 // Bytes of a super-block, without the scales that lie elsewhere.
 ALWAYS_INLINE int bytes_of(WeightType type) { return SUPER_BLOCK / layouts[type].values * layouts[type].bytes; }

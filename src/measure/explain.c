@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../fast/encodings.h"
+#include "../fast/widen.h"
 #include "measure.h"
 
 static const double PI = 3.14159265358979323846;

@@ -16,6 +16,7 @@
 
 #include "src/core/matrix.h"
 #include "src/fast/matmul.h"
+#include "src/fast/widen.h"
 
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
@@ -338,7 +339,7 @@ static void fuzz_engines(const uint8_t *data, size_t size) {
 // and in part, and in place and in a panel it gives the product of these numbers with activations that rounding keeps.
 static void fuzz_blocks(const uint8_t *data, size_t size) {
     enum { MOST = 4096, PANEL = 5 };
-    static float weights[MOST], some[MOST], x[PANEL * MOST];
+    static float weights[MOST], some[MOST], room[MOST], x[PANEL * MOST];
     if (size < 2) return;
     const WeightType type = (WeightType)(WEIGHT_Q4_0 + data[0] % (N_WEIGHT_TYPES - WEIGHT_Q4_0));
     const int columns = block_columns(type);
@@ -352,6 +353,9 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     matrix_row(&m, 0, 0, n, weights);
     matrix_row(&m, 0, from, n - from, some);
     promise(memcmp(some, weights + from, (size_t)(n - from) * sizeof *some) == 0, "a stretch is as in the whole row");
+    const float *plain = weights_row(&m, 0, room);
+    for (int i = 0; i < n; i++)
+        promise(isfinite(plain[i]) == isfinite(weights[i]), "the definition has a number where the fast engine has");
     double sum = 0, most = 0;
     for (int i = 0; i < PANEL * n; i++) x[i] = i % n % 32 ? (float)(i % n % 5 - 2) : 127;
     for (int i = 0; i < n; i++) {

@@ -1,14 +1,10 @@
 // Rows of weights as float32. Those of q4 and of ggml's blocks are unpacked a super-block at a time.
-#include "../core/matrix.h"
+#include "widen.h"
 
 #include <string.h>
 
 #include "kernels.h"
 #include "layouts.h"
-
-const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",
-                                                       "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",
-                                                       "Q4_K",    "Q5_K",    "Q6_K",     "IQ4_NL", "IQ4_XS", "MXFP4"};
 
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     int64_t size = m->group_size, stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
@@ -20,19 +16,6 @@ static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, floa
         if (end > n) end = n;
         for (; i < end; i++) out[i] = (float)values[i] * scale;
     }
-}
-
-int block_columns(WeightType type) { return is_ggml(type) ? layouts[type].values : 1; }
-
-int64_t matrix_row_bytes(const Matrix *m) {
-    const Layout *layout = &layouts[m->type];
-    return (m->cols + layout->values - 1) / layout->values * layout->bytes;
-}
-
-int64_t matrix_scale_bytes(const Matrix *m) {
-    int64_t size = m->type == WEIGHT_Q4 ? Q4_PACK : m->group_size;
-    if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
-    return 4 * (m->groups_cross_rows ? m->rows * m->cols / size : m->rows * ((m->cols + size - 1) / size));
 }
 
 typedef struct {

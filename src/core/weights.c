@@ -1,0 +1,77 @@
+// Weights as they lie in a file: their sizes, and rows of them as float32.
+#include <string.h>
+
+#include "blocks.h"
+
+const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",
+                                                       "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",
+                                                       "Q4_K",    "Q5_K",    "Q6_K",     "IQ4_NL", "IQ4_XS", "MXFP4"};
+
+int block_columns(WeightType type) { return is_ggml(type) ? block_types[type].weights : 1; }
+
+int64_t matrix_row_bytes(const Matrix *m) {
+    const BlockType *block = &block_types[m->type];
+    int64_t n_blocks = (m->cols + block->weights - 1) / block->weights;
+    return n_blocks * block->bytes;
+}
+
+int64_t matrix_scale_bytes(const Matrix *m) {
+    if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
+    int64_t group = m->type == WEIGHT_Q4 ? Q4_PACK : m->group_size;
+    int64_t in_row = (m->cols + group - 1) / group;
+    int64_t n_groups = m->groups_cross_rows ? m->rows * m->cols / group : m->rows * in_row;
+    return 4 * n_groups;
+}
+
+// ---- q8 and q4, whose scales lie behind all rows ----
+
+// Weight i of a row = scale * q. A float32 scale has group_size weights, and a row begins a new
+// group. In llama2.c's version 2 groups may run on from row to row.
+static void q8_row(const Matrix *m, int64_t row, float *out) {
+    const int8_t *q = (const int8_t *)m->data + row * m->cols;
+    const uint8_t *scales = m->scales;
+    int64_t group = m->group_size;
+    int64_t in_row = (m->cols + group - 1) / group;
+    int64_t first = m->groups_cross_rows ? row * m->cols : row * in_row * group;
+    for (int64_t i = 0; i < m->cols; i++) {
+        float scale;
+        memcpy(&scale, scales + 4 * ((first + i) / group), sizeof scale);
+        out[i] = scale * (float)q[i];
+    }
+}
+
+// A pack of 64 weights: weight = scale (nibble - 8), with one float16 scale for the lower nibbles
+// and one for the upper. In pictures as those of blocks.c:
+//     0  |32320000|33330101| ... |63633131|
+static void q4_row(const Matrix *m, int64_t row, float *out) {
+    int64_t n_packs = groups_of(m->cols);
+    for (int64_t pack = 0; pack < n_packs; pack++) {
+        int64_t place = row * n_packs + pack;
+        const uint8_t *bytes = (const uint8_t *)m->data + place * 32;
+        const uint8_t *scales = (const uint8_t *)m->scales + place * 4;
+        float lower = float16_at(scales);
+        float upper = float16_at(scales + 2);
+        for (int i = 0; i < 32; i++) {
+            int low = (bytes[i] & 15) - 8;
+            int high = (bytes[i] >> 4) - 8;
+            out[pack * 64 + i] = lower * (float)low;
+            out[pack * 64 + 32 + i] = upper * (float)high;
+        }
+    }
+}
+
+// ---- all of them ----
+
+const float *weights_row(const Matrix *m, int64_t row, float *room) {
+    const BlockType *block = &block_types[m->type];
+    const uint8_t *bytes = (const uint8_t *)m->data + row * matrix_row_bytes(m);
+    bool in_place = m->type == WEIGHT_F32 && (uintptr_t)bytes % sizeof(float) == 0;
+    if (in_place) return (const float *)bytes;
+    if (m->type == WEIGHT_Q8) q8_row(m, row, room);
+    if (m->type == WEIGHT_Q4) q4_row(m, row, room);
+    for (int64_t i = 0; block->decode && i < m->cols; i += block->weights) {
+        block->decode(bytes, room + i);
+        bytes += block->bytes;
+    }
+    return room;
+}
