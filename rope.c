@@ -88,6 +88,11 @@ static double longrope_attention(const RopeConfig *c, double s) {
     return s > 1 ? sqrt(1 + log(s) / log(c->train_ctx)) : 1;
 }
 
+// Proportional: plain RoPE whose slow hands stand still. The speeds are those of the whole head, but only the first
+// hands turn, a quarter of them in Gemma 4's full layers. What the others hold is read at any distance alike. The
+// factor divides, as in Hugging Face's rope_type "proportional".
+static double proportional(const RopePair *p) { return p->index < p->config->turning ? p->plain / p->scale : 0; }
+
 // To add a method, write its formula above and give it a row at the end: model files store the row's number.
 const RopeMethod rope_methods[] = {
     {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
@@ -103,6 +108,8 @@ const RopeMethod rope_methods[] = {
      "by wavelength, as Llama 3.1", "Hugging Face llama3"},
     {"longrope", longrope, longrope_attention, ROPE_USES_FACTOR | ROPE_USES_LISTS,
      "the model's own short and long divisor lists", "arXiv 2402.13753"},
+    {"proportional", proportional, NULL, ROPE_USES_FACTOR | ROPE_USES_TURNING,
+     "the first pairs turn, the slow ones stand still", "Hugging Face proportional"},
 };
 const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
@@ -184,6 +191,10 @@ int rope_key_period(const RopeConfig *c) {
 
 double rope_logn(const RopeConfig *c, int position) {
     return c->logn && position >= c->train_ctx ? log(position + 1.0) / log(c->train_ctx) : 1;
+}
+
+double rope_temperature(const RopeConfig *c, int position) {
+    return 1 + c->temperature_beta * log(1 + position / c->train_ctx);
 }
 
 // ---- methods at work ----

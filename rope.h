@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 enum { ROPE_MAX_HEAD_DIM = 1024, ROPE_MAX_PAIRS = ROPE_MAX_HEAD_DIM / 2 };
-enum { ROPE_NONE, ROPE_LINEAR, ROPE_NTK, ROPE_BY_PARTS, ROPE_YARN, ROPE_LLAMA3, ROPE_LONGROPE };  // rope_methods' rows
+enum { ROPE_NONE, ROPE_LINEAR, ROPE_NTK, ROPE_BY_PARTS, ROPE_YARN, ROPE_LLAMA3 };  // rope_methods' rows
+enum { ROPE_LONGROPE = ROPE_LLAMA3 + 1, ROPE_PROPORTIONAL };
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
@@ -31,6 +32,7 @@ typedef struct {
     const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
+    int turning;                  // proportional: so many first pairs turn, the others stand still; 0: not given
     const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
     int near;                     // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
     int group;                    // G of self-extend: far positions that share an angle; 0: not given
@@ -39,6 +41,7 @@ typedef struct {
     int window, sinks;            // a query sees the last W positions, its own included (0: all), and the first K
     bool all_slide;               // the window holds in every layer, not only where the model has one
     bool logn;                    // see rope_logn
+    double temperature_beta;      // see rope_temperature
 } RopeConfig;
 
 // One pair, as a method sees it.
@@ -58,6 +61,7 @@ enum {
     ROPE_USES_FREQ_FACTORS = 4,  // low_freq_factor, high_freq_factor
     ROPE_USES_LISTS = 16,        // short_factors, long_factors
     ROPE_CAN_BE_DYNAMIC = 32,    // the scale may follow the length
+    ROPE_USES_TURNING = 64,      // turning
 };
 
 typedef struct {
@@ -118,6 +122,10 @@ int rope_key_period(const RopeConfig *config);
 // What the scores of a query at `position` are multiplied by: 1, or with logn max(1, ln(position + 1) / ln L), so that
 // attention over more keys than in training stays as sharp as in training. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
+
+// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1 up to L. So scores
+// grow in steps of L positions, for the same reason. Llama 4 and Ministral 3 were trained with it (0.1).
+double rope_temperature(const RopeConfig *config, int position);
 
 // What a method makes of a RopeConfig at one length.
 typedef struct {

@@ -90,12 +90,20 @@ static bool load(Program *p, Error *err) {
     p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
     if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
     p->job.file = p->model.rope;
+    p->job.file_sliding = p->model.sliding;
+    p->job.kinds = kinds_of_layers(&p->model);
     // The plain engine has a float32 cache. It also runs what the fast engine cannot spread (session_new).
     if (o->plain || (o->spread && encoding_has_terms(p->model.config.encoding))) p->options.kv = KV_F32;
     if (o->about_rope && p->model.config.encoding)
         return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
                     o->model_path, encoding_names[p->model.config.encoding]);
-    return !o->rope_config || take_rope_config(o, &p->model, &p->rope_file, err);
+    if (o->rope_config && !take_rope_config(o, &p->model, &p->rope_file, err)) return false;
+    return !o->sliding || p->model.config.sliding_rope ||
+           fail(err,
+                "--rope-sliding is for models whose sliding layers turn by settings of their own, and %s has one RoPE",
+                o->model_path    ? o->model_path
+                : o->rope_config ? o->rope_config
+                                 : "this one");
 }
 
 static bool load_text(Program *p, Error *err) {
@@ -120,6 +128,7 @@ static bool load_text(Program *p, Error *err) {
 static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
     bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
+    if (!sliding_method_parse(o->sliding, &p->job.sliding, err)) return false;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
     if (!p->methods || p->n_methods == 1 || takes_a_list) return p->methods;
     return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",

@@ -146,6 +146,15 @@ FOR_PAGE const char *page_methods(Page *page) {
 
 // ---- plan ----
 
+// Plans settings beside `start`, which says what they leave out; the sliding layers keep the model's.
+static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
+    const Model *m = &page->model;
+    const RopeSettings unsaid = {.said = 0};
+    if (!settings_resolve(s, start, model_window(m), context, &page->plan, &page->err)) return false;
+    return !m->config.sliding_rope || settings_resolve_sliding(s, &unsaid, &m->sliding, m->config.sliding_window,
+                                                               context, &page->plan, &page->err);
+}
+
 // Plans a method, written as for --rope, for `context` positions.
 FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     int n;
@@ -154,8 +163,7 @@ FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     free(page->methods);
     page->methods = methods;
     if (n != 1) return fail(&page->err, "one method expected, '%.100s' are %d", method, n);
-    int window = page->model.config.sliding_window;
-    if (!settings_resolve(methods, &page->start, window, context, &page->plan, &page->err)) return false;
+    if (!plan_of(page, methods, &page->start, context)) return false;
     if (page->file.head_dim) page->plan.head_dim = page->file.head_dim;  // of which only a part may turn
     return true;
 }
@@ -168,7 +176,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     RopeSettings s = {.said = 0};
     settings_read_method(&s, "longrope");
     if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
-    return settings_resolve(&s, &start, page->model.config.sliding_window, context, &page->plan, &page->err);
+    return plan_of(page, &s, &start, context);
 }
 
 // What is worth a warning about the method that page_plan planned; empty: nothing.
@@ -334,6 +342,7 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys, bool float
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
     const SessionConfig config = {.rope = r->plan.rope,
+                                  .sliding = r->plan.sliding,
                                   .stale_keys = stale_keys,
                                   .floats = floats,
                                   .kv = KV_F32,

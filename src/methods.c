@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
@@ -96,7 +97,8 @@ static bool read_word(List *list, char before, const char *word, char behind) {
     return strcmp(word, "all") == 0 && behind != ':' ? append_all(list) : append_method(list, word, false);
 }
 
-RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
+// methods_parse, without the option's name in what fails.
+static RopeSettings *parse(const char *text, const RopeSettings *base, int *n, Error *err) {
     List list = {.base = base, .err = err};
     list.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err);
     bool ok = list.items && (text || append(&list, base));
@@ -108,6 +110,36 @@ RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, 
         ok = length < sizeof word ? read_word(&list, before, word, *text) : fail(err, "'%.60s...' is too long", word);
     }
     *n = list.n;
-    if (!ok) fail(err, "--rope: %s", err->text);
     return keep_if(ok, list.items);
+}
+
+RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
+    RopeSettings *methods = parse(text, base, n, err);
+    if (!methods) fail(err, "--rope: %s", err->text);
+    return methods;
+}
+
+// Sliding layers can have what a model file can say of them.
+static bool check_sliding_method(const RopeSettings *s, Error *err) {
+    const RopeConfig *c = &s->rope;
+    if (c->map || s->is_window)
+        return fail(err, "'%s' changes distances, which the window of sliding layers keeps short", s->name);
+    if (c->dynamic || rope_methods[c->method].flags & ROPE_USES_LISTS)
+        return fail(err, "'%s': sliding layers have one scale and no lists", s->name);
+    for (int i = 0; i < rope_n_fields; i++)
+        if (s->said >> i & 1 && !rope_fields[i].key && !rope_fields[i].methods)
+            return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name, rope_fields[i].option + 2);
+    return true;
+}
+
+bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err) {
+    int n;
+    *of_sliding = (RopeSettings){.said = 0};
+    if (!text) return true;
+    RopeSettings *methods = parse(text, of_sliding, &n, err);
+    bool good = methods && (n == 1 || fail(err, "one method expected, '%.100s' are %d", text, n));
+    good = good && check_sliding_method(methods, err);
+    if (good) *of_sliding = methods[0];
+    free(methods);
+    return good || fail(err, "--rope-sliding: %s", err->text);
 }

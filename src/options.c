@@ -79,6 +79,8 @@ static const Option table[] = {
     {"--rope", "NAME",
      "method, see below; measurements take all, or a list with settings (none,yarn:factor=4,8:ramp=turns)", TEXT,
      IN(methods), .about_rope = true, .jobs = ON_PLAN},
+    {"--rope-sliding", "NAME", "the same for the sliding layers, in a model where these turn by settings of their own",
+     TEXT, IN(sliding), .about_rope = true, .jobs = ON_PLAN},
     {"--rope-config", "FILE", "a config.json, or its rope_scaling block alone, in place of the model's settings", TEXT,
      IN(rope_config), .about_rope = true},
     {"--reading", "ENGINES",
@@ -376,9 +378,9 @@ static void drop_idle(Options *o) {
 // ---- what goes together ----
 
 bool options_say_block(const Options *o) {
-    bool said = o->methods;
+    bool said = o->methods || o->sliding;
     for (int i = 0; i < rope_n_fields; i++) said = said || (rope_fields[i].key && o->rope.said >> i & 1);
-    return said && (o->methods || o->model_path);
+    return said && (o->methods || o->sliding || o->model_path);
 }
 
 static bool check_engines(const Options *o, Error *err) {

@@ -42,6 +42,7 @@ typedef struct {
     int activations;  // 0: int8, 1: f32
     // RoPE.
     const char *methods;      // of --rope, NULL: the model's own
+    const char *sliding;      // of --rope-sliding, likewise
     RopeSettings rope;        // the other rope options
     int head_dim;             // 0: not given
     const char *rope_config;  // a file that replaces the model's settings, NULL: none

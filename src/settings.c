@@ -34,6 +34,8 @@ const Option rope_fields[] = {
      1e-6, 1e9, .key = "low_freq_factor", .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
     {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9,
      .key = "high_freq_factor", .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
+    {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]", WHOLE, IN(turning), 1,
+     ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
     {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .high = MOST, .methods = ROPE_USES_LISTS},
     {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
     {"--sinks", "K", "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0,
@@ -46,6 +48,8 @@ const Option rope_fields[] = {
      .maps = ROPE_MAP_GROUP},
     {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST, .maps = ROPE_MAP_CHUNK},
     {"--logn", NULL, "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
+    {"--temperature-beta", "B", "queries at position p grow by 1 + B ln(1 + floor(p / L)); 0: they do not", NUMBER,
+     IN(temperature_beta), 0, 1e6},
 };
 const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
 
@@ -168,6 +172,7 @@ void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         if (f->missing != 0 && field_value(c, f) == 0) field_set(c, f, f->missing);
+    if (c->turning == 0) c->turning = (c->rotary_dim + 7) / 8;  // a quarter of the pairs
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
     // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
@@ -229,6 +234,8 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
         return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
+    if (m->flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
+        return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning, c->rotary_dim / 2);
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
@@ -245,6 +252,14 @@ static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     c->all_slide = s->is_window || is_said(s, "--window") || map & ROPE_MAP_WINDOW;
 }
 
+// Puts the fields that are given in place of the model's.
+static void take_fields(const RopeSettings *s, RopeConfig *c) {
+    // A model's attention factor is meant for methods that have one. On another it would only do harm.
+    if (!rope_methods[c->method].attention) c->attention_factor = 0;
+    for (int i = 0; i < rope_n_fields; i++)
+        if (s->said >> i & 1) field_set(c, &rope_fields[i], field_value(&s->rope, &rope_fields[i]));
+}
+
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err) {
     RopeConfig r = *start;
@@ -253,15 +268,26 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
         r.dynamic = s->rope.dynamic;
         r.map = s->rope.map;
     }
-    // A model's attention factor is meant for methods that have one. On another it would only do harm.
-    if (!rope_methods[r.method].attention) r.attention_factor = 0;
-    for (int i = 0; i < rope_n_fields; i++)
-        if (s->said >> i & 1) field_set(&r, &rope_fields[i], field_value(&s->rope, &rope_fields[i]));
+    take_fields(s, &r);
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
     snprintf(plan->name, sizeof plan->name, "%s", s->name[0] ? s->name : settings_method_name(&r).text);
     return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
+}
+
+bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_sliding, const RopeConfig *start,
+                              int window, int context, RopePlan *plan, Error *err) {
+    RopeConfig r = *start;
+    if (of_sliding->name[0]) r.method = of_sliding->rope.method;
+    take_fields(of_sliding, &r);
+    settings_fill_defaults(&r, context);
+    r.all_slide = is_said(s, "--window");
+    r.window = r.all_slide ? s->rope.window : window;
+    r.sinks = is_said(s, "--sinks") && r.window > 0 ? s->rope.sinks : 0;
+    plan->sliding = r;
+    return settings_check(&r, context, err) ||
+           fail(err, "sliding layers, rope %s: %s", settings_method_name(&r).text, err->text);
 }
 
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {

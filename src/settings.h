@@ -52,6 +52,7 @@ void settings_say(RopeSettings *settings, const char *option, double value);
 // Settings with which a session runs.
 typedef struct {
     RopeConfig rope;             // complete, and checked
+    RopeConfig sliding;          // the same of layers with LAYER_SLIDING; not used if the model has none
     int head_dim;                // of the model, of which rope.rotary_dim turn
     bool stale_keys;             // see SessionConfig
     int spread, piece, crowd;    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
@@ -77,6 +78,10 @@ bool settings_check(const RopeConfig *config, int context, Error *err);
 // the defaults for `context` positions. False with the reason when the plan makes no sense.
 bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
                       Error *err);
+// Puts the sliding layers' settings into a plan that settings_resolve made of `settings`: those of --rope-sliding, else
+// those of `start`, with the model's window unless --window is given. False with the reason.
+bool settings_resolve_sliding(const RopeSettings *settings, const RopeSettings *of_sliding, const RopeConfig *start,
+                              int window, int context, RopePlan *plan, Error *err);
 // True when `asked` has the model's own method, dynamic or not as there, or the model's own is plain RoPE.
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
 // True with a line of advice when a setting, from row *row of rope_fields on, is given and has no effect on the plan.
@@ -89,3 +94,6 @@ bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int con
 // methods. `all` is every method, static and dynamic, every distance map, and the window. NULL is `base` alone. `base`
 // has what a method does not set. Returns an array of *n settings that the caller frees, or NULL with the reason.
 RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err);
+// Reads the method of --rope-sliding with its settings; NULL changes nothing. False with the reason where the sliding
+// layers cannot have it.
+bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err);

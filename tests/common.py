@@ -286,9 +286,9 @@ def read(path):
 
 F32, F16, BF16, Q8, Q4 = range(5)
 Q4_GROUP, PACK = 32, 64
-METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope']
+METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional']
 
-# The header of version 3, field by field: name, offset, type, value unless said.
+# The header of versions 3 to 5, field by field: name, offset, type, value unless said.
 FIELDS = [
     ('magic', 0, 'I', 0x616b3432), ('version', 4, 'I', 3), ('weight_type', 8, 'I', F32), ('group_size', 12, 'I', 0),
     ('dim', 16, 'I', 32), ('hidden_dim', 20, 'I', 44), ('n_layers', 24, 'I', 2), ('n_heads', 28, 'I', 4),
@@ -302,7 +302,18 @@ FIELDS = [
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
     ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
     ('encoding', 224, 'I', 0), ('unscaled_positions', 228, 'I', 0), ('layer_table', 232, 'I', 0),
-    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0)]
+    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0), ('sliding_rope', 256, 'I', 0),
+    ('sliding_method', 260, 'I', 0), ('sliding_theta', 264, 'd', 0.0), ('sliding_factor', 272, 'd', 0.0),
+    ('sliding_train_ctx', 280, 'I', 0), ('sliding_ramp', 284, 'I', 0), ('sliding_truncate', 288, 'I', 0),
+    ('sliding_rotary_dim', 292, 'I', 0), ('sliding_beta_fast', 296, 'd', 0.0), ('sliding_beta_slow', 304, 'd', 0.0),
+    ('sliding_attention_factor', 312, 'd', 0.0), ('sliding_mscale', 320, 'd', 0.0),
+    ('sliding_mscale_all_dim', 328, 'd', 0.0), ('sliding_low_freq_factor', 336, 'd', 0.0),
+    ('sliding_high_freq_factor', 344, 'd', 0.0), ('temperature_beta', 352, 'd', 0.0),
+    ('embedding_scale', 360, 'd', 0.0), ('score_scale', 368, 'd', 0.0), ('norm_place', 376, 'I', 0),
+    ('activation', 380, 'I', 0)]
+HEADER_BYTES = {3: 256, 4: 256, 5: 512}
+# The sliding layers' settings where they are not said.
+SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
@@ -312,6 +323,10 @@ def config(**changes):
     fields = {name: value for name, _, _, value in FIELDS}
     if 'method' in changes:
         changes['rope_method'] = METHODS.index(changes.pop('method'))
+    if isinstance(changes.get('sliding_method'), str):
+        changes['sliding_method'] = METHODS.index(changes['sliding_method'])
+    if changes.get('sliding_rope'):
+        fields.update(SLIDING)
     if isinstance(changes.get('encoding'), str):
         changes['encoding'] = ENCODINGS.index(changes['encoding'])
     unknown = set(changes) - set(fields) - {'short_factors', 'long_factors', 'layers', 'types'}
@@ -320,15 +335,23 @@ def config(**changes):
     fields.update(changes)
     for field, tail in ('n_longrope', 'short_factors'), ('layer_table', 'layers'), ('type_table', 'types'):
         fields[field] = changes.get(field, len(fields.get(tail, ())) if field == 'n_longrope' else int(tail in fields))
-    if 'version' not in changes and any(fields[name] for name, at, _, _ in FIELDS if at >= 204):
-        fields['version'] = 4
+    if 'version' not in changes:
+        fields['version'] = least_version(fields)
     return fields
 
 
+def least_version(fields):
+    newest = max([at for name, at, _, _ in FIELDS if fields[name]])
+    by_value = fields['qk_norm'] == 2 or METHODS[fields['rope_method']] == 'proportional'
+    return 5 if newest >= 256 or by_value else 4 if newest >= 204 else 3
+
+
 def header(c):
-    head = bytearray(256)
+    head = bytearray(HEADER_BYTES.get(c['version'], 256))
     for name, offset, kind, _ in FIELDS:
         value = c[name]
+        if offset >= len(head):
+            continue
         struct.pack_into('<' + kind, head, offset, *(value if isinstance(value, tuple) else (value,)))
     lists = list(c.get('short_factors', ())) + list(c.get('long_factors', ()))
     tables = bytes(c.get('layers', ())) + bytes(c.get('types', ()))
@@ -343,16 +366,19 @@ def shapes(c):
     kind, table = ENCODINGS[c['encoding']], c['encoding_rows'] * c['head_dim']
     there.update({name: kind == 'shaw' for name in ('a_keys', 'a_values')})
     there.update({name: kind == 'transformer-xl' for name in ('wr', 'u', 'v')})
+    there.update({name: c['norm_place'] != 1 for name in ('attention_norm', 'ffn_norm')})
+    there.update({name: c['norm_place'] > 0 for name in ('attention_after', 'ffn_after')})
+    normed_q, normed_k = (q, kv) if c['qk_norm'] == 2 else (c['head_dim'], c['head_dim'])
     yield 'embedding', c['vocab_size'], dim
     if kind == 'learned':
         yield 'learned', 0, c['encoding_rows'] * dim
     for i in range(c['n_layers']):
         for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
-                                    ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, c['head_dim']),
-                                    ('k_norm', 0, c['head_dim']), ('a_keys', 0, table), ('a_values', 0, table),
+                                    ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, normed_q),
+                                    ('k_norm', 0, normed_k), ('a_keys', 0, table), ('a_values', 0, table),
                                     ('wr', kv, dim), ('u', 0, q), ('v', 0, q), ('wo', dim, q), ('bo', 0, dim),
-                                    ('ffn_norm', 0, dim), ('w1', hidden, dim), ('w3', hidden, dim),
-                                    ('w2', dim, hidden)):
+                                    ('attention_after', 0, dim), ('ffn_norm', 0, dim), ('w1', hidden, dim),
+                                    ('w3', hidden, dim), ('w2', dim, hidden), ('ffn_after', 0, dim)):
             if there.get(name, True):
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
@@ -443,7 +469,7 @@ def decode_q4(packs, scales, rows, columns):
 
 
 def write_model(path, c, weights):
-    """Writes a file of version 3 or 4; the weights as the file holds them, rounded, come back."""
+    """Writes a file of version 3 to 5; the weights as the file holds them, rounded, come back."""
     data, stored, types = bytearray(header(c)), {}, iter(c.get('types', ()))
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
@@ -457,9 +483,9 @@ def write_model(path, c, weights):
 def with_header(path, model, c):
     """A copy of a model's file with another header, for settings that leave the tensors alone."""
     head = header(c)
-    if len(head) != 256:
+    if len(head) != HEADER_BYTES[c['version']]:
         raise ValueError('longrope lists move the tensors')
-    return write(path, head + read(model)[256:])
+    return write(path, head + read(model)[len(head):])
 
 
 # Small models of blocks: of 32 values beside our own types, gate and up in different ways; and of 256.

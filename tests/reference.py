@@ -75,6 +75,8 @@ def rope(c, length):
     elif method == 'longrope':
         f = [x / e for x, e in zip(f, c['long_factors'] if length > L else c['short_factors'])]
         a = math.sqrt(1 + math.log(s) / math.log(L)) if s > 1 else 1.0
+    elif method == 'proportional':
+        f = [theta ** (-2 * i / c['head_dim']) / s for i in range(d // 2)]
     return f, c['attention_factor'] or a
 
 

@@ -11,8 +11,8 @@ import sys
 
 import reference
 import source_writers as w
-from common import (ENGINES, FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, perplexity, random_ids,
-                    random_weights, read, skip, table, tiny_model, write)
+from common import (ENGINES, FIELDS, HEADER_BYTES, ROOT, SHARED, check, close, config, good, in_work, main,
+                    perplexity, random_ids, random_weights, read, skip, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
 
 GOLDEN = os.path.join(SHARED, 'golden_families')
@@ -286,6 +286,8 @@ def test_config():
 
 def header_of(path):
     data = read(path)
+    size = HEADER_BYTES[struct.unpack_from('<I', data, 4)[0]]
+    data = data[:size] + bytes(512 - size)
     fields = {name: struct.unpack_from('<' + kind, data, at) for name, at, kind, _ in FIELDS}
     return {name: value if len(value) > 1 else value[0] for name, value in fields.items()}
 

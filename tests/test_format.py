@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The header of versions 3 and 4 has one layout: the table in docs/format.md, the table in src/core/header.c that
+"""The header of versions 3 to 5 has one layout: the table in docs/format.md, the table in src/core/header.c that
 reads and writes it, and the one that these tests write files by say the same, field by field."""
 
 import os
@@ -8,10 +8,10 @@ import struct
 
 from common import FIELDS, ROOT, check, main
 
-HEADER_BYTES = 256
+HEADER_BYTES = 512
 TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of header.c, as the document has them
 CODES = {'I': 'u32', 'i': 'i32', '8i': 'i32[8]', 'd': 'f64'}           # of Python's struct
-BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8}
+BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8, 'u32[3]': 12}
 
 
 def text_of(*path):
@@ -21,7 +21,7 @@ def text_of(*path):
 
 def documented():
     """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
-    section = text_of('docs', 'format.md').split('## model.bin, versions 3 and 4')[1].split('\n## ')[0]
+    section = text_of('docs', 'format.md').split('## model.bin, versions 3 to 5')[1].split('\n## ')[0]
     rows = re.findall(r'^\| *(\d+) *\| *(\S*) *\| *(`?\w+`?)[^|]*\|', section, re.M)
     fields = [(name.strip('`'), int(offset), kind) for offset, kind, name in rows if name.startswith('`')]
     reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']
@@ -29,9 +29,9 @@ def documented():
 
 
 def in_c():
-    """The same of header.c's table. A row is {"name", offset, type, low, high, CONFIG(member)} or ROPE."""
+    """The same of header.c's table. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or SLIDING."""
     table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'core', 'header.c'), re.S).group(1)
-    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE)\([\w\[\]]+\))\s*\}', table)
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|SLIDING)\([\w\[\]]+\))\s*\}', table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
     check(len({member for *_, member in rows}) == len(rows), 'every row has a member of its own', rows)

@@ -20,7 +20,8 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {.rope = plan.rope, .kv = kv, .context = context, .chunk = chunk, .plain = plain};
+    SessionConfig config = {
+        .rope = plan.rope, .sliding = plan.sliding, .kv = kv, .context = context, .chunk = chunk, .plain = plain};
     config.spread = spread;
     if (spread.length && context < n) config.context = n;
     Session *s = session_new(&model, &config, &err);
@@ -189,9 +190,13 @@ int main(int argc, char **argv) {
     if (argc == 12) spread = (Spread){.length = atoi(argv[10]), .piece = atoi(argv[11])};
     RopeSettings *methods = methods_parse(argc >= 10 ? argv[9] : NULL, &settings, &n_methods, &err);
     if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;
-    if (!model_open(argv[2], &model, &err) || !settings_resolve(methods, &model.rope, model.config.sliding_window,
-                                                                argc == 12 ? spread.length : n, &plan, &err))
-        return printf("FAIL %s: %s\n", label, err.text), 1;
+    int length = argc == 12 ? spread.length : n;
+    bool good = model_open(argv[2], &model, &err) &&
+                settings_resolve(methods, &model.rope, model_window(&model), length, &plan, &err);
+    if (good && model.config.sliding_rope)
+        good = settings_resolve_sliding(methods, &(RopeSettings){.said = 0}, &model.sliding,
+                                        model.config.sliding_window, length, &plan, &err);
+    if (!good) return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
     use_threads(1);

@@ -9,9 +9,9 @@ import struct
 import subprocess
 import time
 
-from common import (BLOCK_MODELS, FIELDS, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config, fuzzer, header,
-                    in_work, main, one_line, random_weights, read, run, shapes, skip, write, write_model,
-                    write_tokenizer)
+from common import (BLOCK_MODELS, FIELDS, HEADER_BYTES, METHODS, Q4, Q8, RUN, block_weights, check, compiled,
+                    config, fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip, write,
+                    write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
              train_ctx=32)
@@ -220,7 +220,9 @@ def test_random_headers():
         for i in range(500):
             mutant = bytearray(data)
             for _ in range(rng.choice((1, 1, 1, 2, 4))):
-                where = rng.choice(FIELDS)[1] if rng.random() < 0.8 else rng.randrange(min(len(data), 300))
+                fields = [f for f in FIELDS if f[1] < HEADER_BYTES[c['version']]]
+                byte = rng.randrange(min(len(data), 300))
+                where = rng.choice(fields)[1] if rng.random() < 0.8 else byte
                 kind = rng.randrange(3)
                 if kind == 0:
                     mutant[where] ^= 1 << rng.randrange(8)
@@ -268,7 +270,7 @@ def test_whole_program():
         check(result.status == 0, './run under the sanitizers, %s' % options[0], result)
     for i in range(40):
         mutant = bytearray(whole)
-        field = rng.choice(FIELDS[2:])
+        field = rng.choice([f for f in FIELDS[2:] if f[1] < 256])
         struct.pack_into('<I', mutant, field[1] + (4 if field[2] == 'd' else 0),
                          rng.choice((0, 1, 3, 64, 1 << 20, 0x7ff00000, 0x7fffffff, 0xffffffff)))
         write(path, bytes(mutant[:rng.choice((len(mutant),) * 4 + (rng.randrange(1, len(mutant)),))]))

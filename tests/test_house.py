@@ -143,7 +143,7 @@ def test_checker_on_all():
     evening = {path: HEAD + '\n' * (each - 1) for path in house.EVENING}
     evening['rope.c'] += '\n' * rest
     check(list(house.findings(evening, {})) == [], 'an evening as long as it may be', list(house.findings(evening, {})))
-    evening['run.c'] += '\n'
+    evening['rope.h'] += '\n'
     found = list(house.findings(evening, {}))
     check(len(found) == 1 and 'the evening is too long (%d lines of rope.h ' % (house.EVENING_LINES + 1) in found[0],
           'a line more', found)

@@ -98,14 +98,16 @@ static void test_cache(void) {
         AttentionScratch *scratch = NULL;
         TeamShared shared = {0};
         Arena arena = {0};
+        const RopeConfig rope = {.train_ctx = n};
         float q[4 * D] = {0}, key[D] = {0}, value[D], out[4 * D];
         for (int pass = 0; pass < 2; pass++) {
             kv_cache_lay_out(&cache, &arena);
             scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }
-        Attention attention = {&cache,     scratch,      &(SessionConfig){.kv = type},
-                               .layer = 1, .n_heads = 4, .window = WINDOW};
+        Attention attention = {&cache,     scratch,         &(SessionConfig){.kv = type},
+                               &rope,      .layer = 1,      .n_heads = 4,
+                               .scale = 1, .window = WINDOW};
         attention.q = q, attention.first = n - 1, attention.n = 1, attention.out = out;
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {

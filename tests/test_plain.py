@@ -270,10 +270,10 @@ def test_not_finite():
 # What it is, the text that must stand once in the fast engine's files, the text in its place, and the comparison that
 # must tell: a model, its method, options.
 PLANTS = [
-    ('cosines for sines in a rotation', 'rope_rotate(x, pairs, turns + at, turns + at + pairs);',
-     'rope_rotate(x, pairs, turns + at, turns + at);', 'llama', 'none'),
-    ("a map's border off by one", 'p + 1 - rope_parts(&c->config->rope, p).near',
-     'p - rope_parts(&c->config->rope, p).near', 'llama',
+    ('cosines for sines in a rotation', 'rope_rotate(x, (int)pairs, turns, turns + pairs);',
+     'rope_rotate(x, (int)pairs, turns, turns);', 'llama', 'none'),
+    ("a map's border off by one", 'p + 1 - rope_parts(c->rope, p).near',
+     'p - rope_parts(c->rope, p).near', 'llama',
      'self-extend:group=5'),
     ('head norms dropped', 'if (norm) rmsnorm_fast(x, x, norm,', 'if (!norm) rmsnorm_fast(x, x, norm,',
      'qwen3', 'none'),
@@ -282,8 +282,8 @@ PLANTS = [
     ('a window one short', 'i) - c->window + 1)', 'i) - c->window + 2)', 'mistral', 'none'),
     ('a window of tokens', 'spread_position(spread, i) -', 'i -', 'mistral', 'none'),
     ('what keys lack, by tokens', 'spread_position(&a->config->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
-    ('the short list of longrope past L', 'rope_frequencies(&a->config->rope, length, &a->freqs);',
-     'rope_frequencies(&a->config->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8')]
+    ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &a->freqs);',
+     'rope_frequencies(a->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8')]
 
 
 def engine():

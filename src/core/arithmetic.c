@@ -23,6 +23,12 @@ float dot(const float *a, const float *b, int64_t n) {
     return sum;
 }
 
+void scale_all(float *x, float scale, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        x[i] *= scale;
+    }
+}
+
 void add(float *out, float scale, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         out[i] += scale * x[i];
@@ -54,3 +60,8 @@ void softmax(float *x, int n) {
 }
 
 float silu(float z) { return z / (1 + expf(-z)); }
+
+float gelu(float z) {
+    const float root = 0.79788456f;  // of 2 / pi
+    return z * (1 + tanhf(root * (z + 0.044715f * z * z * z))) / 2;
+}

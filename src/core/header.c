@@ -12,10 +12,11 @@
 #error "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
 #endif
 
-enum { MAGIC = 0x616b3432, V0_BYTES = 28, V4_BYTES = 204 };
+enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24, MAX_SEQ = 1 << 30 };
+enum { MAX_SCALE = 1000000 };
 
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
                                                  "alibi", "shaw", "transformer-xl", "disentangled"};
@@ -37,12 +38,13 @@ typedef struct {
 
 #define CONFIG(member) offsetof(Model, config.member), sizeof((Model *)0)->config.member
 #define ROPE(member) offsetof(Model, rope.member), sizeof((Model *)0)->rope.member
+#define SLIDING(member) offsetof(Model, sliding.member), sizeof((Model *)0)->sliding.member
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
-// Versions 3 and 4. In version 3 all bytes from V4_BYTES on are 0. tests/test_format.py compares docs/format.md.
+// Versions 3 to 5. In version 3 all bytes from V3_FIELDS on are 0. tests/test_format.py compares docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
-    {"version", 4, U32, 1, 4, CONFIG(version)},
+    {"version", 4, U32, 1, 5, CONFIG(version)},
     {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, CONFIG(weight_type)},
     {"group_size", 12, U32, 0, MAX_WIDTH, CONFIG(group_size)},
     {"dim", 16, U32, 1, MAX_WIDTH, CONFIG(dim)},
@@ -77,13 +79,33 @@ static const Field fields[] = {
     {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, ROPE(rotary_dim)},
     {"qkv_bias", 208, U32, 0, 1, CONFIG(qkv_bias)},
     {"o_bias", 212, U32, 0, 1, CONFIG(o_bias)},
-    {"qk_norm", 216, U32, 0, 1, CONFIG(qk_norm)},
+    {"qk_norm", 216, U32, 0, QK_NORM_WHOLE, CONFIG(qk_norm)},
     {"logn", 220, U32, 0, 1, ROPE(logn)},
     {"encoding", 224, U32, 0, N_ENCODINGS - 1, CONFIG(encoding)},
     {"unscaled_positions", 228, U32, 0, MAX_SEQ, ROPE(unscaled_positions)},
     {"layer_table", 232, U32, 0, 1, CONFIG(has_layers)},
     {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
     {"encoding_rows", 240, U32, 0, MAX_VOCAB, CONFIG(encoding_rows)},
+    {"sliding_rope", 256, U32, 0, 1, CONFIG(sliding_rope)},
+    {"sliding_method", 260, U32, 0, LAST_METHOD, SLIDING(method)},
+    {"sliding_theta", 264, F64, 0, ANY, SLIDING(theta)},
+    {"sliding_factor", 272, F64, 0, ANY, SLIDING(factor)},
+    {"sliding_train_ctx", 280, U32, 0, MAX_SEQ, SLIDING(train_ctx)},
+    {"sliding_ramp", 284, U32, 0, ROPE_RAMP_TURNS, SLIDING(ramp)},
+    {"sliding_truncate", 288, U32, 0, 1, SLIDING(truncate)},
+    {"sliding_rotary_dim", 292, U32, 0, ROPE_MAX_HEAD_DIM, SLIDING(rotary_dim)},
+    {"sliding_beta_fast", 296, F64, 0, ANY, SLIDING(beta_fast)},
+    {"sliding_beta_slow", 304, F64, 0, ANY, SLIDING(beta_slow)},
+    {"sliding_attention_factor", 312, F64, 0, ANY, SLIDING(attention_factor)},
+    {"sliding_mscale", 320, F64, 0, ANY, SLIDING(mscale)},
+    {"sliding_mscale_all_dim", 328, F64, 0, ANY, SLIDING(mscale_all_dim)},
+    {"sliding_low_freq_factor", 336, F64, 0, ANY, SLIDING(low_freq_factor)},
+    {"sliding_high_freq_factor", 344, F64, 0, ANY, SLIDING(high_freq_factor)},
+    {"temperature_beta", 352, F64, 0, MAX_SCALE, ROPE(temperature_beta)},
+    {"embedding_scale", 360, F64, 0, MAX_SCALE, CONFIG(embedding_scale)},
+    {"score_scale", 368, F64, 0, MAX_SCALE, CONFIG(score_scale)},
+    {"norm_place", 376, U32, 0, N_NORM_PLACES - 1, CONFIG(norm_place)},
+    {"activation", 380, U32, 0, N_ACTIVATIONS - 1, CONFIG(activation)},
 };
 
 static int count_of(const Field *f, const Model *m) { return f->type == I32X8 ? m->config.n_eos : 1; }
@@ -111,32 +133,60 @@ static bool read_fields(const uint8_t *header, Model *m, Error *err) {
     return true;
 }
 
-void header_write(Model m, uint8_t out[HEADER_BYTES]) {
+// How many elements of a head turn. With `proportional` the settings count all pairs, and have how many of them turn.
+static int turning_elements(const RopeConfig *r) {
+    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
+}
+
+static void set_turning_elements(RopeConfig *r, int turning, int head_dim) {
+    bool counts_all = r->method == ROPE_PROPORTIONAL;
+    r->rotary_dim = counts_all ? head_dim : turning;
+    r->turning = counts_all ? turning / 2 : 0;
+}
+
+// Whether a field that version 4 has holds what only version 5 can say.
+static bool needs_version_5(const Model *m) {
+    return m->config.qk_norm == QK_NORM_WHOLE || m->rope.method == ROPE_PROPORTIONAL;
+}
+
+int header_write(Model m, uint8_t out[HEADER_BYTES]) {
     static const uint8_t zeros[HEADER_BYTES];
+    int turning = turning_elements(&m.rope), in_sliding = turning_elements(&m.sliding);
+    m.rope.rotary_dim = turning == m.config.head_dim ? 0 : turning;
+    m.sliding.rotary_dim = in_sliding == turning ? 0 : in_sliding;
     m.config.magic = MAGIC;
     m.config.version = 3;
-    if (m.rope.rotary_dim == m.config.head_dim) m.rope.rotary_dim = 0;
     memset(out, 0, HEADER_BYTES);
     for (const Field *f = fields; f < fields + N_FIELDS; f++) {
         size_t bytes = f->bytes < f->type ? f->bytes : f->type;
         memcpy(out + f->offset, (const uint8_t *)&m + f->place, bytes * count_of(f, &m));
     }
-    if (memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) out[4] = 4;  // the version
+    bool is_newest = needs_version_5(&m) || memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0;
+    bool is_newer = memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0;
+    out[4] = is_newest ? 5 : is_newer ? 4 : 3;
+    return is_newest ? HEADER_BYTES : V4_BYTES;
 }
 
-// Checks fields against one another. A rotary_dim of 0 becomes the whole head.
-static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, Error *err) {
+static bool check_reserved(const uint8_t *p, const ModelConfig *c, Error *err) {
     bool covered[HEADER_BYTES] = {false};
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        if (f->offset < V4_BYTES || c->version > 3) memset(covered + f->offset, true, f->type);
+        if (f->offset < V3_FIELDS || c->version > 3) memset(covered + f->offset, true, f->type);
     for (int i = 0; i < HEADER_BYTES; i++)
         if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
+    return true;
+}
+
+static bool check_types(const ModelConfig *c, Error *err) {
     const char *type = weight_type_names[c->weight_type];
     bool is_q4 = c->weight_type == WEIGHT_Q4, grouped = is_q4 || c->weight_type == WEIGHT_Q8;
     if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
         return fail(err, "group_size is %d with weight type %s", c->group_size, type);
     if (c->weight_type > WEIGHT_Q4 && c->version == 3)
         return fail(err, "weight type %s in version 3 (expected version 4)", type);
+    return true;
+}
+
+static bool check_shapes(const ModelConfig *c, Error *err) {
     if (c->version < 3 && c->dim % c->n_heads)
         return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
     // Version 2's groups fill every tensor exactly, as in what llama2.c exports.
@@ -144,20 +194,61 @@ static bool check_fields(const uint8_t *p, const ModelConfig *c, RopeConfig *r, 
     if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
         return fail(err, "group_size %d does not divide the tensors", c->group_size);
     if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
-    if (c->head_dim % 2) return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
+    return c->head_dim % 2 == 0 || fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
+}
+
+static bool check_encoding(const ModelConfig *c, const RopeConfig *r, Error *err) {
     const char *encoding = encoding_names[c->encoding];
     bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
+    bool has_rope = r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim;
+    has_rope = has_rope || c->sliding_rope || r->temperature_beta != 0;
     if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
-    if (c->encoding != ENCODING_ROPE && (r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim))
+    if (c->encoding != ENCODING_ROPE && has_rope)
         return fail(err,
-                    "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn)",
+                    "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn, "
+                    "sliding_rope and temperature_beta)",
                     encoding);
     if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
         return fail(err, "seq_len is %d with %d learned positions", c->seq_len, c->encoding_rows);
-    if (r->rotary_dim == 0) r->rotary_dim = (int)c->head_dim;
-    if (r->rotary_dim % 2 || r->rotary_dim > c->head_dim)
-        return fail(err, "rotary_dim is %d (expected an even number up to head_dim, %d)", r->rotary_dim,
-                    (int)c->head_dim);
+    return true;
+}
+
+// Settings of the sliding layers are all there, or none of them is.
+static bool check_sliding(const Model *m, Error *err) {
+    const ModelConfig *c = &m->config;
+    const uint8_t *base = (const uint8_t *)m, *settings = (const uint8_t *)&m->sliding;
+    for (const Field *f = fields; f < fields + N_FIELDS && !c->sliding_rope; f++) {
+        bool is_sliding = base + f->place >= settings && base + f->place < settings + sizeof m->sliding;
+        for (size_t i = 0; is_sliding && i < f->bytes; i++)
+            if (base[f->place + i]) return fail(err, "%s without sliding_rope (expected 0)", f->name);
+    }
+    if (!c->sliding_rope) return true;
+    if (!c->has_layers) return fail(err, "sliding_rope without a layer_table, which says the layers that it is for");
+    if (rope_methods[m->sliding.method].flags & ROPE_USES_LISTS)
+        return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
+    return m->sliding.train_ctx > 0 || fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MAX_SEQ);
+}
+
+static bool check_turning(const char *field, int turning, int head_dim, Error *err) {
+    if (turning % 2 == 0 && turning <= head_dim) return true;
+    return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning, head_dim);
+}
+
+// Checks fields against one another. A rotary_dim of 0 becomes what it stands for.
+static bool check_fields(const uint8_t *p, Model *m, Error *err) {
+    const ModelConfig *c = &m->config;
+    RopeConfig *r = &m->rope, *s = &m->sliding;
+    int head_dim = (int)c->head_dim;
+    if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
+    if (!check_encoding(c, r, err) || !check_sliding(m, err)) return false;
+    if (c->version < 5 && needs_version_5(m))
+        return fail(err, "%s in version %d (expected version 5)",
+                    c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
+    int turning = r->rotary_dim ? r->rotary_dim : head_dim, in_sliding = s->rotary_dim ? s->rotary_dim : turning;
+    if (!check_turning("rotary_dim", turning, head_dim, err)) return false;
+    if (!check_turning("sliding_rotary_dim", in_sliding, head_dim, err)) return false;
+    set_turning_elements(r, turning, head_dim);
+    if (c->sliding_rope) set_turning_elements(s, in_sliding, head_dim);
     int n_pairs = r->rotary_dim / 2;
     return c->n_longrope == 0 || c->n_longrope == n_pairs ||
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
@@ -189,19 +280,19 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     const uint8_t *file = m->file.data;
     size_t size = m->file.size;
     int32_t start[2];
-    uint8_t rewritten[HEADER_BYTES];
+    uint8_t header[HEADER_BYTES] = {0};  // with zeros for what an older version does not have
     if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
     int version = has_magic ? start[1] : 0;
-    *bytes = has_magic ? HEADER_BYTES : V0_BYTES;
-    if (size < *bytes) return fail(err, "truncated (%zu bytes, the header alone has %d)", size, HEADER_BYTES);
-    bool legacy = !has_magic || version == 1 || version == 2;
-    if (legacy) rewrite_legacy(has_magic ? file + 8 : file, version, rewritten);
-    const uint8_t *p = legacy ? rewritten : file;
-    bool good = read_fields(p, m, err);
+    *bytes = !has_magic ? V0_BYTES : version == 5 ? HEADER_BYTES : V4_BYTES;
+    if (size < *bytes)
+        return fail(err, "truncated (%zu bytes, the header alone has %llu)", size, (unsigned long long)*bytes);
+    if (!has_magic || version == 1 || version == 2) rewrite_legacy(has_magic ? file + 8 : file, version, header);
+    else memcpy(header, file, *bytes);
+    bool good = read_fields(header, m, err);
     m->config.version = version;
-    good = good && check_fields(p, &m->config, &m->rope, err);
+    good = good && check_fields(header, m, err);
     const char *before = has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
     return good || fail(err, "%simpossible header: %s", before, err->text);
 }

@@ -1,13 +1,14 @@
 // A Llama's tensors, and where they lie in a model file.
 #include "model.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "header.h"
 
 // ---- what a Llama consists of ----
 
-enum { N_TENSORS = 25 };
+enum { N_TENSORS = 27 };
 
 // Macros, because no function can be given a member.
 #define MODEL(member) false, offsetof(Model, member)
@@ -20,9 +21,20 @@ static int place_in_file(const ModelConfig *c, const Tensor *t, int n) {
     return c->version < 3 ? t->llama2c[1] - 1 : n;
 }
 
-// Fills in the tensors that the model has, in the order of its file's version. Returns their
-// number.
+// Puts the tensors that the model has in the order of its file's version. Returns their number.
+static int put_in_order(const ModelConfig *c, const Tensor all[N_TENSORS], Tensor out[N_TENSORS]) {
+    int n = 0;
+    for (const Tensor *t = all; t < all + N_TENSORS; t++) {
+        if (t->rows == 0) continue;
+        out[place_in_file(c, t, n)] = *t;
+        n++;
+    }
+    return n;
+}
+
+// The same, of the table of all tensors.
 static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
+    bool is_whole = c->qk_norm == QK_NORM_WHOLE;
     int64_t dim = c->dim;
     int64_t hidden = c->hidden_dim;
     int64_t head = c->head_dim;
@@ -34,20 +46,23 @@ static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
     int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
     int64_t own = c->shared_classifier ? 0 : vocab;
     int64_t angles = c->version == 0 ? c->seq_len : 0;
+    int64_t before = c->norm_place != NORM_AFTER;
+    int64_t after = c->norm_place != NORM_BEFORE;
+    int64_t has_norms = c->qk_norm != QK_NORM_NONE;
     const Tensor all[N_TENSORS] = {
-        // In the order of versions 3 and 4: where, places in llama2.c's, what, rows (0: the model
+        // In the order of versions 3 to 5: where, places in llama2.c's, what, rows (0: the model
         // lacks it), columns.
         {MODEL(embedding), {1, 4}, EMBEDDING, vocab, dim},
         {MODEL(learned), {0}, FLOATS, learned, dim},
-        {LAYER(attention_norm), {2, 1}, FLOATS, 1, dim},
+        {LAYER(attention_norm), {2, 1}, FLOATS, before, dim},
         {LAYER(wq), {3, 5}, ATTENTION, q, dim},
         {LAYER(wk), {4, 6}, ATTENTION, kv, dim},
         {LAYER(wv), {5, 7}, ATTENTION, kv, dim},
         {LAYER(bq), {0}, FLOATS, c->qkv_bias, q},
         {LAYER(bk), {0}, FLOATS, c->qkv_bias, kv},
         {LAYER(bv), {0}, FLOATS, c->qkv_bias, kv},
-        {LAYER(q_norm), {0}, FLOATS, c->qk_norm, head},
-        {LAYER(k_norm), {0}, FLOATS, c->qk_norm, head},
+        {LAYER(q_norm), {0}, FLOATS, has_norms, is_whole ? q : head},
+        {LAYER(k_norm), {0}, FLOATS, has_norms, is_whole ? kv : head},
         {LAYER(a_keys), {0}, FLOATS, shaw, head},
         {LAYER(a_values), {0}, FLOATS, shaw, head},
         {LAYER(wr), {0}, ATTENTION, xl * kv, dim},
@@ -55,21 +70,31 @@ static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
         {LAYER(v), {0}, FLOATS, xl, q},
         {LAYER(wo), {6, 8}, ATTENTION, dim, q},
         {LAYER(bo), {0}, FLOATS, c->o_bias, dim},
-        {LAYER(ffn_norm), {7, 2}, FLOATS, 1, dim},
+        {LAYER(attention_after), {0}, FLOATS, after, dim},
+        {LAYER(ffn_norm), {7, 2}, FLOATS, before, dim},
         {LAYER(w1), {8, 9}, FEED_FORWARD, hidden, dim},
         {LAYER(w3), {10, 11}, FEED_FORWARD, hidden, dim},
         {LAYER(w2), {9, 10}, FEED_FORWARD, dim, hidden},
+        {LAYER(ffn_after), {0}, FLOATS, after, dim},
         {MODEL(final_norm), {11, 3}, FLOATS, 1, dim},
         {MODEL(angles), {12}, FLOATS, angles, head},
         {MODEL(classifier), {13, 12}, CLASSIFIER, own, dim},
     };
-    int n = 0;
-    for (const Tensor *t = all; t < all + N_TENSORS; t++) {
-        if (t->rows == 0) continue;
-        out[place_in_file(c, t, n)] = *t;
-        n++;
+    return put_in_order(c, all, out);
+}
+
+int model_window(const Model *m) {
+    bool has_window = !m->config.sliding_rope;
+    for (int l = 0; m->layers && l < m->config.n_layers; l++) {
+        int flags = m->layers[l].flags;
+        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING))) has_window = true;
     }
-    return n;
+    return has_window ? m->config.sliding_window : 0;
+}
+
+float model_score_scale(const ModelConfig *c) {
+    float usual = 1 / sqrtf((float)c->head_dim);
+    return c->score_scale > 0 ? (float)c->score_scale : usual;
 }
 
 // How many of n tensors from the first one on take turns, layer by layer. In versions 3 and later
@@ -154,9 +179,10 @@ static int count_matrices(const ModelConfig *c) {
 }
 
 static bool check_layers(const ModelConfig *c, const uint8_t *flags, Error *err) {
+    int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
     for (int l = 0; flags && l < c->n_layers; l++) {
-        if (flags[l] <= (LAYER_SEES_ALL | LAYER_NOPE)) continue;
-        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to 3)", flags[l], l);
+        if (flags[l] <= most) continue;
+        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d)", flags[l], l, most);
     }
     return true;
 }

@@ -11,10 +11,14 @@ enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the
 enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
 extern const char *const encoding_names[N_ENCODINGS];
 
+enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, N_NORM_PLACES };  // where a layer norms: what it reads, or what it adds
+enum { ACTIVATION_SILU, ACTIVATION_GELU, N_ACTIVATIONS };    // of the feed-forward gate; GELU in its tanh form
+enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE };          // of queries and keys before RoPE: by head, or all heads
+
 // What the header of a file says, except for the settings of RoPE.
 typedef struct {
     int magic;    // only in the file
-    int version;  // of the file: 0, 1, 2 (llama2.c), 3 or 4
+    int version;  // of the file: 0, 1, 2 (llama2.c), 3, 4 or 5
     WeightType weight_type;
     int group_size;      // weights that share a scale, 0: none do
     int64_t dim;         // width of the residual stream
@@ -28,11 +32,16 @@ typedef struct {
     int sliding_window;     // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
     int shared_classifier;  // 0 or 1
     double norm_eps;
-    int bos_id;             // -1: none
-    bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
-    bool qk_norm;           // an RMS norm of each query and key head before RoPE
-    int encoding;           // of positions: a row of encoding_names
-    int encoding_rows;      // of its tables: learned positions, or shaw's distances
+    int bos_id;              // -1: none
+    bool qkv_bias, o_bias;   // wq, wk and wv have biases; wo has one
+    int qk_norm;             // QK_NORM_..., an RMS norm of queries and keys
+    int norm_place;          // NORM_...
+    int activation;          // ACTIVATION_...
+    double embedding_scale;  // of the token's embedding; 0: 1
+    double score_scale;      // of the scores; 0: 1 / sqrt(head_dim)
+    bool sliding_rope;       // layers with LAYER_SLIDING turn by Model.sliding
+    int encoding;            // of positions: a row of encoding_names
+    int encoding_rows;       // of its tables: learned positions, or shaw's distances
     int n_eos;
     int eos_ids[MAX_EOS];
     // What follows in the file before the tensors:
@@ -41,29 +50,33 @@ typedef struct {
     bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
 } ModelConfig;
 
-enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2 };  // it sees past a sliding window; neither its queries nor its keys turn
+// A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the sliding layers' settings.
+enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2, LAYER_SLIDING = 4 };
 
 typedef struct {
     uint8_t flags;                   // a sum of LAYER_...
-    const float *attention_norm;     // (dim)
+    const float *attention_norm;     // (dim), NULL with NORM_AFTER
     Matrix wq;                       // (n_heads * head_dim, dim)
     Matrix wk, wv;                   // (n_kv_heads * head_dim, dim)
     const float *bq, *bk, *bv;       // biases (rows of wq, wk, wv), NULL: none
-    const float *q_norm, *k_norm;    // (head_dim), NULL: none
+    const float *q_norm, *k_norm;    // (head_dim), or with QK_NORM_WHOLE (rows of wq, wk); NULL: none
     Matrix wr;                       // (n_kv_heads * head_dim, dim) of transformer-xl
     const float *u, *v;              // (n_heads * head_dim)
     const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
     Matrix wo;                       // (dim, n_heads * head_dim)
     const float *bo;                 // (dim), NULL: none
-    const float *ffn_norm;           // (dim)
+    const float *attention_after;    // (dim) norm of what attention adds, NULL with NORM_BEFORE
+    const float *ffn_norm;           // (dim), NULL with NORM_AFTER
     Matrix w1, w3;                   // gate and up (hidden_dim, dim)
     Matrix w2;                       // down (dim, hidden_dim)
+    const float *ffn_after;          // (dim) norm of what the feed-forward layer adds, NULL with NORM_BEFORE
 } Layer;
 
 typedef struct {
     MappedFile file;
     ModelConfig config;
     RopeConfig rope;       // as the file has it, without defaults filled in
+    RopeConfig sliding;    // the same of layers with LAYER_SLIDING; zeros without sliding_rope
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
     Layer *layers;
@@ -71,6 +84,17 @@ typedef struct {
     Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
     const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
 } Model;
+
+// The settings by which a layer turns, of those in `rope` and `sliding`.
+static inline const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const RopeConfig *sliding) {
+    return layer->flags & LAYER_SLIDING ? sliding : rope;
+}
+
+// The window that the layers turning by `rope` have in the file; 0: they see all. Not in layers with LAYER_SEES_ALL.
+int model_window(const Model *model);
+
+// What scores are multiplied by, but for logn and a temperature.
+float model_score_scale(const ModelConfig *config);
 
 // What a tensor is for. Those that are not matrices are FLOATS.
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, FLOATS = N_MATRIX_KINDS } TensorKind;

@@ -13,22 +13,21 @@
 #include "arithmetic.h"
 #include "plain_private.h"
 
-static void fill_uneven_turns(Plain *p, int length);
+static void fill_uneven_turns(Plain *p, Turns *t, int length);
 
 // ---- RoPE ----
 
 // The angles of the present token. Where its query at m meets a key at n, each pair turns by the
 // angle D(m, n) f: the distance between the two times the pair's frequency. Query and key both have
 // the attention factor.
-static void fill_turns(Plain *p, int length) {
-    const RopeConfig *c = &p->config->rope;
+static void fill_turns(Plain *p, Turns *t, int length) {
     RopeFreqs now;
-    rope_frequencies(c, length, &now);
+    rope_frequencies(t->rope, length, &now);
     double factor = now.attention_factor * now.attention_factor;
-    float *cosine = p->cosines;
-    float *sine = p->sines;
+    float *cosine = t->cosines;
+    float *sine = t->sines;
     for (int j = 0; j <= p->i; j++) {
-        double distance = rope_distance(c, place_of(p, p->i), place_of(p, j));
+        double distance = rope_distance(t->rope, place_of(p, p->i), place_of(p, j));
         for (int pair = 0; pair < now.n_pairs; pair++) {
             rope_turn(now.inv_freq[pair], distance, factor, cosine, sine);
             cosine++;
@@ -41,16 +40,17 @@ static void fill_turns(Plain *p, int length) {
 // turn. arXiv 2104.09864.
 static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
     int64_t d = p->model->config.head_dim;
-    int n_pairs = p->config->rope.rotary_dim / 2;
+    int n_pairs = p->turns->rope->rotary_dim / 2;
     int64_t first = (int64_t)j * n_pairs;
     memcpy(p->turned, q, d * sizeof(float));
-    rope_rotate(p->turned, n_pairs, p->cosines + first, p->sines + first);
+    rope_rotate(p->turned, n_pairs, p->turns->cosines + first, p->turns->sines + first);
     return dot(p->turned, k, d);
 }
 
 // ---- attention ----
 
-// The score of the query's head h with the key of token j: q turned . k / sqrt(d), times logn.
+// The score of the query's head h with the key of token j: q turned . k / sqrt(d). Queries far on
+// in a text may grow.
 static float rope_score(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
@@ -59,13 +59,16 @@ static float rope_score(const Plain *p, int h, int j) {
     float product;
     if (turns) product = turned_dot(p, q, k, j);
     else product = dot(q, k, d);
-    double logn = rope_logn(&p->config->rope, place_of(p, p->i));
-    return (float)logn * product / sqrtf((float)d);
+    int position = place_of(p, p->i);
+    double logn = rope_logn(p->turns->rope, position);
+    double temperature = rope_temperature(p->turns->rope, position);
+    float scale = model_score_scale(&p->model->config);
+    return (float)(logn * temperature) * scale * product;
 }
 
 // Whether the query sees the key of token j. A window may hide it.
 static bool sees(const Plain *p, int j) {
-    const RopeConfig *c = &p->config->rope;
+    const RopeConfig *c = p->turns->rope;
     bool slides = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
     return !slides || rope_sees(c, place_of(p, p->i), place_of(p, j));
 }
@@ -104,6 +107,12 @@ static void attend(Plain *p, int h) {
 
 // ---- forward ----
 
+// What families do otherwise than Llama, a line or two each below: biases (Qwen2), norms of heads
+// (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not
+// turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
+// 3); norms of what a layer adds (OLMo 2), also of that (Gemma 3); GELU, a scale of the embedding
+// and of the scores (Gemma 3); queries that grow with their position (Ministral 3).
+
 void matmul(const Plain *p, float *out, const Matrix *w, const float *x) {
     for (int64_t r = 0; r < w->rows; r++) {
         const float *row = weights_row(w, r, p->row);
@@ -117,13 +126,27 @@ static void project(const Plain *p, float *out, const Matrix *w, const float *bi
     if (bias) add(out, 1, bias, w->rows);
 }
 
-// Qwen3 has a norm for each of the n heads of x (n, d); others have none.
+// What a layer reads of x (dim): its norm, unless the layer norms only what it adds.
+static void read_normed(Plain *p, const float *x, const float *weight) {
+    const ModelConfig *m = &p->model->config;
+    if (weight) rmsnorm(p->normed, x, weight, m->dim, m->norm_eps);
+    else memcpy(p->normed, x, m->dim * sizeof(float));
+}
+
+// x (dim) += what a layer adds to it, normed before that if there are weights for it.
+static void add_normed(Plain *p, float *x, const float *weight) {
+    const ModelConfig *m = &p->model->config;
+    if (weight) rmsnorm(p->added, p->added, weight, m->dim, m->norm_eps);
+    add(x, 1, p->added, m->dim);
+}
+
+// A norm of each of the n heads of x (n, d), or one of them all; most families have none.
 static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
-    int64_t d = p->model->config.head_dim;
-    double eps = p->model->config.norm_eps;
-    for (int h = 0; weight && h < n; h++) {
-        float *head = x + h * d;
-        rmsnorm(head, head, weight, d, eps);
+    const ModelConfig *m = &p->model->config;
+    int64_t all = n * m->head_dim;
+    int64_t width = m->qk_norm == QK_NORM_WHOLE ? all : m->head_dim;
+    for (int64_t at = 0; weight && at < all; at += width) {
+        rmsnorm(x + at, x + at, weight, width, m->norm_eps);
     }
 }
 
@@ -135,7 +158,7 @@ static void attention(Plain *p, float *x) {
     // q (n_heads * d); k and v (n_kv_heads * d), which stay for the tokens to come
     float *k = kv_row(p, p->keys, p->i);
     float *v = kv_row(p, p->values, p->i);
-    rmsnorm(p->normed, x, w->attention_norm, m->dim, m->norm_eps);
+    read_normed(p, x, w->attention_norm);
     project(p, p->q, &w->wq, w->bq);
     project(p, k, &w->wk, w->bk);
     project(p, v, &w->wv, w->bv);
@@ -148,46 +171,55 @@ static void attention(Plain *p, float *x) {
         attend(p, h);
     }
     matmul(p, p->added, &w->wo, p->mixed);
-    add(x, 1, p->added, m->dim);
-    if (w->bo) add(x, 1, w->bo, m->dim);
+    if (w->bo) add(p->added, 1, w->bo, m->dim);
+    add_normed(p, x, w->attention_after);
 }
 
 // The feed-forward layer: x += w2 @ (silu(w1 @ rmsnorm(x)) * (w3 @ rmsnorm(x))).
-// SwiGLU, arXiv 2002.05202.
+// SwiGLU, arXiv 2002.05202; with GELU in place of SiLU it is GeGLU.
 static void feed_forward(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
     float *gate = p->gate;
     float *up = p->up;
-    rmsnorm(p->normed, x, w->ffn_norm, m->dim, m->norm_eps);
+    bool is_gelu = m->activation == ACTIVATION_GELU;
+    read_normed(p, x, w->ffn_norm);
     project(p, gate, &w->w1, NULL);
     project(p, up, &w->w3, NULL);
     for (int64_t e = 0; e < m->hidden_dim; e++) {
-        gate[e] = silu(gate[e]) * up[e];
+        float gated = is_gelu ? gelu(gate[e]) : silu(gate[e]);
+        gate[e] = gated * up[e];
     }
     matmul(p, p->added, &w->w2, gate);
-    add(x, 1, p->added, m->dim);
+    add_normed(p, x, w->ffn_after);
+}
+
+// The angles of the present token by one RoPE.
+static void fill_angles(Plain *p, Turns *t, int length) {
+    bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
+    if (is_uneven) fill_uneven_turns(p, t, length);
+    else fill_turns(p, t, length);
 }
 
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;
-    const SessionConfig *c = p->config;
     p->i = i;
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     const float *row = weights_row(&p->model->embedding, token, p->row);
     memcpy(x, row, m->dim * sizeof *x);
+    if (m->embedding_scale > 0) scale_all(x, (float)m->embedding_scale, m->dim);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;
 
     // Positions enter here, in the angles or in the embedding.
-    bool is_uneven = c->stale_keys || c->rope.unscaled_positions > 0;
     if (m->encoding != ENCODING_ROPE) add_position(p, x);
-    else if (is_uneven) fill_uneven_turns(p, length);
-    else fill_turns(p, length);
+    else fill_angles(p, &p->full, length);
+    if (m->sliding_rope) fill_angles(p, &p->sliding, length);
 
     for (int l = 0; l < m->n_layers; l++) {
         p->layer = l;
         p->w = &p->model->layers[l];
+        p->turns = p->w->flags & LAYER_SLIDING ? &p->sliding : &p->full;
         attention(p, x);
         feed_forward(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
@@ -207,8 +239,8 @@ void plain_logits(Plain *p, const float *x, float *logits) {
 // stale key turned at the scale of the step that read it, at `then`. A distance is a part of the
 // query less a part of the key (see rope.h). So the angle D(m, n) f of fill_turns grows by the
 // query's part times what f is more at m, and shrinks by the key's part times what f is more at n.
-static void fill_uneven_turns(Plain *p, int length) {
-    const RopeConfig *c = &p->config->rope;
+static void fill_uneven_turns(Plain *p, Turns *t, int length) {
+    const RopeConfig *c = t->rope;
     int m = place_of(p, p->i);
     RopeFreqs now;
     RopeFreqs then;
@@ -227,7 +259,7 @@ static void fill_uneven_turns(Plain *p, int length) {
             double key_more = rope_speed(c, &then, pair, n) - f;
             double angle = distance * f + m * query_more - key * key_more;
             int64_t place = (int64_t)j * now.n_pairs + pair;
-            rope_turn(1, angle, factor, &p->cosines[place], &p->sines[place]);
+            rope_turn(1, angle, factor, &t->cosines[place], &t->sines[place]);
         }
     }
 }
@@ -238,13 +270,19 @@ static float *floats(Arena *arena, int64_t rows, int64_t width) {
     return arena_take(arena, rows, width * sizeof(float));
 }
 
+static Turns lay_out_turns(const RopeConfig *rope, Arena *arena, int64_t context) {
+    Turns t = {.rope = rope};
+    t.cosines = floats(arena, context, rope->rotary_dim / 2);
+    t.sines = floats(arena, context, rope->rotary_dim / 2);
+    return t;
+}
+
 uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     int64_t context = p->config->context;
     int64_t rows = m->n_layers * context;
     int64_t heads = m->n_heads * m->head_dim;
     int64_t kv = m->n_kv_heads * m->head_dim;
-    int64_t n_pairs = p->config->rope.rotary_dim / 2;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
@@ -254,8 +292,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     if (has_queries) p->distance_queries = floats(arena, rows, heads);
     p->lengths = arena_take(arena, context, sizeof(int));
     p->distances = arena_take(arena, rows, sizeof(int));
-    p->cosines = floats(arena, context, n_pairs);
-    p->sines = floats(arena, context, n_pairs);
+    p->full = lay_out_turns(&p->config->rope, arena, context);
+    if (m->sliding_rope) p->sliding = lay_out_turns(&p->config->sliding, arena, context);
     p->scores = floats(arena, context, 1);
     p->normed = floats(arena, m->dim, 1);
     p->added = floats(arena, m->dim, 1);

@@ -6,19 +6,26 @@
 #include "model.h"
 #include "session_config.h"
 
+// The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
+typedef struct {
+    const RopeConfig *rope;
+    float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
+} Turns;
+
 // What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
 // 1. keys, values and lengths have rows for the tokens before i, of every layer, and none changes.
 // 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
 // 3. To forget tokens is to read others at their numbers: no row behind i is ever read.
-// 4. cosines and sines are those of token i in every layer; scores are those of one head.
+// 4. cosines and sines are those of token i, for all layers; scores are those of one head.
 typedef struct Plain {
     const Model *model;
     const SessionConfig *config;
 
     // Where it is.
-    int i;           // the present token's number, from 0
-    int layer;       // the layer's number, from 0
-    const Layer *w;  // and its weights
+    int i;               // the present token's number, from 0
+    int layer;           // the layer's number, from 0
+    const Layer *w;      // and its weights
+    const Turns *turns;  // and which of the two below it turns by
 
     // For every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
@@ -28,13 +35,13 @@ typedef struct Plain {
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
     float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
     // For the present token.
-    float *normed, *added;   // (dim)
-    float *q, *mixed;        // (n_heads * head_dim)
-    float *turned;           // (head_dim) a head of q, turned to meet one key
-    float *gate, *up;        // (hidden_dim)
-    float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
-    float *scores;           // (context) of one head
-    float *row;              // (widest) of a matrix, as float32
+    float *normed, *added;  // (dim)
+    float *q, *mixed;       // (n_heads * head_dim)
+    float *turned;          // (head_dim) a head of q, turned to meet one key
+    float *gate, *up;       // (hidden_dim)
+    Turns full, sliding;    // of most layers, and of those with LAYER_SLIDING
+    float *scores;          // (context) of one head
+    float *row;             // (widest) of a matrix, as float32
 } Plain;
 
 // Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all tokens.

@@ -130,6 +130,6 @@ float encoded_score(const Plain *p, int h, int j) {
     if (encoding == ENCODING_SHAW) product += shaw_term(p, h, j);
     if (encoding == ENCODING_TRANSFORMER_XL) product += xl_terms(p, h, j);
     if (encoding == ENCODING_DISENTANGLED) product += disentangled_terms(p, h, j);
-    float score = product / sqrtf((float)d);
+    float score = product * model_score_scale(&p->model->config);
     return encoding == ENCODING_ALIBI ? score - alibi_term(p, h, j) : score;
 }

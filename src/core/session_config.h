@@ -14,7 +14,8 @@ typedef struct {
 } Watch;
 
 typedef struct {
-    RopeConfig rope;  // complete, and checked
+    RopeConfig rope;     // complete, and checked
+    RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
     KvType kv;
     bool floats;  // quantized weights multiply float32, and not activations that are rounded to int8
     int context;  // most tokens that the session will hold

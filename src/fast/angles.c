@@ -30,15 +30,14 @@ static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t
     a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
 }
 
-void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
-    const RopeConfig *rope = &c->rope;
+void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope) {
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, c->spread.length ? c->spread.length : c->context, &last);
     bool follows = !c->stale_keys && !are_equal(&first, &last);
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
     int one = c->spread.length ? 0 : 1, period = one * rope_key_period(rope);
-    *a = (Angles){.config = c, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
+    *a = (Angles){.config = c, .rope = rope, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
     a->queries = a->keys = take_turns(arena, c->chunk, a->n_pairs);
     if (rope->map) {
         a->far = take_turns(arena, c->chunk, a->n_pairs);
@@ -51,7 +50,7 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c) {
 
 // The angles of the pairs [from, to) of the n tokens of the read.
 static void fill_rows(const Angles *a, int first, int n, int from, int to) {
-    const RopeConfig *rope = &a->config->rope;
+    const RopeConfig *rope = a->rope;
     double factor = a->freqs.attention_factor;
     for (int t = 0; t < n; t++) {
         int p = spread_position(&a->config->spread, first + t);
@@ -70,7 +69,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
 // By how many positions the cached key of token i must still turn.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
     int p = spread_position(&a->config->spread, (int)i);
-    double far = rope_parts(&a->config->rope, p).key, wanted = zone == NEAR ? p : far;
+    double far = rope_parts(a->rope, p).key, wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }
 
@@ -105,7 +104,7 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     int from = team_first(team, a->n_pairs), to = team_end(team, a->n_pairs);
     if (team->number == 0) {
         RopeFreqs before = a->freqs;
-        rope_frequencies(&a->config->rope, length, &a->freqs);
+        rope_frequencies(a->rope, length, &a->freqs);
         if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;  // what keys lack with other frequencies is void
         a->first = first;
     }

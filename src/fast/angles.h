@@ -1,4 +1,5 @@
-// The angles by which RoPE turns queries and keys: tables of one session.
+// The angles by which RoPE turns queries and keys: tables of one session. A model has one RoPE, or one for its full
+// layers and one for its sliding layers, with tables for each.
 #pragma once
 
 #include "../../rope.h"
@@ -19,9 +20,10 @@ typedef struct {
 
 typedef struct {
     const SessionConfig *config;
-    bool follows_length;  // frequencies can change, so that keys are cached before they are turned
-    int n_pairs;          // of a head that turn: its first 2 n_pairs elements
-    RopeFreqs freqs;      // in force
+    const RopeConfig *rope;  // of the config, for the layers that these angles are of
+    bool follows_length;     // frequencies can change, so that keys are cached before they are turned
+    int n_pairs;             // of a head that turn: its first 2 n_pairs elements
+    RopeFreqs freqs;         // in force
 
     // For the tokens from number `first` on. The tables are (chunk, 2, n_pairs): cosines, then sines.
     int first;
@@ -40,8 +42,8 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Takes the tables' memory from an arena.
-void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config);
+// Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding layers.
+void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config, const RopeConfig *rope);
 
 // Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);

@@ -1,4 +1,4 @@
-// Attention: for each query and head the scores q . k / sqrt(head_dim) of all keys that it sees, their softmax, and the
+// Attention: for each query and head the scores scale q . k of all keys that it sees, their softmax, and the
 // mix of the values by these weights. This is `attend` of plain.c, for many queries at once and without keeping scores.
 //
 // Online softmax (arXiv 1805.02867; FlashAttention, 2205.14135). Keys come in blocks of 64. Each query keeps a maximum,
@@ -32,7 +32,7 @@ typedef struct {
 } Rows;
 
 typedef struct {
-    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already divided by sqrt(head_dim)
+    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already times the scale
     Rows scores;            // (rows, KV_BLOCK)
     float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
     float *widened;         // a block's keys or values, or a few queries that are rotated back
@@ -103,18 +103,17 @@ static void load_queries(const Task *k) {
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
     const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
-    float scale = 1 / sqrtf((float)d);
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
         int token = token_of(k, r), position = spread_position(&c->config->spread, token);
         int64_t head = head_of(k, r);
         const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
-        float factor = scale * (float)rope_logn(&c->config->rope, position);
+        float factor = c->scale * (float)(rope_logn(c->rope, position) * rope_temperature(c->rope, position));
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
         for (int64_t i = 0; layer && layer->u && i < d; i++) {
-            near[r * d + i] += layer->u[head * d + i] * scale;
-            far[r * d + i] += layer->v[head * d + i] * scale;
+            near[r * d + i] += layer->u[head * d + i] * c->scale;
+            far[r * d + i] += layer->v[head * d + i] * c->scale;
         }
         if (!has_far) continue;
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
@@ -228,7 +227,7 @@ static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zon
 // The first token whose key is near to a query of token i.
 static int near_from(const Attention *c, int i) {
     int p = spread_position(&c->config->spread, i);
-    return spread_token(&c->config->spread, p + 1 - rope_parts(&c->config->rope, p).near);
+    return spread_token(&c->config->spread, p + 1 - rope_parts(c->rope, p).near);
 }
 
 // multiply_keys for a block that is near to all queries of the task, far from all, or on the border.

@@ -11,7 +11,9 @@ typedef struct {
     const KvCache *cache;
     AttentionScratch *scratch;
     const SessionConfig *config;
+    const RopeConfig *rope;  // of this layer
     int layer, n_heads;
+    float scale;                 // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
     int window;                  // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;                   // and the first `sinks` tokens always
     const Angles *angles;        // made ready for these queries; NULL: queries and keys do not turn
@@ -25,5 +27,5 @@ typedef struct {
 // Memory for calls with up to max_n queries by teams of up to n_threads; NULL while the arena only counts.
 AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n, int n_threads);
 
-// out = softmax(q k / sqrt(head_dim)) v over one layer of the cache. The number of threads does not change the result.
+// out = softmax(scale q k) v over one layer of the cache. The number of threads does not change the result.
 void attention_by_team(const Team *team, const Attention *attention);

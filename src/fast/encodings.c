@@ -53,7 +53,7 @@ static void project(const DistanceTerms *t, int layer, int64_t row, float *weigh
     const Matrix *of_keys = m->encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
     float *out = t->rows + (layer * t->n_rows + row) * t->columns;
     matrix_row(is_query ? &l->wq : of_keys, is_query ? row - t->key_rows : row, 0, m->dim, weights);
-    if (is_query) scale_by(weights, 1 / sqrtf((float)m->head_dim), m->dim);
+    if (is_query) scale_by(weights, model_score_scale(m), m->dim);
     memset(out, 0, t->columns * sizeof *out);
     gemm_accumulate(&(Gemm){1, t->columns, m->dim, weights, m->dim, t->sinusoids, NUMBER_F32, t->columns, out, NULL});
 }

@@ -23,8 +23,8 @@ typedef struct {
     const Model *model;
     int64_t reach, columns;
     float *slopes;     // (n_heads): score -= slope d
-    int64_t key_rows;  // n_kv_heads * head_dim, or head_dim when kv heads share them: score += q . r_d / sqrt(head_dim)
-    int64_t n_rows;    // and n_heads * head_dim more, already divided by sqrt(head_dim): score += s_d . k
+    int64_t key_rows;  // n_kv_heads * head_dim, or head_dim when kv heads share them: score += scale q . r_d
+    int64_t n_rows;    // and n_heads * head_dim more, already times the scale: score += s_d . k
     float *rows;       // (n_layers, n_rows, columns): those of r_d, then those of s_d
     float *values;     // (n_layers, columns, head_dim in whole vectors): out += weight a_d
     float *sinusoids;  // (dim, columns) R_d of all distances, zeros behind them

@@ -187,15 +187,31 @@ float exp_and_sum(float *x, int64_t n, float max) {
     return sum;
 }
 
-static inline vf silu(vf x) { return x / (1.0f + exp_vf(select_vf(x < -88.0f, splat(88.0f), -x))); }
+// x / (1 + exp(-y)). Where y is below -88 that is 0 but for x times e^-88.
+static inline vf gated(vf x, vf y) { return x / (1.0f + exp_vf(select_vf(y < -88.0f, splat(88.0f), -y))); }
 
 void swiglu(float *gate, const float *up, int64_t n) {
-    for (int64_t i = 0; i < n; i += LANES)
-        store_some(gate + i, silu(load_some(gate + i, n - i)) * load_some(up + i, n - i), n - i);
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf x = load_some(gate + i, n - i);
+        store_some(gate + i, gated(x, x) * load_some(up + i, n - i), n - i);
+    }
+}
+
+// (1 + tanh(z)) / 2 is 1 / (1 + exp(-2 z)).
+void geglu(float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf x = load_some(gate + i, n - i), cube = x * x * x;
+        vf twice_z = 1.595769122f * (x + 0.044715f * cube);
+        store_some(gate + i, gated(x, twice_z) * load_some(up + i, n - i), n - i);
+    }
 }
 
 void scale_by(float *x, float factor, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
+}
+
+void add_to(float *x, const float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] += y[i];
 }
 
 float max_of(const float *x, int64_t n) {

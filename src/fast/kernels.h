@@ -32,8 +32,11 @@ void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, fl
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
 void swiglu(float *gate, const float *up, int64_t n);
+// gate = gelu(gate) * up, gelu(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. GELU, arXiv 1606.08415.
+void geglu(float *gate, const float *up, int64_t n);
 
 void scale_by(float *x, float factor, int64_t n);  // x *= factor
+void add_to(float *x, const float *y, int64_t n);  // x += y
 float max_of(const float *x, int64_t n);           // -inf when n is 0
 // x = exp(x - max), exactly 0 where x is -inf; returns the sum.
 float exp_and_sum(float *x, int64_t n, float max);

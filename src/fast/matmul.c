@@ -144,7 +144,7 @@ static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply
     for (int64_t t = 0; t < v->n; t++) {
         float *out = p->out + t * p->stride + row, *result = sums + t * width;
         if (p->gate) {
-            swiglu(gates + t * width, result, n_rows);
+            (p->is_gelu ? geglu : swiglu)(gates + t * width, result, n_rows);
             result = gates + t * width;
         }
         for (int64_t r = 0; p->bias && r < n_rows; r++) result[r] += p->bias[row + r];

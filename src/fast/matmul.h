@@ -18,9 +18,10 @@ typedef struct {
 } Input;
 
 // One product of a set that shares its input: out[t * stride + r] = W[r] . x[t], with `gate` times silu(gate[r] . x[t])
-// (SwiGLU, arXiv 2002.05202), plus bias[r], and with `add` plus what is there.
+// (see swiglu) or, with `is_gelu`, gelu of it (see geglu), plus bias[r], and with `add` plus what is there.
 typedef struct {
     const Matrix *matrix, *gate;
+    bool is_gelu;
     const float *bias;  // (rows), NULL: none
     float *out;
     int64_t stride;

@@ -168,8 +168,7 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, Quant
     c->group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
     c->has_types = false;
     c->n_longrope = rope->short_factors ? rope->rotary_dim / 2 : 0;
-    header_write(w.copy, header);
-    put(&w, header, sizeof header, 1);
+    put(&w, header, header_write(w.copy, header), 1);
     if (c->n_longrope) put(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
     if (c->n_longrope) put(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
     for (int l = 0; c->has_layers && l < c->n_layers; l++) put(&w, &m->layers[l].flags, 1, 1);

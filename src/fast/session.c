@@ -160,7 +160,7 @@ void session_rewind(Session *s, int position) {
 void session_begin(Session *s, int n) {
     session_rewind(s, 0);
     s->config.spread.n = n;
-    s->fast->angles.n_blocks = 0;  // of which the tables are of other positions
+    s->fast->angles.n_blocks = s->fast->sliding.n_blocks = 0;  // of which the tables are of other positions
 }
 
 int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }

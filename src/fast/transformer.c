@@ -1,11 +1,16 @@
 // Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm
 // and added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer
-// together, so every activation is a matrix of n rows. Other families are the same with a step more: biases (Qwen2), a
-// norm of each head (Qwen3), heads that turn in part (Phi-4) and layers that do not turn (SmolLM3) or do not slide.
+// together, so every activation is a matrix of n rows. Other families are the same with a step more, or elsewhere:
+// biases (Qwen2), a norm of each head (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4),
+// layers that do not turn (SmolLM3), that slide (Mistral) and that then turn by settings of their own (Gemma 3), norms
+// behind attention and feed-forward (OLMo 2), or also there (Gemma 3), GELU and a scale of the embedding (Gemma 3),
+// queries that grow with their position (Ministral 3).
 //
 // plain.c has every step as its definition, for one position:
 //     here                        there
 //     rmsnorm_of                  rmsnorm; the products take it on their way in
+//     add_product_by_team         matmul, and add_normed
+//     norm_whole_by_team          norm_heads, where one norm is of all heads
 //     matmul_by_team              project and matmul; those of one input are computed together
 //     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when they are stored
 //     attention_by_team           attend, for all heads: scores, softmax, mix
@@ -29,13 +34,31 @@ enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done b
 
 // ---- attention ----
 
-// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles, if there are any.
-static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, const float *norm, const float *turns) {
-    const ModelConfig *m = &t->model->config;
-    int pairs = t->angles.n_pairs, at = row * 2 * pairs;
+// The angles by which a layer turns, NULL: it does not.
+static const Angles *angles_of(const Transformer *t, const Layer *layer) {
+    if (t->model->config.encoding != ENCODING_ROPE || layer->flags & LAYER_NOPE) return NULL;
+    return layer->flags & LAYER_SLIDING ? &t->sliding : &t->angles;
+}
+
+// The norms of k, and of q but for the first `skipped` rows, that go over all heads of a row together.
+static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *layer, int skipped) {
+    int64_t heads = layer->wq.rows, kv = layer->wk.rows;
+    float eps = (float)t->model->config.norm_eps;
+    for (int row = team_first(team, t->n), end = team_end(team, t->n); row < end; row++) {
+        float *q = t->q + row * heads, *k = t->k + row * kv;
+        rmsnorm_fast(k, k, layer->k_norm, kv, eps);
+        if (row >= skipped) rmsnorm_fast(q, q, layer->q_norm, heads, eps);
+    }
+    team_wait(team);
+}
+
+// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles of so many pairs,
+// if there are any.
+static void rotate_heads(const ModelConfig *m, float *x, int n_heads, const float *norm, const float *turns,
+                         int64_t pairs) {
     for (int h = 0; h < n_heads; h++, x += m->head_dim) {
         if (norm) rmsnorm_fast(x, x, norm, m->head_dim, (float)m->norm_eps);
-        if (turns) rope_rotate(x, pairs, turns + at, turns + at + pairs);
+        if (turns) rope_rotate(x, (int)pairs, turns, turns + pairs);
     }
 }
 
@@ -44,8 +67,11 @@ static void rotate_heads(const Transformer *t, float *x, int row, int n_heads, c
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const float *turns = layer->flags & LAYER_NOPE ? NULL : t->angles.queries;
-    const float *turns_of_keys = layer->flags & LAYER_NOPE ? NULL : t->angles.keys;
+    const Angles *angles = angles_of(t, layer);
+    const float *turns = angles ? angles->queries : NULL, *turns_of_keys = angles ? angles->keys : NULL;
+    bool by_head = m->qk_norm == QK_NORM_HEAD;
+    const float *q_norm = by_head ? layer->q_norm : NULL, *k_norm = by_head ? layer->k_norm : NULL;
+    int64_t pairs = angles ? angles->n_pairs : 0;
     int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK;
     int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1, n = m->n_kv_heads * n_blocks;
@@ -54,9 +80,10 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
         int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
         for (int row = block_start > 0 ? block_start : 0; row < stop; row++) {
             float *k = t->k + row * kv + h * d, *v = t->v + row * kv + h * d, *q = t->q + row * heads + h * group * d;
-            rotate_heads(t, k, row, 1, layer->k_norm, turns_of_keys);
+            int64_t at = row * 2 * pairs;
+            rotate_heads(m, k, 1, k_norm, turns_of_keys ? turns_of_keys + at : NULL, pairs);
             kv_cache_write(&t->cache, index, h, t->first + row, k, v);
-            if (row >= skipped) rotate_heads(t, q, row, group, layer->q_norm, turns);
+            if (row >= skipped) rotate_heads(m, q, group, q_norm, turns ? turns + at : NULL, pairs);
         }
     }
     team_wait(team);
@@ -66,12 +93,13 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
 static void attend_by_team(const Team *team, Transformer *t, int index, int skipped, const Watch *watch) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const RopeConfig *rope = &t->config->rope;
-    Attention a = {.cache = &t->cache, .scratch = t->attention, .config = t->config, .layer = index};
+    const RopeConfig *rope = layer_rope(layer, &t->config->rope, &t->config->sliding);
+    Attention a = {.cache = &t->cache, .scratch = t->attention, .config = t->config, .rope = rope, .layer = index};
     a.n_heads = m->n_heads;
+    a.scale = model_score_scale(m);
     a.window = (layer->flags & LAYER_SEES_ALL) && !rope->all_slide ? 0 : rope->window;
     a.sinks = spread_token(&t->config->spread, rope->sinks);
-    a.angles = m->encoding == ENCODING_ROPE && !(layer->flags & LAYER_NOPE) ? &t->angles : NULL;
+    a.angles = angles_of(t, layer);
     a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
     a.first = t->first + skipped;
@@ -83,8 +111,28 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
 
 // ---- forward ----
 
+// The n rows x, normed if there are weights for it.
 static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
     return (Input){x, n, weight, (float)m->norm_eps};
+}
+
+// x (n, dim) += matrix . input + bias (dim or NULL), with the product normed before that if there are weights for it.
+static void add_product_by_team(const Team *team, Transformer *t, float *x, const Product *product, const Input *input,
+                                const float *norm) {
+    const ModelConfig *m = &t->model->config;
+    Product p = *product;
+    int n = (int)input->n;
+    p.out = norm ? t->added : x;
+    p.stride = m->dim;
+    p.add = !norm;
+    matmul_by_team(team, &p, 1, input, t->workspace);
+    if (!norm) return;
+    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
+        float *added = t->added + row * m->dim;
+        rmsnorm_fast(added, added, norm, m->dim, (float)m->norm_eps);
+        add_to(x + row * m->dim, added, m->dim);
+    }
+    team_wait(team);
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the last n_wanted rows: in
@@ -104,28 +152,30 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
     matmul_by_team(team, qkv, n_wanted > 0 ? 3 : 2, &input, t->workspace);
 
-    // rotate q and k by their positions' angles, each head normed first; k and v go into the cache
+    // rotate q and k by their positions' angles, each head normed first, or all together; k and v go into the cache
+    if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
     rotate_and_store_by_team(team, t, index, skipped);
     if (n_wanted == 0) return;
 
-    // mixed (n_wanted, n_heads * head_dim) = softmax(q k / sqrt(head_dim)) v over all tokens so far
+    // mixed (n_wanted, n_heads * head_dim) = softmax(scale q k) v over all tokens so far
     if (watch->scores && index == watch->layer) attend_by_team(team, t, index, t->n - 1, watch);
     attend_by_team(team, t, index, skipped, NULL);
 
     // x += wo . mixed
-    Product wo = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->wo, .bias = layer->bo};
+    Product wo = {.matrix = &layer->wo, .bias = layer->bo};
     input = (Input){.x = t->mixed, .n = n_wanted};
-    matmul_by_team(team, &wo, 1, &input, t->workspace);
+    add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
 
-    // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x))
+    // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
     Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->w1, .matrix = &layer->w3};
+    w1_w3.is_gelu = m->activation == ACTIVATION_GELU;
     input = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
     matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
 
     // x += w2 . hidden
-    Product w2 = {.out = x, .stride = m->dim, .add = true, .matrix = &layer->w2};
+    Product w2 = {.matrix = &layer->w2};
     input = (Input){.x = t->hidden, .n = n_wanted};
-    matmul_by_team(team, &w2, 1, &input, t->workspace);
+    add_product_by_team(team, t, x, &w2, &input, layer->ffn_after);
 }
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
@@ -147,6 +197,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
     for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
+    if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * dim);
     t->n = n;
     t->first = first;
     t->fault = (Fault){n, -1};
@@ -158,7 +209,9 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
             if (l == 0) {
                 check_finite_by_team(&team, t, 0);
                 if (m->encoding == ENCODING_ROPE) angles_prepare_by_team(&team, &t->angles, first, n, length);
-                else encoding_prepare_by_team(&team, &t->terms, &t->config->spread, t->x, first, n);
+                if (m->sliding_rope) angles_prepare_by_team(&team, &t->sliding, first, n, length);
+                if (m->encoding != ENCODING_ROPE)
+                    encoding_prepare_by_team(&team, &t->terms, &t->config->spread, t->x, first, n);
             }
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
                 int n_wanted = i == m->n_layers - 1 ? n_logits : n;
@@ -203,7 +256,9 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->v = arena_take(arena, chunk * kv, sizeof(float));
     t->mixed = arena_take(arena, chunk * heads, sizeof(float));
     t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
-    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c);
+    t->added = m->norm_place != NORM_BEFORE ? arena_take(arena, chunk * m->dim, sizeof(float)) : NULL;
+    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, &c->sliding);
+    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c, &c->rope);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
     t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->floats);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);

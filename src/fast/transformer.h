@@ -18,8 +18,8 @@ typedef struct Transformer {
     Pace decoding, reading;  // how many threads read a token, and a prompt
 
     KvCache cache;
-    Angles angles;        // what turns queries and keys,
-    DistanceTerms terms;  // or, without RoPE, what is added to scores
+    Angles angles, sliding;  // what turns queries and keys, in most layers and in those with LAYER_SLIDING,
+    DistanceTerms terms;     // or, without RoPE, what is added to scores
     AttentionScratch *attention;
     Workspace *workspace;
     TeamShared team;
@@ -30,6 +30,7 @@ typedef struct Transformer {
     float *q;       // (chunk, n_heads * head_dim)
     float *k, *v;   // (chunk, n_kv_heads * head_dim)
     float *mixed;   // (chunk, n_heads * head_dim) attention's mix of values
+    float *added;   // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
     float *hidden;  // (chunk, hidden_dim) the feed-forward layer
     Fault fault;
 } Transformer;

@@ -1,8 +1,10 @@
 // --explain: what a method, or an encoding other than RoPE, does in numbers.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../fast/encodings.h"
@@ -10,7 +12,8 @@
 #include "measure.h"
 
 static const double PI = 3.14159265358979323846;
-enum { MOST_WIDE = 40 };  // columns of a bar
+enum { MOST_WIDE = 40 };   // columns of a bar
+enum { MOST_NOTES = 40 };  // more than are ever said of one kind of layers
 
 // kept[i] = g, the share of pair i that is kept: 1 is kept, 0 is interpolated by s. At a fixed scale it follows from
 // the frequency, which is plain * g + plain / s * (1 - g).
@@ -20,7 +23,7 @@ static void kept_at(RopeConfig c, double s, int length, double *kept) {
     c.factor = s;
     rope_frequencies(&c, length, &f);
     for (int i = 0; i < f.n_pairs; i++)
-        kept[i] = s == 1 ? 1 : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
+        kept[i] = f.inv_freq[i] == 0 ? 0 : s == 1 ? 1 : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
 }
 
 // The shares at s = 2 if these do not depend on s, as s = 3 tells, else at `scale`. At s = 1 they cannot be told.
@@ -31,18 +34,6 @@ static void kept_shares(const RopeConfig *c, int length, double scale, double *k
     bool same = !(c->dynamic && scale == 1);
     for (int i = 0; i < c->rotary_dim / 2; i++) same = same && fabs(kept[i] - at_3[i]) < 1e-9;
     if (!same) kept_at(*c, scale, length, kept);
-}
-
-static void plot_pairs(const RopePlan *plan, int length, const RopeFreqs *now, const double *kept, int width) {
-    int train_ctx = plan->rope.train_ctx;
-    fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n", plan->name, length, now->scale, train_ctx);
-    fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
-    for (int i = 0; i < now->n_pairs; i++) {
-        double plain = rope_plain(&plan->rope, i), times = now->inv_freq[i] / plain;
-        char bar[MOST_WIDE + 1] = "";
-        for (int j = 0; j < width; j++) bar[j] = j < kept[i] * width ? '#' : '.';
-        fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
-    }
 }
 
 // The share of pairs j <= i < length that see each other over L or more, which training never showed. For a query these
@@ -64,50 +55,98 @@ static double unseen_share(const RopeConfig *c, int length) {
     return unseen / all;
 }
 
-static void note(Table *t, const char *key, double value) { table_note(t, key, "%.12g", value); }
+// ---- notes ----
 
-static void note_fields(Table *t, const RopeConfig *c, unsigned methods, unsigned maps) {
+// What is said above the rows of one kind of layers.
+typedef struct {
+    char keys[MOST_NOTES][40], values[MOST_NOTES][1024];
+    int n;
+} Notes;
+
+static void say(Notes *t, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void say(Notes *t, const char *key, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    snprintf(t->keys[t->n], sizeof t->keys[0], "%s", key);
+    vsnprintf(t->values[t->n], sizeof t->values[0], format, arguments);
+    va_end(arguments);
+    t->n++;
+}
+
+static void note(Notes *t, const char *key, double value) { say(t, key, "%.12g", value); }
+
+static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigned maps) {
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
-        if (f->type == WORD) table_note(t, "ramp", "%s", f->words[c->ramp]);
+        if (f->type == WORD) say(t, "ramp", "%s", f->words[c->ramp]);
         else note(t, f->key ? f->key : f->option + 2, field_value(c, f));
     }
 }
 
-static void note_settings(Table *t, const RopePlan *plan, int length, const RopeFreqs *now) {
-    const RopeConfig *c = &plan->rope;
-    const RopeMethod *m = &rope_methods[c->method];
+// The map, and for the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see so far.
+static void note_map(Notes *t, const RopeConfig *c, int length) {
     char one[40], distances[1024] = "";
-    table_note(t, "method", "%s", settings_method_name(c).text);
-    table_note(t, "source", "%s", m->source);
+    say(t, "map", "%s", c->map->name);
+    say(t, "map_source", "%s", c->map->source);
+    note_fields(t, c, 0, c->map->flags);
+    for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
+        int far = (int)(d < i ? d : i), j = (int)i - far;
+        snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
+        add_name(distances, sizeof distances, " ", one);
+    }
+    if (distances[0]) say(t, "distances", "%s", distances);
+}
+
+static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int length, const RopeFreqs *now) {
+    const RopeMethod *m = &rope_methods[c->method];
+    say(t, "method", "%s", settings_method_name(c).text);
+    say(t, "source", "%s", m->source);
     note(t, "dynamic", c->dynamic);
     note(t, "factor", c->factor);
     note(t, "scale", now->scale);
     note(t, "theta", c->theta);
     note(t, "train_ctx", c->train_ctx);
-    note(t, "head_dim", plan->head_dim);
-    if (c->rotary_dim != plan->head_dim) note(t, "rotary_dim", c->rotary_dim);
+    note(t, "head_dim", head_dim);
+    if (c->rotary_dim != head_dim) note(t, "rotary_dim", c->rotary_dim);
     note(t, "length", length);
     note(t, "attention_factor", now->attention_factor);
     note_fields(t, c, m->flags & ~ROPE_USES_FACTOR, 0);
     if (c->unscaled_positions > 0) note(t, "unscaled_positions", c->unscaled_positions);
     if (c->window > 0) note(t, "window", c->window);
     if (c->window > 0) note(t, "sinks", c->sinks);
-    if (c->map) {
-        table_note(t, "map", "%s", c->map->name);
-        table_note(t, "map_source", "%s", c->map->source);
-        note_fields(t, c, 0, c->map->flags);
-        // For the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see so far.
-        for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
-            int far = (int)(d < i ? d : i), j = (int)i - far;
-            snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
-            add_name(distances, sizeof distances, " ", one);
-        }
-        if (distances[0]) table_note(t, "distances", "%s", distances);
+    if (c->map) note_map(t, c, length);
+    say(t, "unseen_share", "%.6g", unseen_share(c, length));
+    if (c->logn) say(t, "logn", "%.6g", rope_logn(c, length - 1));
+    if (c->temperature_beta != 0) {
+        note(t, "temperature_beta", c->temperature_beta);
+        say(t, "temperature", "%.6g", rope_temperature(c, length - 1));
     }
-    table_note(t, "unseen_share", "%.6g", unseen_share(c, length));
-    if (c->logn) table_note(t, "logn", "%.6g", rope_logn(c, length - 1));
 }
+
+// The value of a key; NULL: the notes lack it.
+static const char *value_at(const Notes *notes, const char *key) {
+    for (int i = 0; i < notes->n; i++)
+        if (strcmp(notes->keys[i], key) == 0) return notes->values[i];
+    return NULL;
+}
+
+// Prints the notes of a kind of layers. Behind those of another kind it prints what differs, with the kind's name
+// behind the key, and '-' for what this kind lacks.
+static void print_notes(Table *t, const Notes *notes, const Notes *others, const char *kind) {
+    char key[80];
+    for (int i = 0; i < notes->n; i++) {
+        const char *other = others ? value_at(others, notes->keys[i]) : NULL;
+        snprintf(key, sizeof key, others ? "%s_%s" : "%s", notes->keys[i], kind);
+        if (!other || strcmp(other, notes->values[i]) != 0) table_note(t, key, "%s", notes->values[i]);
+    }
+    for (int i = 0; others && i < others->n; i++) {
+        snprintf(key, sizeof key, "%s_%s", others->keys[i], kind);
+        if (!value_at(notes, others->keys[i])) table_note(t, key, "-");
+    }
+}
+
+// ---- encodings ----
 
 // What an encoding other than RoPE adds, and whether layers and heads differ in that.
 typedef struct {
@@ -205,24 +244,95 @@ static bool explain_encoding(const Measurement *measured, Error *err) {
     return true;
 }
 
-bool explain(const Measurement *m, Error *err) {
-    const RopePlan *plan = m->plans;
-    const RopeConfig *c = &plan->rope;
+// ---- kinds of layers ----
+
+// One kind of a model's layers, as it is explained.
+typedef struct {
+    const char *name;
+    bool turns;
+    RopeConfig rope;
     RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];
-    if (m->model->config.encoding) return explain_encoding(m, err);
-    Table t = table_open(m->options->tsv);
-    rope_frequencies(c, m->length, &now);
-    kept_shares(c, m->length, now.scale, kept);
-    note_settings(&t, plan, m->length, &now);
-    table_columns(&t, "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
-    for (int i = 0; i < now.n_pairs; i++) {
-        double plain = rope_plain(c, i), scaled = now.inv_freq[i];
-        table_row(&t, "%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", i, plain, 2 * PI / plain,
-                  c->train_ctx * plain / (2 * PI), kept[i], scaled, 2 * PI / scaled);
+    Notes notes;
+} Kind;
+
+// Fills in the kinds that the model has, the full one first, and returns their number. Where layers are all alike, that
+// is one.
+static int fill_kinds(const Measurement *m, Kind kinds[N_LAYER_KINDS]) {
+    static const char *const names[N_LAYER_KINDS] = {[LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
+    const RopePlan *plan = m->plans;
+    const LayerKinds *k = &m->kinds;
+    bool both = k->is_there[LAYERS_FULL] && k->is_there[LAYERS_SLIDING];
+    int n = 0;
+    for (int i = 0; i < N_LAYER_KINDS; i++) {
+        if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
+        Kind *kind = &kinds[n++];
+        bool own = i == LAYERS_SLIDING && m->model->config.sliding_rope;
+        *kind = (Kind){.name = names[i], .turns = !both || k->turns[i], .rope = own ? plan->sliding : plan->rope};
+        if (both && i == LAYERS_FULL && !plan->rope.all_slide) kind->rope.window = kind->rope.sinks = 0;
+        rope_frequencies(&kind->rope, m->length, &kind->now);
+        kept_shares(&kind->rope, m->length, kind->now.scale, kind->kept);
+        note_settings(&kind->notes, &kind->rope, plan->head_dim, m->length, &kind->now);
     }
+    return n;
+}
+
+// Prints the rows of a kind, with a column for its name where there are two.
+static void print_pairs(Table *t, const Kind *kind, bool is_named) {
+    const RopeConfig *c = &kind->rope;
+    for (int i = 0; i < kind->now.n_pairs; i++) {
+        double plain = rope_plain(c, i), scaled = kind->now.inv_freq[i];
+        table_row(t, "%s%s%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", is_named ? kind->name : "",
+                  is_named ? "\t" : "", i, plain, 2 * PI / plain, c->train_ctx * plain / (2 * PI), kind->kept[i],
+                  scaled, 2 * PI / scaled);
+    }
+}
+
+static void plot_pairs(const char *layers, const Measurement *m, const Kind *kind, int width) {
+    const RopeConfig *c = &kind->rope;
+    const RopeFreqs *now = &kind->now;
+    int train_ctx = c->train_ctx;
+    if (layers) fprintf(stderr, "%s layers, ", layers);
+    fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n",
+            layers ? settings_method_name(c).text : m->plans->name, m->length, now->scale, train_ctx);
+    fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
+    for (int i = 0; i < now->n_pairs; i++) {
+        double plain = rope_plain(c, i), times = now->inv_freq[i] / plain;
+        char bar[MOST_WIDE + 1] = "";
+        for (int j = 0; j < width; j++) bar[j] = j < kind->kept[i] * width ? '#' : '.';
+        fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
+    }
+}
+
+// The notes of all kinds. A kind that does not turn has none but that it does not, and its window's.
+static void print_all_notes(const Measurement *m, Table *t, const Kind *kinds, int n) {
+    const Kind *first = kinds, *second = n > 1 ? &kinds[1] : NULL;
+    bool own = m->model->config.sliding_rope;  // settings of the first kind are then of no other
+    if (first->turns || !own) print_notes(t, &first->notes, NULL, first->name);
+    if (second && second->turns)
+        print_notes(t, &second->notes, first->turns || !own ? &first->notes : NULL, second->name);
+    for (int i = 0; i < n; i++)
+        if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
+}
+
+bool explain(const Measurement *m, Error *err) {
+    if (m->model->config.encoding) return explain_encoding(m, err);
+    Kind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
+    if (!kinds) return false;
+    Table t = table_open(m->options->tsv);
+    int n = fill_kinds(m, kinds);
+    char columns[120] = "";
+    if (n > 1) add_name(columns, sizeof columns, "\t", "layers");
+    add_name(columns, sizeof columns, "\t",
+             "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
+    print_all_notes(m, &t, kinds, n);
+    table_columns(&t, columns);
+    for (const Kind *k = kinds; k < kinds + n; k++)
+        if (k->turns) print_pairs(&t, k, n > 1);
     table_end(&t);
-    if (m->options->plot || isatty(STDERR_FILENO))
-        plot_pairs(plan, m->length, &now, kept, t.width < 76 ? 24 : MOST_WIDE);
+    for (const Kind *k = kinds; k < kinds + n; k++)
+        if (k->turns && (m->options->plot || isatty(STDERR_FILENO)))
+            plot_pairs(n > 1 ? k->name : NULL, m, k, t.width < 76 ? 24 : MOST_WIDE);
+    free(kinds);
     return true;
 }

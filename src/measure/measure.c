@@ -68,7 +68,10 @@ bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig 
     const Options *o = m->options;
     const ModelConfig *c = &m->model->config;
     int positions = o->spread ? o->spread : m->length;
-    if (!settings_resolve(s, start, c->sliding_window, positions, plan, err)) return false;
+    if (!settings_resolve(s, start, model_window(m->model), positions, plan, err)) return false;
+    if (c->sliding_rope &&
+        !settings_resolve_sliding(s, &m->sliding, &m->model->sliding, c->sliding_window, positions, plan, err))
+        return false;
     if (c->head_dim) plan->head_dim = (int)c->head_dim;
     plan->stale_keys = o->stale_keys;
     plan->spread = o->spread;
@@ -81,14 +84,34 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
     RopeSettings s = {.said = 0};
     if (plain) settings_read_method(&s, "none");
     if (times != 1) settings_say(&s, "--theta", fmax(m->file.theta * times, 1.5));
-    return settings_resolve(&s, &m->file, m->model->config.sliding_window, m->length, plan, err);
+    const ModelConfig *c = &m->model->config;
+    const RopeSettings unsaid = {.said = 0};
+    if (!settings_resolve(&s, &m->file, model_window(m->model), m->length, plan, err)) return false;
+    return !c->sliding_rope ||
+           settings_resolve_sliding(&s, &unsaid, &m->file_sliding, c->sliding_window, m->length, plan, err);
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
     if (!model_open(path, model, err)) return false;
-    if (settings_check(&model->rope, model->config.seq_len, err)) return true;
+    bool good = settings_check(&model->rope, model->config.seq_len, err);
+    if (good && model->config.sliding_rope)
+        good =
+            settings_check(&model->sliding, model->config.seq_len, err) || fail(err, "sliding layers: %s", err->text);
+    if (good) return true;
     model_close(model);
     return fail(err, "%s: impossible header: %s", path, err->text);
+}
+
+LayerKinds kinds_of_layers(const Model *model) {
+    LayerKinds kinds = {{false}, {false}};
+    for (int l = 0; model->layers && l < model->config.n_layers; l++) {
+        int flags = model->layers[l].flags;
+        bool has_window = model->config.sliding_window > 0 && !(flags & LAYER_SEES_ALL);
+        int kind = has_window || flags & LAYER_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
+        kinds.is_there[kind] = true;
+        if (!(flags & LAYER_NOPE)) kinds.turns[kind] = true;
+    }
+    return kinds;
 }
 
 // Prints each line of remarks as a warning.
@@ -128,6 +151,7 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
 SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context) {
     const Options *o = m->options;
     return (SessionConfig){.rope = plan->rope,
+                           .sliding = plan->sliding,
                            .kv = o->kv,
                            .floats = o->activations,
                            .context = context,

@@ -10,14 +10,25 @@
 // Usual lengths of a text, a bench and a piece of --spread, and the longest that a job may have, in positions.
 enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128, MOST_LENGTH = 1 << 30 };
 
+// Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of their own.
+enum { LAYERS_FULL, LAYERS_SLIDING, N_LAYER_KINDS };
+
+// Which kinds a model has, and whether queries and keys turn in any of their layers.
+typedef struct {
+    bool is_there[N_LAYER_KINDS], turns[N_LAYER_KINDS];
+} LayerKinds;
+
 typedef struct {
     const Options *options;
     const Model *model;
     Tokenizer *tokenizer;  // NULL where a text is ids
     RopePlan *plans;       // (n_plans) the methods to compare, at least one
     int n_plans;
-    int length;       // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
-    RopeConfig file;  // the settings in the model's file, also when --rope-config replaces them
+    int length;               // -n: positions of a text or a window, of the longest haystack, or how deep a bench goes
+    RopeConfig file;          // the settings in the model's file, also when --rope-config replaces them
+    RopeConfig file_sliding;  // likewise, of layers with LAYER_SLIDING
+    RopeSettings sliding;     // of --rope-sliding
+    LayerKinds kinds;         // of the model's layers; none: they are not known, and taken to be alike
     const RopeFile *rope_file;  // --rope-config; nothing in it: none
     int32_t *ids;               // (n_ids) of the text, without BOS; NULL: none
     size_t n_ids;
@@ -27,6 +38,9 @@ typedef struct {
 
 // model_open and a check of the model's settings of RoPE. When it fails there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
+
+// The kinds of layers that a model has; of one without weights nothing is known.
+LayerKinds kinds_of_layers(const Model *model);
 
 // Puts the settings of --rope-config in place of the model's or, without a model, of --head-dim, --theta and
 // --train-ctx. The model points into *file from then on, which must not move.
