@@ -180,8 +180,10 @@ static bool open_text(Program *p, Error *err) {
     const RopePlan *plan = p->job.plans;
     if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
         snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
-    fprintf(stderr, "run: %s %s%s, trained on %d; seed %llu\n", p->model.config.encoding ? "positions" : "rope",
-            plan->name, factor, plan->rope.train_ctx, (unsigned long long)seed);
+    fprintf(stderr, "run: %s %s%s, trained on %d; ", p->model.config.encoding ? "positions" : "rope", plan->name,
+            factor, plan->rope.train_ctx);
+    if (p->model.config.sliding_rope) fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
+    fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
     print_advice(&p->job, p->methods);
     if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
     p->sampler.top_k = o->top_k;

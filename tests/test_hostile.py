@@ -17,6 +17,9 @@ SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=
              train_ctx=32)
 FAMILIES = dict(qkv_bias=1, o_bias=1, qk_norm=1, rotary_dim=2, layers=[1, 2], sliding_window=5, method='longrope',
                 factor=4.0, short_factors=[1.0], long_factors=[2.0], shared_classifier=1)
+KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0, sliding_train_ctx=32, qk_norm=2,
+             norm_place=2, activation=1, embedding_scale=2.5, score_scale=0.4, temperature_beta=0.1, method='yarn',
+             factor=4.0)
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 
 
@@ -31,7 +34,8 @@ def models():
                         ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
                         ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)),
                         ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)),
-                        ('longrope', LISTS), ('families', FAMILIES),
+                        ('longrope', LISTS), ('families', FAMILIES), ('kinds of layers', KINDS),
+                        ('norms behind', dict(norm_place=1, method='proportional', factor=2.0, rotary_dim=2)),
                         ('families, no table', dict(qkv_bias=1, rotary_dim=2, method='ntk', rope_dynamic=1)),
                         ('learned', dict(encoding='learned', encoding_rows=32)), ('none', dict(encoding='none')),
                         ('sinusoidal', dict(encoding='sinusoidal', weight_type=1)), ('alibi', dict(encoding='alibi')),
@@ -70,8 +74,8 @@ def opened(files, what):
 
 def test_truncated():
     for name, c, data in models():
-        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, *range(270, len(data), 97), len(data) - 64,
-                          len(data) - 1, len(data) + 1, len(data) + 64})
+        lengths = sorted({*range(0, 270, 7), 255, 256, 257, 287, 288, 511, 512, *range(270, len(data), 97),
+                          len(data) - 64, len(data) - 1, len(data) + 1, len(data) + 64})
         files = [(n, (data + bytes(64))[:n]) for n in lengths if n] + [('whole', data)]
         answers = opened(files, 'cut %s files' % name)
         wrong = [n for n, reason in answers.items() if (reason == 'ok') != (n == 'whole')]
@@ -79,7 +83,9 @@ def test_truncated():
 
 
 def changed(c, data, **changes):
-    return header(dict(c, **changes))[:256] + data[256:]
+    """A copy of the file with another header of the same size."""
+    size = HEADER_BYTES[c['version']]
+    return header(dict(c, **changes))[:size].ljust(size, b'\0') + data[size:]
 
 
 def test_impossible_headers():
@@ -87,7 +93,7 @@ def test_impossible_headers():
     name, c, data = next(models())
     huge = (0xffffffff, 0x80000000, 0x7fffffff)
     numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
-    values = {'version': (0, 5, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
+    values = {'version': (0, 6, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
               'dim': (0, *huge), 'hidden_dim': (0, *huge),
               'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge),
               'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge),
@@ -116,6 +122,47 @@ def test_impossible_headers():
                                                                      'n_heads', 'version', 'group_size',
                                                                      'low_freq_factor', 'high_freq_factor', 'theta')
         check(reason != 'ok' and (named or 'bytes found' in reason), 'a header with %s' % label, reason)
+
+
+def test_impossible_kinds():
+    """What version 5 says, with values that it cannot have; what needs something else that is not there; and what older
+    versions cannot say. Each refusal names the field."""
+    c, data = next((c, data) for name, c, data in models() if name == 'kinds of layers')
+    huge, numbers = (0xffffffff, 0x80000000, 0x7fffffff), (float('nan'), float('inf'), -1.0, 1e7)
+    names = [name for name, at, _, _ in FIELDS if at >= 256 and name.startswith('sliding_')]
+    values = {'sliding_rope': (2, *huge), 'sliding_method': (len(METHODS), *huge), 'sliding_theta': (numbers[0], 0.5),
+              'sliding_factor': numbers[:3], 'sliding_train_ctx': (0, *huge), 'sliding_ramp': (2, *huge),
+              'sliding_truncate': (2, *huge), 'sliding_rotary_dim': (3, 6, *huge), 'temperature_beta': numbers,
+              'embedding_scale': numbers, 'score_scale': numbers, 'norm_place': (3, *huge), 'activation': (2, *huge),
+              'qk_norm': (3, *huge), 'layer_table': (0,)}
+    files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
+             for name in values for value in values[name]]
+    files += [('%s = nan' % name, changed(c, data, **{name: float('nan')})) for name in names
+              if name[8:].startswith(('beta', 'attention', 'mscale', 'low', 'high'))]
+    longrope = METHODS.index('longrope')
+    files += [('sliding_method = longrope', changed(c, data, sliding_method=longrope)),
+              ('encoding = alibi', changed(c, data, encoding=4)),
+              ('layer_table = 6', data[:512] + b'\6' + data[513:]),
+              ('layer_table = 8', data[:512] + b'\10' + data[513:])]
+    files += [('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]) for byte in (140, 244, 255, 384, 511)]
+    words = {'layer_table = 0': 'sliding_rope', 'sliding_theta': 'theta', 'sliding_rope = 2': 'sliding_rope'}
+    for label, reason in opened(files, 'impossible kinds').items():
+        field = label.split(' = ')[0]
+        word = words.get(label) or words.get(field, field)
+        check(reason != 'ok' and word in reason, 'a header with %s' % label, reason)
+    plain, older = data_of(config(**SMALL)), []
+    for name in names:
+        kind = next(kind for field, _, kind, _ in FIELDS if field == name)
+        stray = config(**SMALL, **{name: 1 if kind == 'I' else 1.0}) if name != 'sliding_rope' else None
+        older += [(name, header(stray) + plain[256:])] if stray else []
+    for name, reason in opened(older, 'settings without sliding_rope').items():
+        check(name in reason and 'sliding_rope' in reason, '%s without sliding_rope' % name, reason)
+    for version in 3, 4:
+        for field, value in (('qk_norm', 2), ('rope_method', 7)):
+            files = [(field, header(config(**SMALL, **{field: value}, version=version)) + plain[256:])]
+            for label, reason in opened(files, 'an older version').items():
+                check(reason != 'ok' and (field in reason or 'reserved' in reason),
+                      '%s = %d in version %d' % (label, value, version), reason)
 
 
 def test_impossible_encodings():
@@ -242,7 +289,7 @@ def test_random_weights():
     """Any bytes at all as weights."""
     rng, files = random.Random(5), []
     for name, c, data in models():
-        start = 256 + 16 * c['n_longrope']
+        start = HEADER_BYTES[c['version']] + 16 * c['n_longrope']
         for i in range(20):
             noise = bytearray(rng.getrandbits(8) for _ in range(len(data) - start))
             files.append(('%s %d' % (name, i), data[:start] + bytes(noise)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The fast engine against the forward pass as its definition (src/core/plain.c, --plain): -ln p of every token of a
 random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
-jobs, the session's functions, what is said of weights that are not numbers, and eight errors planted in the fast
+jobs, the session's functions, what is said of weights that are not numbers, and fifteen errors planted in the fast
 engine, which this comparison must catch by itself. That the definition is right, test_golden.py, test_families.py,
 test_encodings.py, test_blocks.py, test_distances.py and test_forward.py hold against other people's numbers."""
 
@@ -35,6 +35,7 @@ def of_family(rotary_dim=8, **changes):
                          rotary_dim=rotary_dim, **changes))
 
 
+SLIDING = dict(sliding_rope=1, layers=[4, 1, 4], sliding_window=11)
 FAMILIES = {
     'llama': of_family(),
     'mistral': of_family(sliding_window=9),
@@ -44,6 +45,15 @@ FAMILIES = {
     'smollm3': of_family(n_layers=3, layers=[0, 2, 0], shared_classifier=1),
     'all at once': of_family(rotary_dim=6, n_layers=3, qkv_bias=1, o_bias=1, qk_norm=1, layers=[3, 0, 1],
                              sliding_window=13),
+    'gemma3': of_family(n_layers=3, qk_norm=1, norm_place=2, activation=1, embedding_scale=5.65625,
+                        score_scale=0.41, shared_classifier=1, **SLIDING, sliding_theta=20.0),
+    'olmo3': of_family(n_layers=3, qk_norm=2, norm_place=1, **SLIDING, sliding_theta=50.0),
+    'ministral3': of_family(temperature_beta=0.3),
+    'exaone4': of_family(n_layers=3, qk_norm=1, norm_place=1, layers=[0, 3, 0], sliding_window=11),
+    'two kinds at once': of_family(rotary_dim=6, n_layers=4, qkv_bias=1, o_bias=1, qk_norm=2, norm_place=2,
+                                   activation=1, sliding_rope=1, layers=[4, 1, 5, 0], sliding_window=13,
+                                   sliding_method='yarn', sliding_factor=3.0, sliding_train_ctx=16,
+                                   sliding_rotary_dim=4, temperature_beta=0.2),
     'heads for matrix units': of_family(rotary_dim=32, head_dim=32, n_heads=6, n_kv_heads=1, n_layers=1)}
 METHODS = ['none', 'linear:factor=4', 'ntk:factor=4', 'ntk-by-parts:factor=4:ramp=turns', 'yarn:factor=4',
            'yarn:factor=3:attn-factor=1.3', 'llama3:factor=8', 'longrope:factor=8']
@@ -283,7 +293,18 @@ PLANTS = [
     ('a window of tokens', 'spread_position(spread, i) -', 'i -', 'mistral', 'none'),
     ('what keys lack, by tokens', 'spread_position(&a->config->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
     ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &a->freqs);',
-     'rope_frequencies(a->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8')]
+     'rope_frequencies(a->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8'),
+    ("sliding layers by the full layers' angles", 'return layer->flags & LAYER_SLIDING ? &t->sliding : &t->angles;',
+     'return &t->angles;', 'gemma3', 'none'),
+    ('no temperature by position', ' * rope_temperature(c->rope, position)', '', 'ministral3', 'none'),
+    ('a norm of what is added left out', 'rmsnorm_fast(added, added, norm, m->dim, (float)m->norm_eps);', '',
+     'olmo3', 'none'),
+    ('one norm of all keys by heads', 'rmsnorm_fast(k, k, layer->k_norm, kv, eps);',
+     'rmsnorm_fast(k, k, layer->k_norm, kv / 2, eps);', 'olmo3', 'none'),
+    ('SiLU for GELU', '(p->is_gelu ? geglu : swiglu)(', 'swiglu(', 'gemma3', 'none'),
+    ('scores by the size of a head', 'a.scale = model_score_scale(m);', 'a.scale = 0.5f;',
+     'gemma3', 'none'),
+    ('the embedding as it is', 'if (m->embedding_scale > 0) scale_by', 'if (false) scale_by', 'gemma3', 'none')]
 
 
 def engine():

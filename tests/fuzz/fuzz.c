@@ -57,10 +57,13 @@ static bool try_model(const char *path, Error *err) {
     int last = model.file.data[model.file.size - 1];
     RopeSettings said = {.said = 0};
     if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
-    bool ok = settings_resolve(&said, &model.rope, model.config.sliding_window, 40, &plan, &why);
+    bool ok = settings_resolve(&said, &model.rope, model_window(&model), 40, &plan, &why);
+    if (ok && model.config.sliding_rope)
+        ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0}, &model.sliding, model.config.sliding_window,
+                                      40, &plan, &why);
     if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
     SessionConfig config = {
-        .rope = plan.rope, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
+        .rope = plan.rope, .sliding = plan.sliding, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
     Session *s = ok ? session_new(&model, &config, &why) : NULL;
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % model.config.vocab_size;
