@@ -214,7 +214,19 @@ def test_linear_untuned():
 
 
 def test_stale_keys():
-    fails('stale keys', judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 2048), 'step-by-step')
+    found = judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 2048)
+    fails('stale keys', found, 'step-by-step')
+    check(found[1].startswith('fails at 1024: step by step: ') and found[2].get(('step-by-step', 1024)) == 'fail',
+          'shorter texts are read step by step, too', found)
+
+
+def test_what_fails_at_any_length():
+    """Nothing is said to hold where a shorter text would fail for the same reason."""
+    found = judge(SIBLING, '--theta', 13000, '-n', 1024)
+    fails('another base', found, 'theta')
+    check(found[1] == 'fails at 1024: theta 13000 (limit 10000)', 'and nothing holds', found[1])
+    found = judge(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048)
+    check(found[1].endswith('; holds to 1024'), 'a factor that is too small for this length', found[1])
 
 
 def test_tuned_with_another_method():

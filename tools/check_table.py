@@ -106,11 +106,21 @@ def measure(path, novels):
             add((*key, READ + os.path.basename(novels[0])), lambda: verdict(model, options, length, 60, novels[0]))
 
 
+def by_budget(answers):
+    """What all budgets say, or what the first says and from which budget on it is another."""
+    words = answers[:1]
+    for budget, before, answer in zip(BUDGETS[1:], answers, answers[1:]):
+        if answer != before:
+            words.append('%s from %d s on' % (answer, budget))
+    return ', '.join(words)
+
+
 def show(path):
     done = load(path)
     novels = sorted({key[3] for key in done if not re.match(r'\d+ s', key[3])})
-    asked = ['%d s' % budget for budget in BUDGETS] + sorted({key[3] for key in done if key[3].startswith(READ)})
-    heads = ['model', 'settings', 'length', *novels, *asked, asked[len(BUDGETS) - 1] + ', in words']
+    own, others = ['%d s' % budget for budget in BUDGETS], sorted({key[3] for key in done if key[3].startswith(READ)})
+    heads = ['model', 'settings', 'length', *novels, '%s to %s' % (BUDGETS[0], own[-1]), *others,
+             own[-1] + ', in words']
     print('| %s |\n|%s' % (' | '.join(heads), ' --- |' * len(heads)))
     faults, cells = [], 0
     for model, options in SETTINGS:
@@ -118,10 +128,11 @@ def show(path):
             found = {key[3]: values for key, values in done.items() if key[:3] == (model, options, length)}
             truths = [float(found[novel][0]) for novel in novels if novel in found]
             shown = ['%.2f +- %.2f' % tuple(map(float, found[novel])) if novel in found else '' for novel in novels]
-            answers = [found.get(what, ['', '']) for what in asked]
+            answers = [found.get(what, ['', '']) for what in own + others]
             print('| `%s` | %s | %s | %s | %s | %s |' % (
                 model, '`%s`' % options if options else 'its own', format(length, ','), ' | '.join(shown),
-                ' | '.join(answer for answer, _ in answers), answers[len(BUDGETS) - 1][1]))
+                ' | '.join([by_budget([answer for answer, _ in answers[:len(own)]])] +
+                           [answer for answer, _ in answers[len(own):]]), answers[len(own) - 1][1]))
             said = {answer for answer, *_ in found.values()} & {'yes', 'no'}
             cells += 1
             if len(said) > 1:

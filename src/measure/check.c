@@ -108,13 +108,15 @@ static bool ask_length(Check *c, int length, bool with_keys, Verdict *verdict, E
     return true;
 }
 
-// The shortest length that fails is looked for between one that holds (`low`) and one that does not.
-static bool find_failure(Check *c, Error *err) {
+// The shortest length that fails is looked for between one that holds (`low`) and one that does not. Where reading step
+// by step failed at -n, it is asked for at each of them, too.
+static bool find_failure(Check *c, bool with_steps, Error *err) {
     int low = 0, high = c->n_lengths - 1;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         Verdict verdict;
         if (!ask_length(c, c->lengths[middle], true, &verdict, err)) return false;
+        if (with_steps && verdict == OK && !ask(c, STEPS, c->lengths[middle], &verdict, err)) return false;
         if (verdict != OK && verdict != FAIL) return true;
         if (verdict == OK) low = middle;
         else high = middle;
@@ -133,16 +135,17 @@ static bool ask_between(Check *c, Error *err) {
 static bool ask_in_order(Check *c, Error *err) {
     int n = c->m->length, window = c->window;
     bool is_rope = c->m->model->config.encoding == ENCODING_ROPE, far = n > window;
-    Verdict verdict, at_n = OK;
+    Verdict verdict, at_n = OK, steps;
     if (!ask(c, SHORT_PERPLEXITY, window, &verdict, err)) return false;
     if (verdict != OK) return true;
     if (far && !ask_length(c, n, true, &at_n, err)) return false;
     if (!ask(c, SHORT_TEXTS, window, &verdict, err)) return false;
     if (!far && !ask(c, WHOLE_KEYS, n, &verdict, err)) return false;
     if (is_rope && !ask(c, OTHER_BASES, window, &verdict, err)) return false;
-    if (!ask(c, STEPS, n, &verdict, err)) return false;
-    if (at_n == FAIL && !find_failure(c, err)) return false;
-    if (at_n != FAIL && !ask_between(c, err)) return false;
+    if (!ask(c, STEPS, n, &steps, err)) return false;
+    bool fails_at_n = far && (at_n == FAIL || steps == FAIL);
+    if (fails_at_n && !find_failure(c, steps == FAIL, err)) return false;
+    if (!fails_at_n && !ask_between(c, err)) return false;
     if (!far || !c->m->options->whole) return true;
     return ask(c, WHOLE_TEXT, n, &verdict, err) && ask(c, WHOLE_KEYS, n, &verdict, err);
 }
@@ -199,7 +202,8 @@ static Answer say_failure(Check *c, const Row *row) {
     if (row) describe(row, why, sizeof why);
     else snprintf(why, sizeof why, "%s", c->failed);
     int below = longest_held(c, length), beyond = longest_held(c, MOST_LENGTH);
-    if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
+    if (c->at_any_length) held[0] = '\0';
+    else if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
     else if (beyond == n && !c->failed[0]) snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, "fails at %d: %s%s", length, why, held);
     return NO;
@@ -289,7 +293,7 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
     if (m->tokenizer && !isfinite(c->budget)) {
         print_costs(c);
     } else {
-        judge_settings(m, &c->references[FILES_OWN], &c->table, c->failed);
+        c->at_any_length = judge_settings(m, &c->references[FILES_OWN], &c->table, c->failed);
         ok = !m->tokenizer || ask_in_order(c, err);
         if (ok && m->tokenizer) *answer = say_verdict(c);
     }

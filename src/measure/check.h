@@ -8,7 +8,7 @@ enum {
     MOST_WINDOW = 512,    // tokens of a stretch of text
     MOST_STRETCHES = 96,  // of a text that are read, spread over all of it
     MAX_LENGTHS = 32,
-    MAX_ROWS = 3 * MAX_LENGTHS,
+    MAX_ROWS = 4 * MAX_LENGTHS,
     FAILED_BYTES = 400,
 };
 
@@ -80,13 +80,14 @@ typedef struct {
     Row rows[MAX_ROWS];
     int n_rows;
     char failed[FAILED_BYTES];  // what the first row about settings that failed says; empty: none did
+    bool at_any_length;         // one failed that would fail for any length, so none is said to hold
 } Check;
 
 // ---- settings, in check_settings.c ----
 
 // Prints the columns of --check and its rows about settings. `own` is the plan of the model's own settings. `failed`
-// becomes what the first row that fails says, or empty.
-void judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]);
+// becomes what the first row that fails says, or empty. True when one fails that would fail at any length.
+bool judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]);
 
 // ---- rows, in check_rows.c ----
 

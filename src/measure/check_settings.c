@@ -8,17 +8,19 @@ typedef struct {
     Table *table;
     int length;    // -n
     char *failed;  // (FAILED_BYTES) what the first row that failed says
+    int n_failed;
 } Judge;
 
-static void tell(const Judge *j, const char *check, const char *found, const char *limit, bool good) {
+static void tell(Judge *j, const char *check, const char *found, const char *limit, bool good) {
     const char *verdict = good ? "ok" : "fail";
     table_row(j->table, "%s\t%d\t%s\t-\t%s\t%s\t-", check, j->length, found, limit, verdict);
-    if (good || j->failed[0]) return;
+    if (good) return;
+    if (j->n_failed++ > 0) return;
     snprintf(j->failed, FAILED_BYTES, "%s %s (limit %s)", check, found, limit);
 }
 
 // These values have no error.
-static void judge(const Judge *j, const char *check, double value, double limit, bool good) {
+static void judge(Judge *j, const char *check, double value, double limit, bool good) {
     char found[32] = "any", allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
     if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
@@ -45,7 +47,7 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     return high == MOST_LENGTH ? INFINITY : low;
 }
 
-static void judge_lists(const Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
+static void judge_lists(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     const RopeMethod *method = &rope_methods[said->method];
     double scale = fmax(said->factor, (double)seq_len / said->train_ctx);
     double expected = method->attention(given, scale), found = said->attention_factor;
@@ -62,11 +64,12 @@ static bool is_another_factor(const RopeConfig *said, const RopeConfig *made, co
 
 // What the file (or --rope-config) says is compared with itself. What was asked for is compared with the length and
 // with what the model was made with: another method, factor, base or trained context is another model.
-void judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
+bool judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
     const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
     unsigned flags = rope_methods[said->method].flags;
     int n = m->length, seq_len = m->model->config.seq_len, seen = asked->window + asked->sinks;
-    Judge j = {table, n, failed};
+    Judge j = {table, n, failed, 0};
+    int by_length = 0;  // rows that failed, and would not for a shorter text
     RopeConfig given = *said;
     settings_fill_defaults(&given, n);
     failed[0] = '\0';
@@ -76,17 +79,22 @@ void judge_settings(const Measurement *m, const RopePlan *own, Table *table, cha
         judge(&j, "llama3-factors", found, 3, found == 3);
     }
     if (flags & ROPE_USES_LISTS) judge_lists(&j, said, &given, seq_len);
-    if (asked->window > 0) judge(&j, "window", seen, n, seen >= n);
-    if (m->model->config.encoding != ENCODING_ROPE) return;  // the text shows how far it reaches
+    if (asked->window > 0) {
+        judge(&j, "window", seen, n, seen >= n);
+        by_length += seen < n;
+    }
+    if (m->model->config.encoding != ENCODING_ROPE) return j.n_failed > by_length;  // the text shows how far it reaches
     double reach = reach_of(&given, seq_len);
     // A context left at the trained length is usual. One beyond what the factor gives is a mistake.
     if (flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
         judge(&j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
     reach = reach_of(asked, seq_len);
     judge(&j, "reach", reach, n, reach >= n - 0.5);
+    by_length += reach < n - 0.5;
     if (made->method != ROPE_NONE) tell(&j, "method", m->plans->name, own->name, settings_same_method(made, asked));
     if (is_another_factor(said, made, asked, reach_of(made, seq_len) >= n - 0.5))
         judge(&j, "factor", asked->factor, made->factor, false);
     if (asked->theta != made->theta) judge(&j, "theta", asked->theta, made->theta, false);
     if (asked->train_ctx != made->train_ctx) judge(&j, "train_ctx", asked->train_ctx, made->train_ctx, false);
+    return j.n_failed > by_length;
 }
