@@ -28,9 +28,10 @@ becomes float16, by ./run. What the others cannot express is refused by name: a 
     --context N            the context of a model of Meta's, whose params.json has none
     -h, --help             this text
 
-Weights are moved as bytes and never computed with here: what is in the checkpoint is what runs. The settings mean what
-they mean to the newest Transformers release. What the files cannot represent exactly is refused by name, in one line on
-standard error. The exit status is 0; 2 when it could not be done, and then nothing is left behind; 130 after Ctrl-C.
+Weights are moved as bytes and not computed with here, but for Gemma's norms, whose 1 + w is written: what is in the
+checkpoint is what runs. The settings mean what they mean to the newest Transformers release. What the files cannot
+represent exactly is refused by name, in one line on standard error. The exit status is 0; 2 when it could not be done,
+and then nothing is left behind; 130 after Ctrl-C.
 docs/format.md describes the files. The exporter needs Python 3.8 and nothing else.
 """
 
@@ -47,7 +48,6 @@ if sys.version_info < (3, 8):  # before the modules that need it
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, Problem, notes, replacing, replacing_folder
-from export.config import ROPE_METHODS
 from export.existing import GGUF as GGUF_OUT, MODEL, TOKENIZER, may_write, may_write_folder, same_bytes
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
@@ -57,6 +57,7 @@ from export.meta import read_meta
 from export.model_bin import opened_model
 from export.out_gguf import name_of, write_gguf
 from export.out_huggingface import write_huggingface
+from export.rope import ROPE_METHODS
 from export.tensors import BLOCKS, ITEM_SIZES, TYPE_NAMES
 from export.tokenizer import read_folder_tokenizer, read_gguf_tokenizer, read_tokenizer, write_tokenizer
 from export.tokenizer_bin import beside, find_tokenizer

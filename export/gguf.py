@@ -1,7 +1,8 @@
 """GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes.
 
-In the architectures llama and smollm3 llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows
-of wq and wk into that order, so they are moved as they lie. In the others it turns halves, as Hugging Face does.
+In the architectures llama, smollm3 and mistral3 llama.cpp turns adjacent pairs of rows, as we do: its converter
+brings the rows of wq and wk into that order, so they are moved as they lie. In the others it turns halves, as Hugging
+Face does.
 Quantized tensors keep their blocks, of which every row has whole ones.
 """
 
@@ -12,6 +13,7 @@ from math import log, pi, prod
 
 from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
                      is_number, notes, size_of)
+from .gguf_layers import read_layers, read_norms, read_temperature, read_yarn_factor
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
 
 NAMES = {
@@ -20,15 +22,18 @@ NAMES = {
     'ffn_norm': 'blk.%d.ffn_norm.weight', 'w1': 'blk.%d.ffn_gate.weight', 'w3': 'blk.%d.ffn_up.weight',
     'w2': 'blk.%d.ffn_down.weight', 'final_norm': 'output_norm.weight', 'classifier': 'output.weight',
     'bq': 'blk.%d.attn_q.bias', 'bk': 'blk.%d.attn_k.bias', 'bv': 'blk.%d.attn_v.bias', 'bo': 'blk.%d.attn_output.bias',
-    'q_norm': 'blk.%d.attn_q_norm.weight', 'k_norm': 'blk.%d.attn_k_norm.weight'}
-ARCHITECTURES = {'llama': True, 'qwen2': False, 'qwen3': False, 'phi3': False, 'smollm3': True}  # adjacent pairs?
+    'q_norm': 'blk.%d.attn_q_norm.weight', 'k_norm': 'blk.%d.attn_k_norm.weight',
+    'attention_after': 'blk.%d.post_attention_norm.weight', 'ffn_after': 'blk.%d.post_ffw_norm.weight'}
+ARCHITECTURES = {'llama': True, 'qwen2': False, 'qwen3': False, 'phi3': False, 'smollm3': True, 'gemma3': False,
+                 'olmo2': False, 'mistral3': True, 'exaone4': False}  # adjacent pairs?
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
                24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
-LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml; no other list is kept
+LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
+BY_LAYER = '.attention.sliding_window_pattern'     # no other list is kept
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count'}  # vocab_size: the embedding says it
@@ -51,7 +56,7 @@ def read_gguf(path):
     keys.only('attention.value_length', head_dim)
     rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family == 'phi3' and type(v) is int and
                           1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    if family not in ('llama', 'phi3'):
+    if family in ('qwen2', 'qwen3', 'smollm3'):
         keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
     keys.only('expert_count', 0)
     keys.only('attention.causal', True)
@@ -65,23 +70,23 @@ def read_gguf(path):
            for name in ('eos', 'eot', 'eom')]
     n_layers = keys.integer('block_count', MAX_LAYERS)
     biased = family == 'qwen2' or NAMES['bq'] % 0 in tensors
+    rope = read_rope(path, keys, family, tensors, rotary_dim, seq_len)
     model = {'dim': dim, 'hidden_dim': keys.integer('feed_forward_length', MAX_WIDTH),
              'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
              'head_dim': head_dim, 'vocab_size': embedding.shape[0], 'seq_len': seq_len,
              'tied': NAMES['classifier'] not in tensors,
-             'sliding_window': keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0),
              'norm_eps': keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS),
              'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
              'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
              'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased), 'qk_norm': int(family == 'qwen3'),
              'o_bias': int(NAMES['bo'] % 0 in tensors),
-             'layers': [2 * (layer % 4 == 3) for layer in range(n_layers)] if family == 'smollm3' else [],  # no RoPE
-             **read_rope(path, keys, tensors, rotary_dim, seq_len)}
+             **rope}
+    model.update(read_temperature(keys, family, model))
+    model.update(read_layers(keys, family, model, {name: model[name] for name in rope}), **read_norms(family, model))
     if family == 'phi3':
         split_fused(path, tensors, model)
-    for key in keys.values:
-        if key not in keys.asked and key not in IGNORED:
-            keys.refuse(key, 'no such key, or what it asks for would be left out')
+    for key in sorted(set(keys.values) - keys.asked - IGNORED):
+        keys.refuse(key, 'no such key, or what it asks for would be left out')
     return Checkpoint(path, model, tensors, NAMES, ARCHITECTURES[family]), settings
 
 
@@ -97,7 +102,7 @@ def split_fused(path, tensors, model):
 
 # ---- RoPE ----
 
-def read_rope(path, keys, tensors, rotary_dim, seq_len):
+def read_rope(path, keys, family, tensors, rotary_dim, seq_len):
     """The RoPE fields, as llama.cpp understands the keys: without a type the factor is linear interpolation's, and
     attn_factor multiplies what the method itself does to attention, while our attention_factor replaces it."""
     kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
@@ -107,8 +112,9 @@ def read_rope(path, keys, tensors, rotary_dim, seq_len):
     original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
-    keys.only('rope.scaling.yarn_attn_factor', 1.0)
-    keys.only('rope.scaling.yarn_log_multiplier', 0.0)
+    given = read_yarn_factor(keys, family, factor)
+    if family != 'mistral3':
+        keys.only('rope.scaling.yarn_log_multiplier', 0.0)
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
     betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
@@ -129,7 +135,7 @@ def read_rope(path, keys, tensors, rotary_dim, seq_len):
     if kind == 'yarn':
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
             raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
-        rope.update(betas, rope_method=4, factor=factor, train_ctx=original)
+        rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
         if attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
@@ -152,23 +158,39 @@ def divisors_of(path, tensor, rotary_dim):
 
 def divided(rope, divisors, rotary_dim, seq_len):
     """RoPE with a divisor for each pair at any length. The converter makes them from Llama 3.1's rule, of which the
-    file keeps nothing else: when they are what that rule gives for the released models, in float32, the rule is written
-    down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long texts,
-    and no temperature: f_i / e_i exactly."""
-    factor = max(divisors)
-    for i, found in enumerate(divisors):
-        turns = 8192 * rope['theta'] ** (-2 * i / rotary_dim) / (2 * pi)
-        kept = min(max((turns - 1) / 3, 0), 1)
-        if abs(found * ((1 - kept) / factor + kept) - 1) > 4e-6:
-            break
-    else:
-        if factor > 1:
-            return {**rope, 'rope_method': 5, 'factor': factor, 'train_ctx': 8192, 'low_freq_factor': 1,
+    file keeps nothing else: when they are what that rule gives for some trained context, in float32, the rule is
+    written down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long
+    texts, and no temperature: f_i / e_i exactly."""
+    factor, frequencies = max(divisors), [rope['theta'] ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
+    for length in lengths_by(divisors, factor, frequencies):
+        if all(abs(found * by_wavelength(f, length, factor) - 1) < 4e-6 for found, f in zip(divisors, frequencies)):
+            if factor == 1:
+                return rope
+            return {**rope, 'rope_method': 5, 'factor': factor, 'train_ctx': length, 'low_freq_factor': 1,
                     'high_freq_factor': 4}
-        return rope
     notes.append('rope_freqs.weight is not by the rule of Llama 3.1: written as longrope, the same at all lengths')
     return {**rope, 'rope_method': 6, 'factor': 1, 'train_ctx': max(2, seq_len),
             'attention_factor': rope['attention_factor'] or 1, 'short_factor': divisors, 'long_factor': divisors}
+
+
+def by_wavelength(frequency, length, factor):
+    """What Llama 3.1's rule multiplies a frequency with: 1 from 4 turns in the trained context on, 1 / factor up to
+    one turn, and between the two what lies between."""
+    turns = length * frequency / (2 * pi)
+    kept = min(max((turns - 1) / 3, 0), 1)
+    return (1 - kept) / factor + kept
+
+
+def lengths_by(divisors, factor, frequencies):
+    """Trained contexts that may be behind such divisors: that of the released models, and the one that a pair between
+    the two ends tells."""
+    yield 8192
+    for found, frequency in zip(divisors, frequencies):
+        if 1.01 < found < 0.99 * factor:
+            turns = 1 + 3 * (1 / found - 1 / factor) / (1 - 1 / factor)
+            length = round(turns * 2 * pi / frequency)
+            yield from (length,) if 1 <= length <= MAX_SEQ else ()
+            return
 
 
 # ---- the file ----
@@ -266,7 +288,7 @@ def read_file(path):
             key = reader.string()[:1000].decode('utf-8', 'replace')
             if key in settings:
                 raise Problem(path, '%s appears twice' % key)
-            settings[key] = reader.value(key[:15] == 'tokenizer.ggml.' and key[15:] in LISTS)
+            settings[key] = reader.value(key[:15] == 'tokenizer.ggml.' and key[15:] in LISTS or key.endswith(BY_LAYER))
         for _ in range(n_tensors):
             name, n_axes = reader.string()[:1000].decode('utf-8', 'replace'), reader.number('<I')
             if name in places or n_axes > 4:

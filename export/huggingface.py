@@ -1,6 +1,7 @@
 """A folder from a hub: config.json and the weights, in one file or in shards."""
 
 import os
+import struct
 
 from .common import Problem, notes, read_json
 from .config import read_config
@@ -22,6 +23,18 @@ NAMES = {
         ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'), ('a_keys', 'relative_keys'),
         ('a_values', 'relative_values'), ('wr', 'r_proj.weight'), ('u', 'u'), ('v', 'v'))},
     'learned': 'model.positions.weight'}
+BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
+        'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
+        'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
+# What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
+# release 5 of the library.
+PICTURES = 'vision_tower.', 'multi_modal_projector.', 'model.vision_tower.', 'model.multi_modal_projector.'
+TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
+
+
+def names_of(model):
+    """The library's name of each of our tensors."""
+    return {**NAMES, **(BOTH if model.get('norm_place') else {})}
 
 
 def read_huggingface(folder):
@@ -35,7 +48,41 @@ def read_huggingface(folder):
                   {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
             split(folder, tensors, 'model.layers.%d.mlp.gate_up_proj.weight' % layer,
                   {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
-    return Checkpoint(folder, model, tensors, NAMES, bool(model.get('encoding')))  # without RoPE nothing turns
+    if model['wrapped']:
+        tensors = text_alone(folder, tensors)
+    names = names_of(model)
+    if model.get('embedding_scale') and names['embedding'] in tensors:
+        model['embedding_scale'] = rounded(model['embedding_scale'], tensors[names['embedding']].dtype)
+    return Checkpoint(folder, model, tensors, names, bool(model.get('encoding')))  # without RoPE nothing turns
+
+
+def text_alone(folder, tensors):
+    """The tensors of the text model by the names that it has by itself; those for pictures are left out."""
+    found, left_out = {}, 0
+    for name, tensor in tensors.items():
+        start = next((start for start in TEXT if name.startswith(start)), '')
+        short = TEXT.get(start, '') + name[len(start):]
+        if name.startswith(PICTURES):
+            left_out += 1
+        elif short in found:
+            raise Problem(tensor.path, '%s is there twice (found %s as well)' % (short, name))
+        else:
+            found[short] = tensor
+    if left_out:
+        notes.append('%s: the text model alone is read: %d tensors for pictures are left out' % (folder, left_out))
+    return found
+
+
+def rounded(value, dtype):
+    """A number as a tensor of this type holds it."""
+    value, = struct.unpack('<f', struct.pack('<f', value))
+    if dtype == 'F16':
+        return struct.unpack('<e', struct.pack('<e', value))[0]
+    if dtype != 'BF16':
+        return value
+    bits, = struct.unpack('<I', struct.pack('<f', value))
+    bits += 0x7fff + (bits >> 16 & 1)  # to the nearest, a tie to the even one
+    return struct.unpack('<f', struct.pack('<I', bits & 0xffff0000))[0]
 
 
 def read_weights(folder):

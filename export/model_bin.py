@@ -1,4 +1,4 @@
-"""model.bin as a source, to be carried out again: versions 3 and 4 are read by the fields of docs/format.md, and what
+"""model.bin as a source, to be carried out again: versions 3 to 5 are read by the fields of docs/format.md, and what
 has to be widened first, since nobody else has it, ./run writes as float16."""
 
 import os
@@ -12,7 +12,7 @@ from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_
                      RUN, Keys, Problem, is_number, size_of)
 from .llama2c import read_llama2c
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
-from .write import HEADER, WEIGHT_TYPES, tensor_order
+from .write import HEADER, MORE, MORE_FIELDS, WEIGHT_TYPES, tensor_order
 
 MAGIC = b'24ka'
 FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
@@ -23,16 +23,20 @@ FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads 
 LIMITS = {'dim': MAX_WIDTH, 'hidden_dim': MAX_WIDTH, 'n_layers': MAX_LAYERS, 'n_heads': MAX_HEADS,
           'n_kv_heads': MAX_HEADS, 'head_dim': MAX_HEAD_DIM, 'vocab_size': MAX_VOCAB, 'seq_len': MAX_SEQ,
           'train_ctx': MAX_SEQ}
-FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS, 'rope_method': 6, 'rope_dynamic': 1,
-             'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 1,
-             'logn': 1, 'layer_table': 1, 'type_table': 1, 'n_longrope': MAX_HEAD_DIM // 2, 'rotary_dim': MAX_HEAD_DIM}
+FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS, 'rope_method': 7, 'rope_dynamic': 1,
+             'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 2,
+             'logn': 1, 'layer_table': 1, 'type_table': 1, 'n_longrope': MAX_HEAD_DIM // 2, 'rotary_dim': MAX_HEAD_DIM,
+             'sliding_rope': 1, 'sliding_method': 5, 'sliding_train_ctx': MAX_SEQ, 'sliding_ramp': 1,
+             'sliding_truncate': 1, 'sliding_rotary_dim': MAX_HEAD_DIM, 'norm_place': 2, 'activation': 1}
 FLOATS = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
           'high_freq_factor')
+FLOATS += tuple('sliding_' + field for field in FLOATS)
+SCALES = 'temperature_beta', 'embedding_scale', 'score_scale'
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
-NAMES = {part: part + ' of layer %d' if part[-5:] == '_norm' or len(part) == 2 else part for part in (
-    'embedding', 'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'ffn_norm', 'w1',
-    'w3', 'w2', 'classifier')}
-NAMES['final_norm'] = 'final_norm'
+NAMES = {part: part + ' of layer %d' for part in (
+    'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
+    'w1', 'w3', 'w2', 'ffn_after')}
+NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier'))
 
 
 def version_of(path):
@@ -91,7 +95,7 @@ def widen_all(path, out):
         raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1])
 
 
-# ---- versions 3 and 4 ----
+# ---- versions 3 to 5 ----
 
 def read_model_bin(path):
     total = size_of(path)
@@ -99,18 +103,27 @@ def read_model_bin(path):
         head = file.read(HEADER.size)
         if len(head) < HEADER.size:
             raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, HEADER.size))
-        header = Keys(path, dict(zip(FIELDS, HEADER.unpack(head))), 'header: ')
-        model = read_header(header)
+        values, start = dict(zip(FIELDS, HEADER.unpack(head))), HEADER.size
+        if values['version'] == 5:
+            more = file.read(MORE.size)
+            start += len(more)
+            if len(more) < MORE.size:
+                raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)'
+                              % (total, HEADER.size + MORE.size))
+            values.update(zip(MORE_FIELDS, MORE.unpack(more)))
+        model = read_header(Keys(path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
         lists = file.read(16 * model['n_longrope'])
         layers = file.read(model['layer_table'] * model['n_layers'])
         n_matrices = 2 + 7 * model['n_layers'] - model['shared_classifier']
         types = file.read(model['type_table'] * n_matrices) if total > n_matrices else b''
         at = file.tell()
-    if at != HEADER.size + 16 * model['n_longrope'] + model['layer_table'] * model['n_layers'] + \
+    if at != start + 16 * model['n_longrope'] + model['layer_table'] * model['n_layers'] + \
             model['type_table'] * n_matrices:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
     factors = list(struct.unpack('<%dd' % (2 * model['n_longrope']), lists))
-    if not all(map(is_number, factors)) or any(flags > 3 for flags in layers) or any(t not in TYPES for t in types):
+    known = range(6 if model['sliding_rope'] else 4)  # 4 and 2 exclude one another
+    if not all(map(is_number, factors)) or any(flags not in known for flags in layers) or \
+            any(t not in TYPES for t in types):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.update(layers=list(layers), short_factor=factors[:model['n_longrope']],
                  long_factor=factors[model['n_longrope']:], tied=model['shared_classifier'])
@@ -120,7 +133,7 @@ def read_model_bin(path):
 def read_header(header):
     """The fields, each checked as run does."""
     values = header.values
-    header.integer('version', 4, low=3)
+    header.integer('version', 5, low=3)
     header.get('weight_type', lambda v: v in TYPES, 'a type of docs/format.md')
     for field, high in LIMITS.items():
         header.integer(field, high)
@@ -130,6 +143,10 @@ def read_header(header):
     header.number('theta', above=1.0)
     for field in FLOATS:
         header.number(field, zero=True)
+    for field in SCALES:
+        header.number(field, zero=True, high=1e6)
+    if values['sliding_rope']:
+        header.number('sliding_theta', above=1.0)
     for field, name in (('encoding', 'rope'), ('encoding_rows', 'none'), ('unscaled_positions', 'none')):
         header.get(field, lambda v: v == 0, '0, %s: others have no place in other formats' % name)
     header.integer('bos_id', values['vocab_size'] - 1, low=-1)

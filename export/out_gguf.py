@@ -7,7 +7,9 @@ from math import pi, prod
 from .common import Problem, notes
 from .existing import WRITTEN_BY
 from .gguf import ARCHITECTURES, NAMES, STRING, TYPES
-from .out_model import family_of, features_of, rope_of, temperature
+from .out_layers import gguf_of_layers, sliding_model
+from .out_model import (AFTER, BOTH, EMBEDDING, GELU, GROWING, SCORES, SOME, TWO_ROPES, WHOLE, family_of, features_of,
+                        rope_of, temperature)
 from .out_tokenizer import gguf_tokenizer
 from .tensors import BLOCKS, ITEM_SIZES, Joined, Small
 from .write import most_used, pieces, plan_model
@@ -16,7 +18,12 @@ ALL_BIASES, PART = 'biases of q, k, v and o', 'biases of q, k and v'
 KINDS = [  # architectures, what they need, and what they may have besides
     ('qwen2', {PART}, set()), ('qwen3', {'head norms'}, set()), ('smollm3', {'layers without RoPE'}, set()),
     ('phi3', {'a part that turns'}, {'a window', 'longrope'}), ('phi3', {'longrope'}, {'a window'}),
-    ('llama', set(), {ALL_BIASES, 'a bias of o', 'a window', 'divisors'})]
+    ('llama', set(), {ALL_BIASES, 'a bias of o', 'a window', 'divisors'}),
+    ('gemma3', {BOTH, 'head norms', GELU, EMBEDDING}, {SCORES, TWO_ROPES, 'a window', SOME}),
+    ('olmo2', {AFTER, WHOLE}, {TWO_ROPES, 'a window', SOME}),
+    ('exaone4', {AFTER, 'head norms'}, {TWO_ROPES, 'layers without RoPE', 'a window', SOME, 'divisors'}),
+    ('mistral3', {GROWING}, {'a window', 'divisors'})]
+NEWER = 'gemma3', 'olmo2', 'exaone4', 'mistral3'  # out_layers.py has their keys
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
@@ -25,7 +32,8 @@ FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q
 
 def write_gguf(file, checkpoint, tokenizer, name):
     path, model = checkpoint.path, checkpoint.model
-    rope, found = rope_of(path, model), features_of(model)
+    one = sliding_model(model) if 'layers without RoPE' in features_of(model) and model.get('sliding_rope') else model
+    rope, found = rope_of(path, one), features_of(model)
     found |= {{'longrope': 'longrope', 'llama3': 'divisors'}.get(rope['kind'])} - {None}
     family = family_of(path, found, KINDS, "llama.cpp's that is known here")
     plan = plan_model(checkpoint, in_pairs=ARCHITECTURES[family])
@@ -36,7 +44,8 @@ def write_gguf(file, checkpoint, tokenizer, name):
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
                 'general.quantization_version': (U32, 2)}
     settings.update({'%s.%s' % (family, key): value for key, value in {
-        **settings_of(path, family, model), **rope_settings(path, model, rope)}.items()})
+        **settings_of(path, family, model), **rope_settings(path, family, model, rope),
+        **(gguf_of_layers(path, family, model) if family in NEWER else {})}.items()})
     settings.update(gguf_tokenizer(tokenizer, model))
     tensors = [*rope_tensors(model, rope), *named_tensors(plan, family == 'phi3')]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
@@ -53,7 +62,7 @@ def settings_of(path, family, model):
         'attention.key_length': (U32, model['head_dim']), 'attention.value_length': (U32, model['head_dim']),
         'attention.layer_norm_rms_epsilon': (F32, model['norm_eps']), 'vocab_size': (U32, model['vocab_size']),
         'rope.dimension_count': (U32, model.get('rotary_dim') or model['head_dim'])}
-    if model['sliding_window']:
+    if model['sliding_window'] and (family not in NEWER or family == 'mistral3'):
         settings['attention.sliding_window'] = U32, model['sliding_window']
         notes.append('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
                      % (family, model['sliding_window']))
@@ -63,7 +72,7 @@ def settings_of(path, family, model):
     return settings
 
 
-def rope_settings(path, model, rope):
+def rope_settings(path, family, model, rope):
     """The keys; attn_factor multiplies what llama.cpp's method does to attention by itself."""
     kind, factor, length = rope['kind'], rope['factor'], rope['train_ctx']
     settings = {'rope.freq_base': (F32, rope['theta'])}
@@ -81,13 +90,15 @@ def rope_settings(path, model, rope):
     if kind == 'yarn':
         if not rope['truncate']:
             raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
-        if rope['attention_factor'] and abs(attention / temperature(factor) - 1) > 1e-6:
+        told = family == 'mistral3'  # of which it reads the betas, and a multiplier that the factor follows from
+        if not told and rope['attention_factor'] and abs(attention / temperature(factor) - 1) > 1e-6:
             notes.append('llama.cpp multiplies cos and sin by %.4g, not by %.4g: since December 2025 it reads no '
                          'attention factor of this architecture' % (temperature(factor), attention))
-        attention = attention / temperature(factor) if rope['attention_factor'] else 1.0
+        attention = attention / temperature(factor) if rope['attention_factor'] and not told else 1.0
         for ours, default in ('beta_fast', 32), ('beta_slow', 1):
-            if rope[ours] != default:
+            if rope[ours] != default or told:
                 settings['rope.scaling.yarn_' + ours] = F32, rope[ours]
+            if rope[ours] != default and not told:
                 notes.append('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
                              % (ours.replace('_', '-'), rope[ours]))
     if attention != 1 or kind == 'longrope':
@@ -150,7 +161,7 @@ def value_of(kind, value):
         return struct.pack('<I' + {U32: 'I', I32: 'i', F32: 'f', BOOL: '?'}[kind], kind, value)
     item, values = value
     data = b''.join(map(text_of, values)) if item == STRING else struct.pack(
-        '<%d%s' % (len(values), {I32: 'i', F32: 'f'}[item]), *values)
+        '<%d%s' % (len(values), {I32: 'i', F32: 'f', BOOL: '?'}[item]), *values)
     return struct.pack('<IIQ', kind, item, len(values)) + data
 
 

@@ -7,19 +7,27 @@ import subprocess
 from math import ceil
 
 from .common import PROGRAM, RUN, Problem, notes
-from .config import FAMILIES, SEES_ALL, WITHOUT_ROPE
+from .config import FAMILIES
 from .existing import WRITTEN_BY
-from .huggingface import NAMES
-from .out_model import family_of, features_of, rope_of, temperature
+from .huggingface import names_of
+from .layers import SEES_ALL, WITHOUT_ROPE
+from .out_layers import config_of_layers, ropes_of
+from .out_model import (AFTER, BOTH, EMBEDDING, GELU, GROWING, SCORES, SOME, TWO_ROPES, WHOLE, family_of, features_of,
+                        rope_of, temperature)
 from .out_tokenizer import tokenizer_config, tokenizer_json
-from .tensors import ITEM_SIZES, Joined
-from .write import pieces, plan_model
+from .tensors import ITEM_SIZES, Joined, Shifted
+from .write import NORMS, pieces, plan_model
 
-ALL_BIASES, SOME = 'biases of q, k, v and o', 'a window of some layers'
+ALL_BIASES = 'biases of q, k, v and o'
 KINDS = [  # families, what they need, and what they may have besides
     ('llama', set(), set()), ('mistral', {'a window'}, set()), ('qwen2', {'biases of q, k and v'}, {'a window', SOME}),
     ('qwen3', {'head norms'}, {ALL_BIASES, 'a window', SOME}), ('phi3', {'a part that turns'}, {'a window'}),
-    ('smollm3', set(), {ALL_BIASES, 'layers without RoPE', 'a window', SOME})]
+    ('smollm3', set(), {ALL_BIASES, 'layers without RoPE', 'a window', SOME}),
+    ('gemma3_text', {BOTH, 'head norms', GELU, EMBEDDING}, {SCORES, TWO_ROPES, 'a window', SOME, ALL_BIASES}),
+    ('olmo2', {AFTER, WHOLE}, {ALL_BIASES}), ('olmo3', {AFTER, WHOLE}, {TWO_ROPES, 'a window', SOME, ALL_BIASES}),
+    ('exaone4', {AFTER, 'head norms'}, {TWO_ROPES, 'layers without RoPE', 'a window', SOME}),
+    ('ministral3', {GROWING}, {'a window'})]
+NEWER = 'gemma3_text', 'olmo2', 'olmo3', 'exaone4', 'ministral3'  # out_layers.py has their keys
 ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
@@ -67,7 +75,7 @@ def write_readme(folder, config):
 
 def named_tensors(path, plan, model):
     """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused."""
-    fused, waiting = 'a part that turns' in features_of(model), {}
+    fused, waiting, names = 'a part that turns' in features_of(model), {}, names_of(model)
     for place in plan:
         whole, last = {'wq': ('qkv', False), 'wk': ('qkv', False), 'wv': ('qkv', True), 'w1': ('mlp', False),
                        'w3': ('mlp', True)}.get(place.part, (None, True)) if fused else (None, True)
@@ -75,8 +83,10 @@ def named_tensors(path, plan, model):
             waiting.setdefault(whole, []).append(place.tensor)
         if not last:
             continue
-        name = NAMES[place.part] if place.layer is None else NAMES[place.part] % place.layer
+        name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
+        if place.part in NORMS and GELU in features_of(model):  # Gemma's classes add 1 again
+            tensor = Shifted(tensor, -1)
         if whole:
             parts = waiting.pop(whole)
             if len({part.dtype for part in parts}) > 1:
@@ -126,6 +136,9 @@ def config_of(path, model):
         'eos_token_id': model['eos_ids'] if model['eos_ids'][1:] else model['eos_ids'][0] if model['eos_ids'] else None,
         'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True,
         'written_by': WRITTEN_BY}
+    if family in NEWER:
+        config.update(config_of_layers(path, family, model), **ropes_of(path, family, model))
+        return config
     if family == 'llama':
         config.update(attention_bias=False, mlp_bias=False)
     elif family in ('qwen3', 'smollm3'):

@@ -3,9 +3,13 @@
 from math import log, sqrt
 
 from .common import Problem
-from .config import SEES_ALL, WITHOUT_ROPE
+from .layers import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
 
-METHODS = 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope'  # by their numbers in model.bin
+METHODS = 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional'  # by their numbers
+# Names of what sets families apart, for messages.
+BOTH, AFTER, WHOLE, TWO_ROPES = 'norms before and after', 'norms after', 'norms of all heads together', 'two RoPEs'
+GELU, EMBEDDING, SCORES = 'GELU', 'an embedding scale', 'a score scale'
+GROWING, SOME = 'a temperature by position', 'a window of some layers'
 
 
 def features_of(model):
@@ -13,10 +17,14 @@ def features_of(model):
     layers, window = model.get('layers') or [0], model['sliding_window']
     q, o = model.get('qkv_bias'), model.get('o_bias')
     found = {'biases of q, k, v and o': q and o, 'biases of q, k and v': q and not o, 'a bias of o': o and not q,
-             'head norms': model.get('qk_norm'), 'a part that turns': model.get('rotary_dim'),
+             'head norms': model.get('qk_norm') == 1, WHOLE: model.get('qk_norm') == 2,
+             AFTER: model.get('norm_place') == 1, BOTH: model.get('norm_place') == 2, GELU: model.get('activation'),
+             EMBEDDING: model.get('embedding_scale'), SCORES: model.get('score_scale'),
+             TWO_ROPES: any(flags & TURNS_AS_SLIDING for flags in layers), GROWING: model.get('temperature_beta'),
+             'a part that turns': model.get('rotary_dim'),
              'layers without RoPE': any(flags & WITHOUT_ROPE for flags in layers),
              'a window': window and not any(flags & SEES_ALL for flags in layers),
-             'a window of some layers': window and any(flags & SEES_ALL for flags in layers),
+             SOME: window and any(flags & SEES_ALL for flags in layers),
              'logn': model.get('logn')}
     return {name for name, there in found.items() if there}
 
@@ -45,6 +53,8 @@ def rope_of(path, model):
 
     if method == 'none':
         return rope
+    if method == 'proportional':
+        refuse('no family has that is carried out')
     if dynamic:
         if method != 'ntk':
             refuse('no other program has')

@@ -1,5 +1,5 @@
 """Where a tensor's bytes lie, and how they come out in the order and the type of model.bin. Bytes are moved; the only
-arithmetic is widening, which is exact."""
+arithmetic is widening, which is exact, and 1 + w for the norms of Gemma."""
 
 import struct
 from functools import lru_cache
@@ -129,6 +129,24 @@ class Paired(NamedTuple):
         for head in range(0, self.shape[0], size):
             rows = b''.join(self.tensor.read(head * row, size * row))
             yield b''.join(rows[i * row:(i + 1) * row] for i in order)
+
+
+class Shifted(NamedTuple):
+    """A norm's weights with a number added, in float32 as Hugging Face does it. Gemma's classes multiply with 1 + w,
+    and every other program has that as w."""
+    tensor: NamedTuple
+    by: int
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = 'F32'
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self):
+        chunks = self.tensor.read()
+        for chunk in chunks if self.tensor.dtype == 'F32' else widen(chunks, self.tensor.dtype):
+            values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
+            yield struct.pack('<%df' % len(values), *(value + self.by for value in values))
 
 
 @lru_cache(maxsize=16)  # as many parts as the largest release has

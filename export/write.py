@@ -1,4 +1,4 @@
-"""model.bin, versions 3 and 4: a checkpoint's tensors, checked against its configuration and written in the file's
+"""model.bin, versions 3 to 5: a checkpoint's tensors, checked against its configuration and written in the file's
 order."""
 
 import struct
@@ -7,11 +7,17 @@ from math import prod
 from typing import NamedTuple
 
 from .common import ENCODINGS, Problem, notes
-from .tensors import BLOCKS, ITEM_SIZES, Paired, same_bytes, widen
+from .tensors import BLOCKS, ITEM_SIZES, Paired, Shifted, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
+NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
 HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 11I 12x')
+MORE = struct.Struct('<2I 2d 4I 7d 3d 2I 128x')  # what version 5 has behind it
+MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding_train_ctx sliding_ramp '
+               'sliding_truncate sliding_rotary_dim sliding_beta_fast sliding_beta_slow sliding_attention_factor '
+               'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
+               'temperature_beta embedding_scale score_scale norm_place activation').split()
 TABLES = 'learned', 'a_keys', 'a_values'  # of two dimensions, and float32 all the same
 
 
@@ -28,11 +34,14 @@ def tensor_order(model):
     dim, hidden, vocab = model['dim'], model['hidden_dim'], model['vocab_size']
     queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
     encoding, rows = ENCODINGS[model.get('encoding', 0)], model.get('encoding_rows')
+    before, after = model.get('norm_place', 0) != 1, model.get('norm_place', 0) > 0
+    normed = (queries, keys) if model.get('qk_norm') == 2 else 2 * (model['head_dim'],)
     yield 'embedding', None, (vocab, dim)
     if encoding == 'learned':
         yield 'learned', None, (rows, dim)
     for layer in range(model['n_layers']):
-        yield 'attention_norm', layer, (dim,)
+        if before:
+            yield 'attention_norm', layer, (dim,)
         yield 'wq', layer, (queries, dim)
         yield 'wk', layer, (keys, dim)
         yield 'wv', layer, (keys, dim)
@@ -41,8 +50,8 @@ def tensor_order(model):
             yield 'bk', layer, (keys,)
             yield 'bv', layer, (keys,)
         if model.get('qk_norm'):
-            yield 'q_norm', layer, (model['head_dim'],)
-            yield 'k_norm', layer, (model['head_dim'],)
+            yield 'q_norm', layer, normed[:1]
+            yield 'k_norm', layer, normed[1:]
         if encoding == 'shaw':
             yield 'a_keys', layer, (rows, model['head_dim'])
             yield 'a_values', layer, (rows, model['head_dim'])
@@ -53,10 +62,15 @@ def tensor_order(model):
         yield 'wo', layer, (dim, queries)
         if model.get('o_bias'):
             yield 'bo', layer, (dim,)
-        yield 'ffn_norm', layer, (dim,)
+        if after:
+            yield 'attention_after', layer, (dim,)
+        if before:
+            yield 'ffn_norm', layer, (dim,)
         yield 'w1', layer, (hidden, dim)
         yield 'w3', layer, (hidden, dim)
         yield 'w2', layer, (dim, hidden)
+        if after:
+            yield 'ffn_after', layer, (dim,)
     yield 'final_norm', None, (dim,)
     if not model['shared_classifier']:
         yield 'classifier', None, (vocab, dim)
@@ -84,6 +98,8 @@ def plan_model(checkpoint, in_pairs=True):
                              else 'F32, F16 or BF16', list(shape)))
         if part in TURNED and paired != in_pairs:
             tensor = Paired(tensor, model['head_dim'], model.get('rotary_dim') or model['head_dim'], paired)
+        if part in NORMS and model.get('norms_lack_one'):
+            tensor = Shifted(tensor, 1)
         plan.append(Place(part, layer, tensor, is_matrix))
         known.add(name)
     for name, tensor in tensors.items():
@@ -105,8 +121,10 @@ def write_model(file, model, plan):
     new = [model.get(field, 0) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
                                              'unscaled_positions')]
     new += [int(any(layers)), int(len(set(types)) > 1), model.get('encoding_rows', 0)]
+    more = [model.get(field, 0) for field in MORE_FIELDS]
+    version = 5 if any(more) or model.get('qk_norm') == 2 else 4 if any(new) or types[0] > 4 else 3
     file.write(HEADER.pack(
-        0x616b3432, 4 if any(new) or types[0] > 4 else 3, WEIGHT_TYPES[most_used(model)[0]],
+        0x616b3432, version, WEIGHT_TYPES[most_used(model)[0]],
         model.get('group_size', 0), model['dim'],
         model['hidden_dim'], model['n_layers'], model['n_heads'], model['n_kv_heads'], model['head_dim'],
         model['vocab_size'], model['seq_len'], model['shared_classifier'], model['sliding_window'], model['norm_eps'],
@@ -115,8 +133,10 @@ def write_model(file, model, plan):
         model['train_ctx'], 0, model['truncate'], 0,
         *(model.get(field, 0) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
                                             'low_freq_factor', 'high_freq_factor')), len(short), *new))
+    if version == 5:
+        file.write(MORE.pack(*more))
     file.write(struct.pack('<%dd' % len(short + long), *short, *long))
-    file.write(bytes(layers if new[-3] else []) + bytes(types if new[-2] else []))
+    file.write(bytes(layers if any(layers) else []) + bytes(types if new[-2] else []))
     for place in plan:
         for chunks in pieces(place.tensor, place.is_matrix):
             file.write(bytes(-file.tell() % 64))

@@ -480,6 +480,45 @@ def write_model(path, c, weights):
     return stored
 
 
+def read_model(path):
+    """A model file of floats as config() and write_model() have it: the fields and lists, and the weights."""
+    data = read(path)
+    size = HEADER_BYTES[struct.unpack_from('<I', data, 4)[0]]
+    found = {name: struct.unpack_from('<' + kind, data, at) for name, at, kind, _ in FIELDS if at < size}
+    changes = {name: value if len(value) > 1 else value[0] for name, value in found.items()}
+    n, at = changes['n_longrope'], size
+    if n:
+        changes['short_factors'], changes['long_factors'] = (
+            list(struct.unpack_from('<%dd' % n, data, at + 8 * n * i)) for i in (0, 1))
+        at += 16 * n
+    if changes['layer_table']:
+        changes['layers'] = list(data[at:at + changes['n_layers']])
+        at += changes['n_layers']
+    c, weights = config(**changes), {}
+    n_matrices = sum(rows > 0 for _, rows, _ in shapes(c))
+    types = iter(data[at:at + n_matrices] if c['type_table'] else [c['weight_type']] * n_matrices)
+    at += n_matrices * c['type_table']
+    for name, rows, columns in shapes(c):
+        kind, count = next(types) if rows else F32, max(rows, 1) * columns
+        at += -at % 64
+        weights[name] = floats_of(data[at:at + count * (2 if kind else 4)], kind)
+        at += count * (2 if kind else 4)
+    if at + -at % 64 != len(data):
+        raise ValueError('%s: %d bytes, %d expected' % (path, len(data), at + -at % 64))
+    return c, weights
+
+
+def floats_of(data, kind):
+    """The values of a tensor of float32, float16 or bfloat16."""
+    if kind == F16:
+        return array.array('f', struct.unpack('<%de' % (len(data) // 2), data))
+    if kind == BF16:
+        data = b''.join(b'\0\0' + data[i:i + 2] for i in range(0, len(data), 2))
+    elif kind != F32:
+        raise ValueError('no floats: type %d' % kind)
+    return array.array('f', data)
+
+
 def with_header(path, model, c):
     """A copy of a model's file with another header, for settings that leave the tensors alone."""
     head = header(c)

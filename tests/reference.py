@@ -13,6 +13,14 @@ from operator import mul
 from common import ENCODINGS, METHODS, Q4, Q8
 
 
+def sliding(c):
+    """The settings by which sliding layers turn, in the places of those of full layers."""
+    own = ('method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow', 'attention_factor',
+           'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
+    settings = {name.replace('method', 'rope_method'): c['sliding_' + name] for name in own}
+    return dict(c, rope_dynamic=0, rotary_dim=c['sliding_rotary_dim'] or c['rotary_dim'], **settings)
+
+
 def scale_at(c, length):
     s = c['factor'] or (1.0 if c['rope_dynamic'] else max(1.0, length / c['train_ctx']))
     return max(1.0, s * length / c['train_ctx'] - (s - 1)) if c['rope_dynamic'] else s
@@ -72,11 +80,11 @@ def rope(c, length):
             t = (L / wavelength - low) / (high - low)
             scaled.append(x if wavelength < L / high else x / s if wavelength > L / low else (1 - t) * x / s + t * x)
         f = scaled
+    elif method == 'proportional':  # speeds of a whole head, for the part of it that turns
+        f = [theta ** (-2 * i / c['head_dim']) / s for i in range(d // 2)]
     elif method == 'longrope':
         f = [x / e for x, e in zip(f, c['long_factors'] if length > L else c['short_factors'])]
         a = math.sqrt(1 + math.log(s) / math.log(L)) if s > 1 else 1.0
-    elif method == 'proportional':
-        f = [theta ** (-2 * i / c['head_dim']) / s for i in range(d // 2)]
     return f, c['attention_factor'] or a
 
 
@@ -131,6 +139,31 @@ def crowd(positions, piece, query, key):
     return (positions[first + piece] - positions[first]) / piece
 
 
+def turns(c, positions, map=None, stale=False):
+    """turn(i, j): what the pairs of a query at i are multiplied with when it meets a key at j, with the attention
+    factors of both; and how many elements of a head turn. For logits(), which says what map and stale are."""
+    f, a = rope(c, positions[-1] + 1)
+    plain = rope(dict(c, rope_method=0), 1)[0]
+    unscaled = c.get('unscaled_positions', 0)  # of longrope
+    speeds = functools.lru_cache(None)(lambda length: rope(c, length))
+    by_distance = functools.lru_cache(None)(lambda d: [cmath.rect(a * a, d * x) for x in f])
+
+    def turn(i, j):
+        if stale:
+            (now, own), (then, others) = speeds(i + 1), speeds(j + 1)
+            return [cmath.rect(own * others, i * x - j * y) for x, y in zip(now, then)]
+        if j < unscaled:  # longrope, alone: a query or a key in front turns by its own position
+            return [cmath.rect(a * a, i * v - j * w) for v, w in zip(f if i >= unscaled else plain, plain)]
+        return by_distance(distance(map, i, j) if map else i - j)
+    return turn, 2 * len(f)
+
+
+def growth(c, i, logn=False):
+    """What a query at i is multiplied with: logn, and a temperature by position."""
+    grown = max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn else 1.0
+    return grown * (1 + c['temperature_beta'] * math.log(1 + i // c['train_ctx']))
+
+
 # ---- encodings other than RoPE ----
 
 def sinusoids(c, p):
@@ -151,7 +184,7 @@ def embedded(c, weights, x, p):
 
 
 def meeting(c, weights, layer):
-    """score(h, q, k, d): what head h makes of a query and a key at distance d, times sqrt(head_dim)."""
+    """score(h, q, k, d): what head h makes of a query and a key at distance d, before score_scale."""
     kind, d, share = ENCODINGS[c['encoding']], c['head_dim'], c['n_heads'] // c['n_kv_heads']
     matrix = functools.lru_cache(None)(lambda name, columns: rows_of(weights, '%s.%d' % (name, layer), columns))
 
@@ -162,7 +195,7 @@ def meeting(c, weights, layer):
 
     def score(h, q, k, apart):
         if kind == 'alibi':
-            return dot(q, k) - 2 ** (-8 * (h + 1) / c['n_heads']) * apart * math.sqrt(d)
+            return dot(q, k) - 2 ** (-8 * (h + 1) / c['n_heads']) * apart / score_scale(c)
         if kind == 'shaw':
             return dot(q, k) + dot(q, matrix('a_keys', d)[min(apart, c['encoding_rows'] - 1)])
         if kind == 'transformer-xl':
@@ -231,17 +264,21 @@ def sees(position, key, window, sinks):
     return key <= position and (not window or key > position - window or key < sinks)
 
 
+def score_scale(c):
+    return c['score_scale'] or 1 / math.sqrt(c['head_dim'])
+
+
 def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts):
-    """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, times sqrt(head_dim); far(d) is added
+    """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
     to values at distance d, if anything is. A key counts counts(number of the query, its own) times."""
-    share, root = c['n_heads'] // c['n_kv_heads'], math.sqrt(c['head_dim'])
+    share, scale = c['n_heads'] // c['n_kv_heads'], score_scale(c)
     out = []
     for number, (position, heads) in enumerate(zip(positions, queries)):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
         apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
-            scores = [meet(h, heads[h], keys[k][h // share], what) / root for k, what in zip(seen, apart)]
+            scores = [meet(h, heads[h], keys[k][h // share], what) * scale for k, what in zip(seen, apart)]
             top = max(scores)
             weights = [math.exp(score - top) * counts(number, k) for score, k in zip(scores, seen)]
             total = sum(weights)
@@ -254,69 +291,85 @@ def attend(queries, keys, values, c, positions, window, sinks, meet, between, fa
     return out
 
 
+def silu(x):
+    return x / (1 + math.exp(-x))
+
+
+def gelu(x):
+    """By tanh, as Gemma has it."""
+    return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def heads_of(c, weights, name, layer, x, seen):
+    """The queries (name q), keys (k) or values (v) of one position, by head: with their bias and norm, not turned."""
+    d = c['head_dim']
+    matrix = rows_of(weights, 'w%s.%d' % (name, layer), c['dim'])
+    bias = weights.get('b%s.%d' % (name, layer), [0] * len(matrix))
+    own_norm = weights.get('%s_norm.%d' % (name, layer))
+    y = [a + b for a, b in zip(product(matrix, seen(x)), bias)]
+    if own_norm and c['qk_norm'] == 2:
+        y = norm(y, own_norm, c['norm_eps'])
+    heads = [y[i:i + d] for i in range(0, len(y), d)]
+    return [norm(head, own_norm, c['norm_eps']) for head in heads] if own_norm and c['qk_norm'] == 1 else heads
+
+
+def both(stream, rows):
+    return [[x + y for x, y in zip(*pair)] for pair in zip(stream, rows)]
+
+
+def added(stream, rows, after):
+    """The residual stream with what attention or the feed-forward layer says, behind its norm if there is one."""
+    return both(stream, after(rows))
+
+
 def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False, piece=0):
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer. map: of distance_map; logn: scores grow past L; stale:
-    every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count as a crowd."""
+    sees of a longer text is enough for a model of one layer. map: of distance_map, for full layers; logn: scores grow
+    past L; stale: every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count
+    as a crowd."""
     positions = positions or list(range(len(ids)))
-    d, dim, eps = c['head_dim'], c['dim'], c['norm_eps']
+    dim, eps = c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
     if map and map['name'] in ('streaming', 'lm-infinite'):
         window, sinks = map['window'], map['sinks']
-    f, a = rope(c, positions[-1] + 1)
-    SEES_ALL, WITHOUT_ROPE = 1, 2
-    plain = rope(dict(c, rope_method=0), 1)[0]
-    unscaled = c.get('unscaled_positions', 0)  # of longrope
-    turns = {}  # {distance: what each pair is multiplied with, with the attention factor of the query and of the key}
-    speeds = functools.lru_cache(None)(lambda length: rope(c, length))
-
-    def growth(i):
-        return max(1.0, math.log(i + 1) / math.log(c['train_ctx']))
-
-    def turn(i, j):
-        if stale:
-            (now, own), (then, others) = speeds(i + 1), speeds(j + 1)
-            return [cmath.rect(own * others, i * x - j * y) for x, y in zip(now, then)]
-        if j < unscaled:  # longrope, alone: a query or a key in front turns by its own position
-            return [cmath.rect(a * a, i * v - j * w) for v, w in zip(f if i >= unscaled else plain, plain)]
-        d = distance(map, i, j) if map else i - j
-        if d not in turns:
-            turns[d] = [cmath.rect(a * a, d * x) for x in f]
-        return turns[d]
-
+    SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING = 1, 2, 4
+    of_full = turns(c, positions, map, stale)
+    of_sliding = turns(sliding(c), positions) if c['sliding_rope'] else None
     embedding = rows_of(weights, 'embedding', dim)
-    stream = [embedded(c, weights, embedding[token], p) for token, p in zip(ids, positions)]
+    scaled = [[x * (c['embedding_scale'] or 1) for x in embedding[token]] for token in ids]
+    stream = [embedded(c, weights, x, p) for x, p in zip(scaled, positions)]
 
-    def heads(name, layer, normed, count):
-        matrix = rows_of(weights, 'w%s.%d' % (name, layer), dim)
-        bias = weights.get('b%s.%d' % (name, layer), [0] * len(matrix))
-        own_norm = weights.get('%s_norm.%d' % (name, layer))
-        rows = [[y + b for y, b in zip(product(matrix, seen(x)), bias)] for x in normed]
-        split = [[y[h * d:h * d + d] for h in range(count)] for y in rows]
-        return [[norm(head, own_norm, eps) for head in row] for row in split] if own_norm else split
+    def normed(place, layer, rows):
+        """The rows behind one of the layer's norms, if the model has that one."""
+        weight = weights.get('%s.%d' % (place, layer))
+        return [norm(x, weight, eps) for x in rows] if weight else rows
+
     for layer in range(c['n_layers']):
         flags = c['layers'][layer] if c['layer_table'] else 0
-        slides, turns_pairs = not flags & SEES_ALL, not c['encoding'] and not flags & WITHOUT_ROPE
-        width = window if window is not None else c['sliding_window'] if slides else 0
-        normed = [norm(x, weights['attention_norm.%d' % layer], eps) for x in stream]
-        queries, keys, values = (heads(name, layer, normed, c['n_heads' if name == 'q' else 'n_kv_heads'])
-                                 for name in 'qkv')
-        if logn or c['logn']:
-            queries = [[[x * growth(i) for x in head] for head in row] for i, row in zip(positions, queries)]
-        if turns_pairs:
-            queries = [[pairs(head, 2 * len(f)) for head in row] for row in queries]
-            keys = [[conjugate(pairs(head, 2 * len(f))) for head in row] for row in keys]
-        meet, between = (meet_turned, turn) if turns_pairs else (meeting(c, weights, layer), lambda i, j: i - j)
+        width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
+        before = normed('attention_norm', layer, stream)
+        queries, keys, values = ([heads_of(c, weights, name, layer, x, seen) for x in before] for name in 'qkv')
+        if not flags & TURNS_AS_SLIDING:
+            queries = [[[x * growth(c, i, logn or c['logn']) for x in head] for head in row]
+                       for i, row in zip(positions, queries)]
+        meet, between = meeting(c, weights, layer), lambda i, j: i - j
+        if not c['encoding'] and not flags & WITHOUT_ROPE:
+            meet = meet_turned
+            between, turning = of_sliding if flags & TURNS_AS_SLIDING else of_full
+            queries = [[pairs(head, turning) for head in row] for row in queries]
+            keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
                        lambda i, j: crowd(positions, piece, i, j) if piece else 1)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
-                          (('wo', c['n_heads'] * d), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
+                          (('wo', c['n_heads'] * c['head_dim']), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)
-        stream = [[x + y + b for x, y, b in zip(row, product(wo, seen(m)), bias)] for row, m in zip(stream, mixed)]
-        for t, row in enumerate(stream):
-            x = seen(norm(row, weights['ffn_norm.%d' % layer], eps))
-            hidden = [g / (1 + math.exp(-g)) * u for g, u in zip(product(w1, x), product(w3, x))]
-            stream[t] = [v + y for v, y in zip(row, product(w2, seen(hidden)))]
+        out = [[y + b for y, b in zip(product(wo, seen(m)), bias)] for m in mixed]
+        stream = added(stream, out, lambda rows: normed('attention_after', layer, rows))
+        gate, out = gelu if c['activation'] else silu, []
+        for x in normed('ffn_norm', layer, stream):
+            hidden = [gate(g) * u for g, u in zip(product(w1, seen(x)), product(w3, seen(x)))]
+            out.append(product(w2, seen(hidden)))
+        stream = added(stream, out, lambda rows: normed('ffn_after', layer, rows))
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
     return [product(classifier, seen(norm(x, weights['final_norm'], eps))) for x in stream]
 

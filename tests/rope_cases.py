@@ -277,3 +277,179 @@ ALIKE = [
     ('nothing', {'attn_temperature_tuning': False, 'no_rope_layers': [], 'no_rope_layer_interval': 0}),
     ('all alike', {'no_rope_layers': [1, 1], 'layer_types': ['full_attention']}),
 ]
+
+# ---- families whose layers differ ----
+
+FULL, SLIDING = 'full_attention', 'sliding_attention'
+LAYERS = {'hidden_size': 32, 'num_attention_heads': 4, 'num_key_value_heads': 2, 'head_dim': 16,
+          'num_hidden_layers': 6, 'max_position_embeddings': 256}
+GEMMA3 = {'model_type': 'gemma3_text', 'architectures': ['Gemma3ForCausalLM'], **LAYERS}
+OLMO3 = {'model_type': 'olmo3', 'architectures': ['Olmo3ForCausalLM'], **LAYERS}
+OLMO2 = {'model_type': 'olmo2', 'architectures': ['Olmo2ForCausalLM'], **LAYERS}
+MINISTRAL3 = {'model_type': 'ministral3', 'architectures': ['Ministral3ForCausalLM'], **LAYERS}
+EXAONE4 = {'model_type': 'exaone4', 'architectures': ['Exaone4ForCausalLM'], **LAYERS}
+LINEAR8 = {'rope_type': 'linear', 'factor': 8.0}
+GROWING = dict(YARN, llama_4_scaling_beta=0.1, mscale=1.0, mscale_all_dim=1.0)
+BY_TYPE = {FULL: {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 5e4},
+           SLIDING: {'rope_type': 'default', 'rope_theta': 500.0}}
+IS_LINEAR8 = {'rope_method': 1, 'factor': 8.0, 'theta': 1e6}
+IS_YARN = {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64, 'theta': 5e5}
+IS_GROWING = dict(IS_YARN, theta=1e4, mscale=1.0, mscale_all_dim=1.0)
+IS_MINISTRAL = {'rope_method': 4, 'factor': 16.0, 'train_ctx': 16384, 'theta': 1e6, 'beta_fast': 32.0,
+                'beta_slow': 1.0, 'mscale': 1.0, 'mscale_all_dim': 1.0}
+IS_LLAMA3 = {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
+LOCAL, SAME = {'theta': 1e4}, {'theta': 5e5}
+
+
+def inside(model_type, architecture, text, **beside):
+    """A model of pictures and text with this text model."""
+    return {'model_type': model_type, 'architectures': [architecture + 'ForConditionalGeneration'],
+            'text_config': changed(text, architectures=...), 'vision_config': {'hidden_size': 32}, **beside}
+
+
+# Name, config; the fields of full layers and those of sliding ones that differ from NOTHING, None where they do not
+# turn or there are none; the layers by their first letters; the window; the temperature's beta.
+LAYERED = [
+    ('gemma 3, all defaults', GEMMA3, {'theta': 1e6}, LOCAL, 'SSSSSF', 4096, 0),
+    ('gemma 3, release 4', changed(GEMMA3, rope_theta=1e6, rope_local_base_freq=2e4, rope_scaling=LINEAR8,
+                                   sliding_window=32, sliding_window_pattern=3),
+     IS_LINEAR8, {'theta': 2e4}, 'SSFSSF', 32, 0),
+    ('gemma 3, a theta of full layers', changed(GEMMA3, rope_theta=5e4), {'theta': 5e4}, LOCAL, 'SSSSSF', 4096, 0),
+    ('gemma 3, release 5', changed(GEMMA3, rope_parameters=BY_TYPE, sliding_window=16,
+                                   layer_types=[SLIDING, FULL, FULL, SLIDING, SLIDING, FULL]),
+     {'rope_method': 1, 'factor': 4.0, 'theta': 5e4}, {'theta': 500.0}, 'SFFSSF', 16, 0),
+    ('gemma 3, a block of full layers alone', changed(GEMMA3, rope_parameters={FULL: dict(LINEAR8)}),
+     IS_LINEAR8, LOCAL, 'SSSSSF', 4096, 0),
+    ('gemma 3, a block of null', changed(GEMMA3, rope_parameters={FULL: None, SLIDING: {'rope_theta': 300.0}}),
+     {'theta': 1e6}, {'theta': 300.0}, 'SSSSSF', 4096, 0),
+    ('gemma 3, scaled sliding layers', changed(GEMMA3, rope_parameters={FULL: {}, SLIDING: dict(LINEAR8)}),
+     {'theta': 1e6}, dict(IS_LINEAR8, theta=1e4), 'SSSSSF', 4096, 0),
+    ('gemma 3, yarn', changed(GEMMA3, rope_scaling=YARN), dict(IS_YARN, theta=1e6), LOCAL, 'SSSSSF', 4096, 0),
+    ('gemma 3, yarn of max_position_embeddings', changed(GEMMA3, rope_scaling={'type': 'yarn', 'factor': 2.0}),
+     {'rope_method': 4, 'factor': 2.0, 'theta': 1e6}, LOCAL, 'SSSSSF', 4096, 0),
+    ('gemma 3, a pattern of 1', changed(GEMMA3, sliding_window_pattern=1), {'theta': 1e6}, None, 'FFFFFF', 0, 0),
+    ('gemma 3, all layers slide', changed(GEMMA3, layer_types=[SLIDING] * 6), {'theta': 1e6}, LOCAL, 'SSSSSS', 4096,
+     0),
+    ('gemma 3 with pictures', inside('gemma3', 'Gemma3', changed(GEMMA3, rope_scaling=LINEAR8)), IS_LINEAR8, LOCAL,
+     'SSSSSF', 4096, 0),
+    ('olmo 3, all defaults', OLMO3, SAME, SAME, 'SSSFSS', 4096, 0),
+    ('olmo 3, release 4', changed(OLMO3, rope_theta=500000, rope_scaling=YARN, sliding_window=8), IS_YARN, SAME,
+     'SSSFSS', 8, 0),
+    ('olmo 3, release 5', changed(OLMO3, rope_parameters={FULL: dict(YARN, rope_theta=5e5), SLIDING: {
+        'rope_type': 'default', 'rope_theta': 5e5}}), IS_YARN, SAME, 'SSSFSS', 4096, 0),
+    ('olmo 2', OLMO2, {}, None, 'FFFFFF', 0, 0),
+    ('olmo 2, yarn', changed(OLMO2, rope_theta=5e5, rope_scaling=YARN), IS_YARN, None, 'FFFFFF', 0, 0),
+    ('ministral 3, no block', MINISTRAL3, IS_MINISTRAL, None, 'FFFFFF', 0, 0.1),
+    ('ministral 3, release 5', changed(MINISTRAL3, rope_parameters=dict(GROWING, rope_theta=1e6, type='yarn')),
+     dict(IS_GROWING, theta=1e6), None, 'FFFFFF', 0, 0.1),
+    ('ministral 3, release 4', changed(MINISTRAL3, rope_theta=1e6, rope_scaling=GROWING), dict(IS_GROWING, theta=1e6),
+     None, 'FFFFFF', 0, 0.1),
+    ('ministral 3, no theta', changed(MINISTRAL3, rope_parameters=GROWING), IS_GROWING, None, 'FFFFFF', 0, 0.1),
+    ('ministral 3, a beta of 0', changed(MINISTRAL3, rope_parameters=dict(GROWING, llama_4_scaling_beta=0)),
+     IS_GROWING, None, 'FFFFFF', 0, 0),
+    ('ministral 3, not scaled', changed(MINISTRAL3, rope_parameters={
+        'rope_type': 'default', ORIGINAL: 32, 'llama_4_scaling_beta': 0.5, 'rope_theta': 1e6}),
+     {'train_ctx': 32, 'theta': 1e6}, None, 'FFFFFF', 0, 0.5),
+    ('ministral 3 with pictures', inside('mistral3', 'Mistral3', changed(MINISTRAL3, rope_parameters=GROWING)),
+     IS_GROWING, None, 'FFFFFF', 0, 0.1),
+    ('exaone 4, all defaults', EXAONE4, None, {}, 'SSSFSS', 4096, 0),
+    ('exaone 4, llama3', changed(EXAONE4, rope_scaling=LLAMA3, sliding_window=32, sliding_window_pattern='LLLG',
+                                 layer_types=[SLIDING, FULL] * 3), None, IS_LLAMA3, 'SFSFSF', 32, 0),
+    ('exaone 4, a pattern', changed(EXAONE4, sliding_window_pattern=2, rope_theta=1e6), None, {'theta': 1e6}, 'SFSFSF',
+     4096, 0),
+    ('exaone 4, no window', changed(EXAONE4, sliding_window=None, layer_types=[FULL] * 6, rope_scaling=LLAMA3),
+     IS_LLAMA3, None, 'FFFFFF', 0, 0),
+]
+
+# Whole configs of these families, and the key that is refused.
+LAYERED_REFUSED = [
+    ('too few layers', changed(GEMMA3, layer_types=[FULL] * 5), 'layer_types'),
+    ('too many layers', changed(OLMO3, layer_types=[FULL] * 7), 'layer_types'),
+    ('an unknown word', changed(OLMO3, layer_types=[FULL] * 5 + ['chunked_attention']), 'layer_types'),
+    ('a word for a list', changed(EXAONE4, layer_types=FULL), 'layer_types'),
+    ('a window of 0', changed(GEMMA3, sliding_window=0), 'sliding_window'),
+    ('no window', changed(GEMMA3, sliding_window=None), 'sliding_window'),
+    ('no window in exaone 4', changed(EXAONE4, sliding_window=None), 'sliding_window'),
+    ('a window of 0 in ministral 3', changed(MINISTRAL3, sliding_window=0), 'sliding_window'),
+    ('a window as a text', changed(OLMO3, sliding_window='4096'), 'sliding_window'),
+    ('layers slide without a window', changed(EXAONE4, sliding_window=None, layer_types=[SLIDING] * 6), 'layer_types'),
+    ('a pattern in letters', changed(EXAONE4, sliding_window_pattern='LLLG'), 'sliding_window_pattern'),
+    ('a pattern of 0', changed(GEMMA3, sliding_window_pattern=0), 'sliding_window_pattern'),
+    ('a pattern of null', changed(GEMMA3, sliding_window_pattern=None), 'sliding_window_pattern'),
+    ('a pattern of halves', changed(GEMMA3, sliding_window_pattern=2.5), 'sliding_window_pattern'),
+    ('bidirectional attention', changed(GEMMA3, use_bidirectional_attention=True), 'use_bidirectional_attention'),
+    ('softcaps of logits', changed(GEMMA3, final_logit_softcapping=30.0), 'final_logit_softcapping'),
+    ('gemma 2', changed(GEMMA3, model_type='gemma2', architectures=['Gemma2ForCausalLM'], attn_logit_softcapping=50.0,
+                        final_logit_softcapping=30.0), 'attn_logit_softcapping'),
+    ('gemma 3n', changed(GEMMA3, model_type='gemma3n_text', architectures=['Gemma3nForCausalLM'],
+                         hidden_size_per_layer_input=256), 'hidden_size_per_layer_input'),
+    ('gemma 3n with pictures', inside('gemma3n', 'Gemma3n', changed(GEMMA3, hidden_size_per_layer_input=256)),
+     'hidden_size_per_layer_input'),
+    ('a flat block and rope_scaling', changed(GEMMA3, rope_scaling=LINEAR8, rope_parameters={'rope_theta': 1e6}),
+     'rope_parameters'),
+    ('a key beside the kinds', changed(OLMO3, rope_parameters={FULL: {}, 'rope_theta': 1e4}),
+     'rope_parameters.rope_theta'),
+    ('an unknown kind', changed(GEMMA3, rope_parameters={FULL: {}, 'chunked_attention': {}}),
+     'rope_parameters.chunked_attention'),
+    ('a kind that is a list', changed(GEMMA3, rope_parameters={FULL: []}), 'rope_parameters.full_attention'),
+    ('kinds in rope_scaling', changed(GEMMA3, rope_scaling={FULL: LINEAR8}), 'rope_scaling'),
+    ('kinds in a family of one block', changed(EXAONE4, rope_parameters=BY_TYPE), 'rope_parameters'),
+    ('a bad factor of full layers', changed(GEMMA3, rope_parameters={FULL: dict(LINEAR8, factor=0.5)}),
+     'rope_parameters.full_attention.factor'),
+    ('a bad factor in rope_scaling', changed(OLMO3, rope_scaling=dict(YARN, factor=0)), 'rope_scaling.factor'),
+    ('an unknown key of sliding layers', changed(GEMMA3, rope_parameters={SLIDING: {'rope_thete': 1e4}}),
+     'rope_parameters.sliding_attention.rope_thete'),
+    ('dynamic sliding layers', changed(GEMMA3, rope_parameters={SLIDING: {'rope_type': 'dynamic', 'factor': 2.0}}),
+     'rope_parameters.sliding_attention.rope_type'),
+    ('a local theta of 0', changed(GEMMA3, rope_local_base_freq=0), 'rope_local_base_freq'),
+    ("another family's local theta", changed(OLMO3, rope_local_base_freq=1e4), 'rope_local_base_freq'),
+    ('ministral 3 without its beta', changed(MINISTRAL3, rope_parameters=YARN),
+     'rope_parameters.llama_4_scaling_beta'),
+    ('ministral 3 of release 4 without its beta', changed(MINISTRAL3, rope_scaling=YARN),
+     'rope_scaling.llama_4_scaling_beta'),
+    ('ministral 3, a beta of null', changed(MINISTRAL3, rope_parameters=dict(GROWING, llama_4_scaling_beta=None)),
+     'rope_parameters.llama_4_scaling_beta'),
+    ('ministral 3, an empty block', changed(MINISTRAL3, rope_parameters={}), 'rope_parameters.llama_4_scaling_beta'),
+    ('ministral 3, no length to count from', changed(MINISTRAL3, rope_parameters={
+        'rope_type': 'default', 'llama_4_scaling_beta': 0.1}), 'rope_parameters.' + ORIGINAL),
+    ('ministral 3, two lengths to count from', changed(MINISTRAL3, rope_parameters={
+        'rope_type': 'dynamic', 'factor': 2.0, ORIGINAL: 64, 'llama_4_scaling_beta': 0.1}),
+     'rope_parameters.' + ORIGINAL),
+    ('another text model inside', inside('gemma3', 'Gemma3', OLMO3), 'model_type'),
+    ('no text model inside', changed(inside('gemma3', 'Gemma3', GEMMA3), text_config=...), 'text_config'),
+]
+
+# Configs of these families that are taken with a remark, which stands in some line.
+LAYERED_REMARKS = [
+    ("Gemma's own name of the pattern", changed(GEMMA3, _sliding_window_pattern=3),
+     '_sliding_window_pattern means nothing to model_type gemma3_text and is not used'),
+    ('a pattern in olmo 3', changed(OLMO3, sliding_window_pattern=2),
+     'sliding_window_pattern means nothing to model_type olmo3 and is not used'),
+    ('layer types in ministral 3', changed(MINISTRAL3, layer_types=[FULL] * 6),
+     'layer_types means nothing to model_type ministral3 and is not used'),
+    ('a flat block in gemma 3', changed(GEMMA3, rope_parameters=dict(LINEAR8, rope_theta=1e6)),
+     'warning: CONFIG: rope_parameters means nothing to model_type gemma3_text without full_attention and '
+     'sliding_attention, and is not used'),
+    ('a flat block in olmo 3', changed(OLMO3, rope_parameters=YARN),
+     'warning: CONFIG: rope_parameters means nothing to model_type olmo3 without full_attention and '
+     'sliding_attention, and is not used'),
+    ('both layouts', changed(GEMMA3, rope_scaling=LINEAR8, rope_parameters=BY_TYPE),
+     'warning: CONFIG: rope_scaling is laid over rope_parameters.full_attention'),
+    ('two local thetas', changed(GEMMA3, rope_local_base_freq=1e4, rope_parameters=BY_TYPE),
+     'warning: CONFIG: rope_local_base_freq is 10000 beside rope_parameters.sliding_attention and rope_theta 500 in '
+     'it: 500 counts'),
+    ('two thetas of full layers', changed(GEMMA3, rope_theta=1e6, rope_parameters=BY_TYPE),
+     'warning: CONFIG: rope_theta is 1000000 beside rope_parameters.full_attention and 50000 in it: 50000 counts'),
+    ("a theta of olmo 3's full layers", changed(OLMO3, rope_theta=2e6),
+     'warning: CONFIG: rope_theta is 2000000 for full_attention alone: sliding_attention has 500000'),
+    ('truncate in a block of one kind', changed(OLMO3, rope_parameters={FULL: dict(YARN, truncate=False)}),
+     'rope_parameters.full_attention.truncate means nothing to model_type olmo3 and is not used'),
+    ('truncate in the older layout', changed(GEMMA3, rope_scaling=dict(YARN, truncate=False)),
+     'rope_scaling.truncate means nothing to model_type gemma3_text and is not used'),
+    ('two original lengths', changed(OLMO3, rope_scaling=YARN, **{ORIGINAL: 128}),
+     'warning: CONFIG: ' + ORIGINAL + ' is 128 beside rope_scaling and 64 in it: 64 counts'),
+    ('softcaps of scores in gemma 3', changed(GEMMA3, attn_logit_softcapping=50.0),
+     'attn_logit_softcapping means nothing to model_type gemma3_text and is not used'),
+    ('two answers about tying', inside('gemma3', 'Gemma3', changed(GEMMA3, tie_word_embeddings=False)),
+     'warning: CONFIG: tie_word_embeddings is true beside text_config and false in it: true counts'),
+]

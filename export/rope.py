@@ -1,0 +1,272 @@
+"""RoPE's settings in a config.json, and what they mean: the header's fields, by the names of docs/format.md. The
+meaning is that of Transformers 5.17."""
+
+from math import log
+
+from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number, notes
+from .layers import FULL, SLIDING, TURNS_AS_SLIDING
+
+BLOCKS = 'rope_scaling', 'rope_parameters'
+ORIGINAL = 'original_max_position_embeddings'
+# What some rope_type has in a block. Released blocks have the last four, which the library does not read.
+IN_BLOCKS = {'rope_theta', 'factor', ORIGINAL, 'beta_fast', 'beta_slow', 'truncate', 'attention_factor', 'mscale',
+             'mscale_all_dim', 'low_freq_factor', 'high_freq_factor', 'unscaled_positions', 'short_factor',
+             'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor'}
+ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
+WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position_embeddings, whatever else is said
+# Keys that give layers or positions a RoPE of their own, and the families that read them, or in which they are about
+# layers without RoPE or about windows, or mean nothing.
+BY_LAYER = {'rope_local_base_freq': ('gemma3_text',), 'local_rope_theta': (), 'global_rope_theta': (),
+            'swa_rope_theta': (), 'sliding_window_pattern': ('gemma3_text', 'olmo3', 'exaone4'),
+            'attn_temperature_tuning': (), 'llama_4_scaling_beta': (),
+            'no_rope_layers': ('smollm3',), 'no_rope_layer_interval': ('smollm3',),
+            'layer_types': ('mistral', 'qwen2', 'qwen3', 'phi3', 'smollm3', 'gemma3_text', 'olmo3', 'ministral3',
+                            'exaone4')}
+BY_KIND = 'gemma3_text', 'olmo3'  # families with a block for each kind of layers
+LOCAL_THETA = {'gemma3_text': 10000.0, 'olmo3': 5e5}  # of their sliding layers, unless the config says another one
+# The class of Ministral 3 takes this block where a config has none.
+MINISTRAL = {'rope_type': 'yarn', 'rope_theta': 1e6, 'factor': 16.0, ORIGINAL: 16384, 'beta_fast': 32.0,
+             'beta_slow': 1.0, 'mscale': 1.0, 'mscale_all_dim': 1.0, 'llama_4_scaling_beta': 0.1}
+
+
+def warn(config, text, *values):
+    """src/rope_config.c has the same words."""
+    notes.append('warning: %s: %s' % (config.path, text % values))
+
+
+# ---- one RoPE for all layers, or one for each kind of layers ----
+
+def is_by_layer(value):
+    """Whether a value gives layers or positions a RoPE of their own. Nothing, a list of ones and a list of one word do
+    not."""
+    if not isinstance(value, list):
+        return bool(value)
+    return not all(value[0] == x if isinstance(x, str) else type(x) in (int, float) and x == 1 for x in value)
+
+
+def refuse_by_layer(config, kind):
+    """Refuses, by its key, what differs by layer or by position where the family does not read it."""
+    expected = 'none, since what differs by layer or position is not read'
+    for key, but_in in BY_LAYER.items():
+        if kind not in but_in and is_by_layer(config.values.get(key)):
+            config.refuse(key, expected)
+    for name in BLOCKS:
+        block = config.values.get(name)
+        if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and kind != 'ministral3':
+            Keys(config.path, block, name + '.').refuse('llama_4_scaling_beta', expected)
+        by_kind = isinstance(block, dict) and any(isinstance(value, dict) for value in block.values())
+        if by_kind and (kind not in BY_KIND or name == 'rope_scaling'):
+            config.refuse(name, 'one object of settings for all layers')
+
+
+def read_ropes(config, kind, theta, layers, head_dim, seq_len):
+    """The RoPE fields. Those of sliding layers begin with `sliding_`, where such layers have a RoPE of their own."""
+    slide = any(flags & TURNS_AS_SLIDING for flags in layers['layers'])
+    if kind not in BY_KIND:
+        rope = read_rope(config, rope_block(config, kind), kind, theta, head_dim, seq_len)
+        return {**rope, **(as_sliding(rope, layers) if slide else {})}
+    full, sliding, local = blocks_by_kind(config, kind)
+    rope = read_rope(config, full, kind, config.number('rope_theta', theta, above=1.0), head_dim, seq_len)
+    own = read_rope(config, sliding, kind, local, head_dim, seq_len)
+    if own['rope_method'] == ROPE_METHODS['longrope'] or own['rope_dynamic']:
+        sliding.refuse('rope_type', 'default, linear, yarn or llama3')
+    return {**rope, **(as_sliding(own, layers) if slide else {})}
+
+
+def as_sliding(rope, layers):
+    """The same settings for sliding layers, under their names. What model.bin cannot say of them by themselves stays
+    what all layers have, which is right where full ones do not turn (EXAONE)."""
+    if rope['rope_method'] == ROPE_METHODS['longrope'] or rope['rope_dynamic']:
+        layers['layers'][:] = [flags & ~TURNS_AS_SLIDING for flags in layers['layers']]
+        return {}
+    own = {name.replace('rope_', ''): value for name, value in rope.items() if name != 'rope_dynamic'}
+    return {'sliding_rope': 1, **{'sliding_' + name: value for name, value in own.items()
+                                  if name not in ('temperature_beta', 'rotary_dim')}}
+
+
+def blocks_by_kind(config, kind):
+    """The settings of full layers, those of sliding ones, and their theta unless the block says another one.
+    rope_scaling is the older layout, and speaks of full layers alone."""
+    scaling, own = (config.get(name, lambda v: isinstance(v, dict), 'an object of settings', None, None) or {}
+                    for name in BLOCKS)
+    if own and not {FULL, SLIDING} & set(own):
+        if scaling:
+            config.refuse('rope_parameters', '%s and %s in it, since there is a rope_scaling' % (FULL, SLIDING))
+        warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used', kind, FULL,
+             SLIDING)
+        own = {}
+    blocks = Keys(config.path, own, 'rope_parameters.')
+    for key in own:
+        if key not in (FULL, SLIDING):
+            blocks.refuse(key, 'none beside %s and %s' % (FULL, SLIDING))
+    full, sliding = (blocks.get(key, lambda v: isinstance(v, dict), 'an object of settings', {}, {})
+                     for key in (FULL, SLIDING))
+    if scaling and full:
+        warn(config, 'rope_scaling is laid over rope_parameters.%s', FULL)
+    inside = sliding.get('rope_theta')
+    if kind == 'gemma3_text':
+        local = config.number('rope_local_base_freq', LOCAL_THETA[kind], above=1.0)
+        if is_number(inside) and 'rope_local_base_freq' in config.values and inside != local:
+            warn(config, 'rope_local_base_freq is %.12g beside rope_parameters.%s and rope_theta %.12g in it: %.12g '
+                 'counts', local, SLIDING, inside, inside)
+    else:
+        local, beside = LOCAL_THETA[kind], config.values.get('rope_theta')
+        if is_number(beside) and inside is None and beside != local:
+            warn(config, 'rope_theta is %.12g for %s alone: %s has %.12g', beside, FULL, SLIDING, local)
+    name = 'rope_scaling.' if scaling else 'rope_parameters.%s.' % FULL
+    return Keys(config.path, {**full, **scaling}, name), \
+        Keys(config.path, sliding, 'rope_parameters.%s.' % SLIDING), local
+
+
+def read_rotary_dim(config, block, partial, head_dim):
+    """How many elements of a head turn: all of them, but in families that can turn a part."""
+    if not partial:
+        for keys in config, block:
+            keys.only('partial_rotary_factor', 1, 1.0, None)
+        return head_dim
+    key = 'partial_rotary_factor'
+    outside = config.number(key, 1.0, 1.0, high=1)
+    rotary_dim = int(head_dim * block.number(key, outside, outside, high=1))
+    if rotary_dim < 2 or rotary_dim % 2:
+        (block if block.values.get(key) else config).refuse(key, 'what makes an even part of head_dim, %d' % head_dim)
+    return rotary_dim
+
+
+def rope_block(config, family):
+    """The settings of RoPE, by themselves."""
+    name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
+    values = config.values.get(name) or {}
+    if not isinstance(values, dict):
+        config.refuse(name, 'one object of settings for all layers')
+    if name == 'rope_scaling' and config.values.get('rope_parameters'):
+        warn(config, 'rope_parameters is not used, since there is a rope_scaling')
+    if family == 'ministral3' and name == 'rope_parameters' and config.values.get(name) is None:
+        values = MINISTRAL
+    return Keys(config.path, values, name + '.')
+
+
+def read_rope(config, block, family, theta, head_dim, seq_len):
+    """The fields of one block: rope_scaling, or rope_parameters when that is empty. In it, rope_type goes before type
+    and rope_theta before one beside the block, yet an original_max_position_embeddings beside the block goes before
+    one in it, unless the block is of one kind of layers."""
+    phi, by_kind = family == 'phi3', family in BY_KIND
+    kind = read_type(config, block, family)
+    rotary_dim = read_rotary_dim(config, block, phi, head_dim)
+    if not by_kind:
+        theta = config.number('rope_theta', theta, above=1.0)
+    theta = block.number('rope_theta', theta, above=1.0)
+    rope = {'rope_method': ROPE_METHODS[kind], 'rope_dynamic': int(kind == 'dynamic'), 'theta': theta,
+            'rotary_dim': rotary_dim % head_dim, 'train_ctx': seq_len, 'truncate': 1}
+    if kind in WITH_LENGTH:
+        low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
+        inside = 4096 if phi else block.integer(ORIGINAL, MAX_SEQ, seq_len, low=low)
+        rope['train_ctx'] = inside if by_kind else config.integer(ORIGINAL, MAX_SEQ, inside, low=low)
+        if rope['train_ctx'] < low:
+            config.refuse('max_position_embeddings', '%d or more' % low)
+    if kind != 'default':
+        rope['factor'] = read_factor(block, kind, seq_len / rope['train_ctx'])
+    if kind in ('yarn', 'longrope'):
+        rope['attention_factor'] = block.number('attention_factor', 0, 0)
+    if kind == 'yarn':
+        rope.update(read_yarn(config, block, rope, family))
+    if kind == 'llama3':
+        rope['low_freq_factor'] = block.number('low_freq_factor')
+        rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
+    if kind == 'longrope':
+        rope.update(read_longrope(block, rotary_dim // 2))
+    if family == 'ministral3':
+        rope.update(read_temperature(block, rope, kind, seq_len))
+    check_keys(block, kind)
+    for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', True)) + (
+            ((ORIGINAL, by_kind),) if kind in WITH_LENGTH else ()):
+        if key != 'rope_theta' or not by_kind or FULL in block.inside or block.inside == 'rope_scaling.':
+            warn_of_two(config, block, key, inner_counts)
+    return rope
+
+
+def read_temperature(block, rope, kind, seq_len):
+    """Ministral 3's, which counts from the block's original length whatever the method counts from."""
+    beta = block.number('llama_4_scaling_beta', zero=True, high=1e6)
+    block.asked.add('max_position_embeddings')  # of its class's own block
+    if kind in WITH_LENGTH:
+        return {'temperature_beta': beta}
+    length = block.integer(ORIGINAL, MAX_SEQ)
+    if kind == 'dynamic' and length != seq_len:
+        block.refuse(ORIGINAL, 'max_position_embeddings, %d, from which dynamic scaling counts' % seq_len)
+    return {'temperature_beta': beta, 'train_ctx': length}
+
+
+def read_type(config, block, family):
+    """rope_type, or `type` where there is none."""
+    values, phi = block.values, family == 'phi3'
+    key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
+    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
+    kinds = ['default'] if family == 'rope.c' else kinds
+
+    def meant(kind):  # the class of Phi-3 takes every older name for longrope
+        return kind if kind == 'default' or not phi or kind not in kinds else 'longrope'
+
+    kind = meant(block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default'))
+    older = values.get('type')
+    both = isinstance(older, str) and 'rope_type' in values and (older, kind) != ('su', 'longrope')
+    if both and meant(older) != kind:
+        warn(config, 'type is %s and rope_type is %s in %s: %s counts', older, values[key], block.inside[:-1],
+             values[key])
+    return kind
+
+
+def read_factor(block, kind, ratio):
+    """The scale. One below 1 is a mistake, unless it is what the lengths give."""
+    factor = block.number('factor', ratio, ratio) if kind in ('yarn', 'longrope') else block.number('factor')
+    if factor < 1 and factor != ratio:
+        block.refuse('factor', 'a number from 1 to %g' % NUMBER_LIMIT)
+    return factor
+
+
+def read_yarn(config, block, rope, family):
+    """0 means not said, to the library as in our header."""
+    yarn = {key: block.number(key, 0, 0, zero=True) for key in ('beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim')}
+    if (yarn['beta_fast'] or 32) < (yarn['beta_slow'] or 1):
+        block.refuse('beta_fast', 'no less than beta_slow')
+    given, grown = rope['attention_factor'], 0.1 * log(rope['factor']) if rope['factor'] > 1 else 0
+    if not (yarn['mscale'] and yarn['mscale_all_dim']):  # one without the other has no effect
+        yarn['mscale'] = yarn['mscale_all_dim'] = 0
+    by_pair = (grown * yarn['mscale'] + 1) / (grown * yarn['mscale_all_dim'] + 1)
+    if given and yarn['mscale'] and not abs(by_pair / given - 1) < 1e-6:
+        warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
+             given, block.inside[:-1], by_pair, given)
+    if family in BY_KIND and 'truncate' in block.values:
+        block.asked.add('truncate')
+        notes.append('%struncate means nothing to model_type %s and is not used' % (block.inside, family))
+        return yarn
+    return {**yarn, 'truncate': int(block.flag('truncate', True, False))}
+
+
+def check_keys(block, kind):
+    """Notes the keys that the block's type does not use, and refuses those that no type has."""
+    has_type = {'type', 'rope_type'} & set(block.values)
+    for key in sorted(set(block.values) - block.asked - {'type', 'rope_type'}):
+        if key not in IN_BLOCKS:
+            block.refuse(key, 'a key that some rope_type has')
+        why = 'means nothing to rope_type %s and is not used' % kind if has_type else (
+            'is not used, since a block without a rope_type means no scaling, and Hugging Face 4 refuses it')
+        notes.append('%s%s %s' % (block.inside, key, why))
+
+
+def warn_of_two(config, block, key, inner_counts):
+    """A number that stands both beside the block and in it, and not the same one."""
+    beside, inside = config.values.get(key), block.values.get(key)
+    if {type(beside), type(inside)} <= {int, float} and beside != inside:
+        warn(config, '%s is %.12g beside %s and %.12g in it: %.12g counts', key, beside, block.inside[:-1], inside,
+             inside if inner_counts else beside)
+
+
+def read_longrope(block, n_pairs):
+    lists = {key: block.get(key, lambda v: isinstance(v, list) and len(v) == n_pairs and all(map(is_number, v)),
+                            'a list of %d numbers above 0, half of what turns of a head' % n_pairs)
+             for key in ('short_factor', 'long_factor')}
+    key = 'unscaled_positions'  # our own, see docs/manual.md: Hugging Face has no such thing
+    unscaled = block.integer(key, MAX_SEQ, 0, low=0)
+    if unscaled and lists['short_factor'] != lists['long_factor']:
+        block.refuse(key, '0, since short_factor and long_factor are not the same')
+    return {**lists, key: unscaled}

@@ -1,0 +1,559 @@
+#!/usr/bin/env python3
+"""Families whose layers differ, or whose norms stand elsewhere: Gemma 3, OLMo 2 and 3, Ministral 3, EXAONE 4. Hugging
+Face's numbers (../shared/golden_layers, where it is there) hold both engines and reference.py, and each mistake that is
+named beside them is made on purpose and found. Then what config.json says, key by key, and random models of each family
+against reference.py, in and out again."""
+
+import json
+import math
+import os
+import struct
+import sys
+
+import reference
+from common import (ENGINES, ROOT, SHARED, check, close, config, in_work, main, perplexity, random_ids, random_weights,
+                    read, read_model, skip, write, write_model)
+from rope_cases import (EXAONE4, FULL, GEMMA3, LAYERED, LAYERED_REFUSED, LAYERED_REMARKS, LLAMA3, MINISTRAL3, NOTHING,
+                        OLMO2, OLMO3, SLIDING, YARN, changed)
+from test_families import export, in_halves
+
+sys.path.insert(0, ROOT)
+from export import common as export_common  # noqa: E402
+from export.config import read_config  # noqa: E402
+
+GOLDEN = os.path.join(SHARED, 'golden_layers')
+NAMES = 'gemma3_linear8', 'gemma3_v5', 'olmo3_yarn', 'ministral3', 'exaone4_nope'
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING = 1, 2, 4
+
+
+def goldens():
+    """(name, its folder, golden.json) of each case of these families that is there."""
+    found = sorted(os.listdir(GOLDEN)) if os.path.isdir(GOLDEN) else []
+    for name in found:
+        path = os.path.join(GOLDEN, name, 'golden.json')
+        if os.path.exists(path):
+            with open(path) as file:
+                golden = json.load(file)
+            if golden['family'] in ('gemma3', 'olmo2', 'olmo3', 'ministral3', 'exaone4'):
+                yield name, os.path.join(GOLDEN, name), golden
+    for name in sorted(set(NAMES) - set(found)):
+        skip('Hugging Face on %s (../shared/golden_layers is not here)' % name)
+
+
+def exported(source, name):
+    model = in_work(name + '.bin')
+    done = export(source, model)
+    check(done.returncode == 0, '%s: export' % name, done.stderr)
+    return model
+
+
+def test_golden():
+    for name, folder, golden in goldens():
+        model, ids = exported(folder, name), golden['ids']
+        for engine in ENGINES:
+            close(perplexity(model, ids, *engine), golden['nll'], 1e-4, '%s: %s' % (name, engine[0]))
+            close(perplexity(model, ids, *engine, '--stepwise'), golden['nll'], 1e-4,
+                  '%s: %s, token by token' % (name, engine[0]))
+        for kv, tolerance in ('f16', 2e-2), ('q8', 0.4):
+            close(perplexity(model, ids, '--kv', kv), golden['nll'], tolerance, '%s: %s' % (name, kv))
+        c, weights = read_model(model)
+        close(reference.nll(c, weights, ids[:120]), golden['nll'][:119], 1e-4, '%s: reference.py' % name)
+        for kind, settings in (FULL, c), (SLIDING, reference.sliding(c)):
+            if golden['inv_freq'].get(kind):
+                f, a = reference.rope(settings, len(ids))
+                expected = golden['inv_freq'][kind]
+                close([x / y for x, y in zip(f, expected)], [1.0] * len(expected), 1e-6,
+                      '%s: frequencies of %s' % (name, kind))
+                close([a], [golden['attention_factor'][kind]], 1e-6, '%s: attention factor of %s' % (name, kind))
+
+
+def test_golden_gguf():
+    for name, folder, golden in goldens():
+        path = os.path.join(folder, 'model.gguf')
+        if not os.path.exists(path):
+            continue
+        model = exported(path, name)
+        for engine in ENGINES:
+            close(perplexity(model, golden['ids'], *engine), golden['nll'], 6e-3,
+                  '%s as GGUF: %s' % (name, engine[0]))
+
+
+# ---- mistakes on purpose: each by the name that golden.json has for it ----
+
+FULL_FIELDS = ['rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
+               'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor']
+NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
+
+
+def sliding_name(field):
+    return 'sliding_' + field.replace('rope_', '')
+
+
+def scaled(c, of_full, of_sliding):
+    """Full layers' scaling for the kinds that are named, both with their own theta."""
+    scaling = {field: c[field] for field in FULL_FIELDS if field != 'theta'}
+    none = {'rope_method': 0, 'attention_factor': 0.0}
+    return dict(c, **(scaling if of_full else none),
+                **{sliding_name(field): value for field, value in (scaling if of_sliding else none).items()})
+
+
+def flagged(c, full, slides):
+    """Other bytes for full layers and for sliding ones."""
+    return dict(c, layers=[full if flags & SEES_ALL else slides for flags in c['layers']])
+
+
+def renamed(weights, names):
+    """Tensors under other names: {new: old}, in all layers at once."""
+    parts = {name: name.partition('.') for name in weights}
+    taken = {old for old in names.values()} | set(names)
+    out = {name: values for name, values in weights.items() if parts[name][0] not in taken}
+    for name, (part, dot, layer) in parts.items():
+        for new, old in names.items():
+            if part == old:
+                out[new + dot + layer] = weights[name]
+    return out
+
+
+def in_halves_again(c, weights):
+    """Rows of query and key heads in Hugging Face's order, taken for adjacent pairs."""
+    out = dict(weights)
+    for name, values in weights.items():
+        part = name.partition('.')[0]
+        columns = {'wq': c['dim'], 'wk': c['dim'], 'q_norm': 1, 'k_norm': 1}.get(part)
+        if columns:
+            rows = [values[i:i + columns] for i in range(0, len(values), columns)]
+            out[name] = [x for row in in_halves(rows, c['head_dim'], c['head_dim']) for x in row]
+    return out
+
+
+def full_layers_shifted(c):
+    return dict(c, layers=c['layers'][-1:] + c['layers'][:-1])
+
+
+# What a mistake makes of a model: its fields and its weights.
+PLANTED = {
+    'scaling in sliding layers too': lambda c, w: (scaled(c, True, True), w),
+    'scaling in sliding layers only': lambda c, w: (scaled(c, False, True), w),
+    'no scaling': lambda c, w: (scaled(c, False, False), w),
+    'local theta for all': lambda c, w: (dict(c, theta=c['sliding_theta']), w),
+    'global theta for all': lambda c, w: (dict(c, sliding_theta=c['theta']), w),
+    'thetas swapped': lambda c, w: (dict(c, theta=c['sliding_theta'], sliding_theta=c['theta']), w),
+    'attention factor 1': lambda c, w: (dict(c, attention_factor=1.0), w),
+    'attention factor by formula': lambda c, w: (dict(c, mscale=0.0, mscale_all_dim=0.0), w),
+    '1 + w left out': lambda c, w: (c, {name: [x - 1 for x in values] if name.partition('.')[0] in NORMS else values
+                                        for name, values in w.items()}),
+    'no q,k norm': lambda c, w: (dict(c, qk_norm=0), renamed(w, {'_': 'q_norm', '__': 'k_norm'})),
+    'no norms after': lambda c, w: (dict(c, norm_place=0), w),
+    'norms before': lambda c, w: (dict(c, norm_place=0), renamed(w, {'attention_norm': 'attention_after',
+                                                                     'ffn_norm': 'ffn_after'})),
+    'post_attention before the mlp': lambda c, w: (c, dict(w, **{
+        'ffn_norm.%d' % i: w['attention_after.%d' % i] for i in range(c['n_layers'])})),
+    'full layers shifted': lambda c, w: (full_layers_shifted(c), w),
+    'slide everywhere': lambda c, w: (dict(c, layers=[flags & ~SEES_ALL for flags in c['layers']]), w),
+    'slide nowhere': lambda c, w: (dict(c, layers=[flags | SEES_ALL for flags in c['layers']]), w),
+    'window + 1': lambda c, w: (dict(c, sliding_window=c['sliding_window'] + 1), w),
+    'window - 1': lambda c, w: (dict(c, sliding_window=c['sliding_window'] - 1), w),
+    'silu for gelu': lambda c, w: (dict(c, activation=0), w),
+    'up before gate': lambda c, w: (c, renamed(w, {'w1': 'w3', 'w3': 'w1'})),
+    'no embedding scale': lambda c, w: (dict(c, embedding_scale=0.0), w),
+    'scores by head_dim': lambda c, w: (dict(c, score_scale=0.0), w),
+    'interleaved': lambda c, w: (c, in_halves_again(c, w)),
+    'rope everywhere': lambda c, w: (flagged(c, SEES_ALL, TURNS_AS_SLIDING), w),
+    'rope turned round': lambda c, w: (flagged(c, SEES_ALL, WITHOUT_ROPE), w),
+    'temperature off': lambda c, w: (dict(c, temperature_beta=0.0), w)}
+
+
+def worst(found, expected):
+    return max(abs(a - b) for a, b in zip(found, expected))
+
+
+def test_mistakes():
+    """Each moves the worst token by what golden.json says of it, which is far above the tolerance."""
+    for name, folder, golden in goldens():
+        c, weights = read_model(exported(folder, name))
+        for mistake, moved in golden['mistakes'].items():
+            if mistake in PLANTED:
+                wrong, changed_weights = PLANTED[mistake](dict(c), weights)
+                write_model(in_work('wrong.bin'), wrong, changed_weights)
+                apart = [worst(perplexity(in_work('wrong.bin'), golden['ids'], *engine), golden['nll'])
+                         for engine in ENGINES]
+                check(all(abs(x - moved) < 0.01 * moved for x in apart), '%s: %s' % (name, mistake), (apart, moved))
+
+
+def with_other(name, function, model, ids):
+    """What reference.py says with another function in the place of one of its own."""
+    own = getattr(reference, name)
+    setattr(reference, name, function)
+    try:
+        return reference.nll(*read_model(model), ids)
+    finally:
+        setattr(reference, name, own)
+
+
+def normed_by_head(c, weights, name, layer, x, seen):
+    """Queries or keys whose heads are normed each by itself, with the weights that it has of the whole."""
+    own, d = weights.pop('%s_norm.%d' % (name, layer), None), c['head_dim']
+    heads = HEADS_OF(c, weights, name, layer, x, seen)
+    if own is None:
+        return heads
+    weights['%s_norm.%d' % (name, layer)] = own
+    return [reference.norm(head, own[i * d:i * d + d], c['norm_eps']) for i, head in enumerate(heads)]
+
+
+def temperature(position_of):
+    return lambda c, i, logn=False: 1 + c['temperature_beta'] * math.log(1 + position_of(c, i))
+
+
+def norm_of_the_sum(stream, rows, after):
+    return after(reference.both(stream, rows))
+
+
+HEADS_OF = reference.heads_of
+# What no field says: the function of reference.py that does otherwise.
+IN_THE_REFERENCE = {
+    'q,k norm per head': ('heads_of', normed_by_head), 'norm of the sum': ('added', norm_of_the_sum),
+    'temperature one early': ('growth', temperature(lambda c, i: (i + 1) // c['train_ctx'])),
+    'temperature one late': ('growth', temperature(lambda c, i: max(0, i - 1) // c['train_ctx'])),
+    'temperature without floor': ('growth', temperature(lambda c, i: i / c['train_ctx'])),
+    'temperature by max length': ('growth', temperature(lambda c, i: i // c['seq_len']))}
+
+
+def test_mistakes_that_no_field_says():
+    """They move the worst token far above the tolerance; and so does every mistake that golden.json names."""
+    for name, folder, golden in goldens():
+        model = exported(folder, name)
+        check(min(golden['mistakes'].values()) > 0.1, '%s: each is a thousand times the tolerance' % name)
+        for mistake, moved in golden['mistakes'].items():
+            if mistake in IN_THE_REFERENCE:
+                n = len(golden['ids']) if moved < 0.3 else 120  # small ones come late
+                apart = worst(with_other(*IN_THE_REFERENCE[mistake], model, golden['ids'][:n]), golden['nll'])
+                check(min(moved, 1) * 0.2 < apart < 1.01 * moved, '%s: %s' % (name, mistake), (apart, moved))
+
+
+# ---- what config.json says ----
+
+BESIDES = {'vocab_size': 40000, 'intermediate_size': 20}
+
+
+def exporter_says(values):
+    """The exporter's fields or the reason why not, and its notes."""
+    folder = in_work('folder')
+    os.makedirs(folder, exist_ok=True)
+    values = dict(BESIDES, **values)
+    if isinstance(values.get('text_config'), dict):
+        values['text_config'] = dict(BESIDES, **values['text_config'])
+    write(os.path.join(folder, 'config.json'), json.dumps(values))
+    export_common.notes.clear()
+    try:
+        return read_config(folder), ''
+    except export_common.Problem as problem:
+        return None, str(problem)
+
+
+def differing(found, fields, prefix=''):
+    """Fields that are not as they should be; NOTHING has those that are not named."""
+    wrong = {}
+    for field, value in dict(NOTHING, **fields).items():
+        name = prefix + field.replace('rope_', '') if prefix else field
+        own = found.get(name, 0)
+        if field not in ('short', 'long', 'ramp', 'rope_dynamic' if prefix else '') and own != value:
+            wrong[name] = own, value
+    return wrong
+
+
+def test_meaning():
+    for name, values, full, sliding, kinds, window, beta in LAYERED:
+        found, problem = exporter_says(values)
+        if not check(found, name, problem):
+            continue
+        wrong = differing(found, sliding if full is None else full)
+        wrong.update(differing(found, sliding, 'sliding_') if sliding is not None else {})
+        said = ''.join('FS'[flags // TURNS_AS_SLIDING] for flags in found['layers'] or [0] * 6)
+        still = [flags & WITHOUT_ROPE for flags in found['layers'] if not flags & TURNS_AS_SLIDING]
+        check(not wrong, name, wrong)
+        check((said, found['sliding_window'], found.get('temperature_beta', 0)) == (kinds, window, beta),
+              '%s: layers, window, beta' % name, (said, found['sliding_window'], found.get('temperature_beta')))
+        check(bool(found.get('sliding_rope')) == ('S' in kinds) and all(still) == (full is None) or not still,
+              '%s: what turns' % name, found['layers'])
+
+
+def test_refused():
+    for name, values, key in LAYERED_REFUSED:
+        found, problem = exporter_says(values)
+        check(not found and key + ' cannot be used' in problem and '\n' not in problem, name, problem or found)
+
+
+def test_remarks():
+    path = os.path.join(in_work('folder'), 'config.json')
+    for name, values, text in LAYERED_REMARKS:
+        found, problem = exporter_says(values)
+        check(found and text.replace('CONFIG', path) in export_common.notes, name, problem or export_common.notes)
+
+
+# ---- random models of each family, in and out ----
+
+PARTS = {'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj',
+         'q_norm': 'self_attn.q_norm', 'k_norm': 'self_attn.k_norm', 'w1': 'mlp.gate_proj', 'w2': 'mlp.down_proj',
+         'w3': 'mlp.up_proj', 'attention_norm': 'input_layernorm', 'attention_after': 'post_attention_layernorm',
+         'ffn_norm': 'pre_feedforward_layernorm', 'ffn_after': 'post_feedforward_layernorm', 'bq': 'self_attn.q_proj',
+         'bk': 'self_attn.k_proj', 'bv': 'self_attn.v_proj', 'bo': 'self_attn.o_proj'}
+ONCE = {'embedding': 'model.embed_tokens.weight', 'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight'}
+
+
+def hf_tensors(c, weights):
+    """{name: (shape, values)} as Hugging Face has them."""
+    out = {}
+    for name, values in weights.items():
+        part, _, layer = name.partition('.')
+        columns = {'wo': c['n_heads'] * c['head_dim'], 'w2': c['hidden_dim']}.get(part, c['dim'])
+        is_vector = part[0] == 'b' or part in NORMS
+        rows = [[x] for x in values] if is_vector else [values[i:i + columns] for i in range(0, len(values), columns)]
+        if part in ('wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'):
+            rows = in_halves(rows, c['head_dim'], c['head_dim'])
+        if part in NORMS and c['activation']:
+            rows = [[row[0] - 1] for row in rows]
+        place = 'post_attention_layernorm' if part == 'ffn_norm' and not c['norm_place'] else PARTS.get(part)
+        key = ONCE.get(part) or 'model.layers.%s.%s.%s' % (layer, place, 'bias' if part[0] == 'b' else 'weight')
+        out[key] = [len(rows)] + ([] if is_vector else [columns]), [x for row in rows for x in row]
+    return out
+
+
+def bf16(values):
+    return b''.join(struct.pack('<f', x)[2:] for x in values)
+
+
+def write_folder(folder, settings, tensors, kind='F32'):
+    """A checkpoint; as BF16 the values are cut off."""
+    os.makedirs(folder, exist_ok=True)
+    header, data = {}, b''
+    for name, (shape, values) in tensors.items():
+        more = struct.pack('<%df' % len(values), *values) if kind == 'F32' else bf16(values)
+        header[name] = {'dtype': kind, 'shape': shape, 'data_offsets': [len(data), len(data) + len(more)]}
+        data += more
+    text = json.dumps(header).encode()
+    write(os.path.join(folder, 'model.safetensors'), struct.pack('<Q', len(text)) + text + data)
+    write(os.path.join(folder, 'config.json'), json.dumps(settings))
+    return folder
+
+
+SIZES = {'vocab_size': 50, 'intermediate_size': 44, 'rms_norm_eps': 1e-5, 'bos_token_id': 1, 'eos_token_id': 2,
+         'tie_word_embeddings': False}
+GEMMA = dict(norm_place=2, qk_norm=1, activation=1, sliding_rope=1, embedding_scale=math.sqrt(32), theta=1e6)
+OLMO = dict(norm_place=1, qk_norm=2, sliding_rope=1, theta=5e5, sliding_theta=5e5)
+SSSSSF, SSSFSS = [4, 4, 4, 4, 4, 1], [4, 4, 4, 1, 4, 4]
+IS_YARN = dict(method='yarn', factor=4.0, train_ctx=16)
+SHORT = dict(YARN, original_max_position_embeddings=16)
+# Name, what its config.json says besides SIZES, and what that means; can GGUF say it?
+RANDOM = [
+    ('gemma 3', changed(GEMMA3, sliding_window=9), dict(GEMMA, layers=SSSSSF, sliding_window=9, score_scale=1 / 16),
+     False),
+    ('gemma 3, linear', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, attention_bias=True,
+                                rope_scaling={'rope_type': 'linear', 'factor': 8.0}),
+     dict(GEMMA, layers=SSSSSF, sliding_window=9, method='linear', factor=8.0, qkv_bias=1, o_bias=1), False),
+    ('gemma 3, tied', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, tie_word_embeddings=True),
+     dict(GEMMA, layers=SSSSSF, sliding_window=9, shared_classifier=1), True),
+    ('gemma 3, scaled sliding layers', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, rope_parameters={
+        FULL: SHORT, SLIDING: {'rope_type': 'linear', 'factor': 2.0, 'rope_theta': 300.0}},
+        layer_types=[FULL, SLIDING] * 3), dict(GEMMA, layers=[1, 4] * 3, sliding_window=9, sliding_method='linear',
+                                               sliding_factor=2.0, sliding_theta=300.0, **IS_YARN), False),
+    ('olmo 3', changed(OLMO3, sliding_window=7, rope_scaling=SHORT),
+     dict(OLMO, layers=SSSFSS, sliding_window=7, **IS_YARN), True),
+    ('olmo 3, two thetas', changed(OLMO3, sliding_window=7, rope_theta=1e4),
+     dict(OLMO, layers=SSSFSS, sliding_window=7, **dict(theta=1e4)), False),
+    ('olmo 2', changed(OLMO2, attention_bias=True), dict(norm_place=1, qk_norm=2, qkv_bias=1, o_bias=1), False),
+    ('olmo 2, yarn', changed(OLMO2, rope_scaling=SHORT, rope_theta=5e5),
+     dict(norm_place=1, qk_norm=2, theta=5e5, **IS_YARN), True),
+    ('ministral 3', changed(MINISTRAL3, rope_parameters=dict(SHORT, llama_4_scaling_beta=0.3, mscale=1, rope_theta=1e6,
+                                                             mscale_all_dim=1)),
+     dict(temperature_beta=0.3, mscale=1.0, mscale_all_dim=1.0, theta=1e6, **IS_YARN), True),
+    ('ministral 3, not scaled, a window', changed(MINISTRAL3, sliding_window=9, rope_parameters={
+        'rope_type': 'default', 'original_max_position_embeddings': 16, 'llama_4_scaling_beta': 0.3}),
+     dict(temperature_beta=0.3, train_ctx=16, sliding_window=9), True),
+    ('exaone 4', changed(EXAONE4, sliding_window=9, rope_theta=300.0, rope_scaling=dict(
+        LLAMA3, original_max_position_embeddings=32)),
+     dict(norm_place=1, qk_norm=1, layers=[4, 4, 4, 3, 4, 4], sliding_window=9, sliding_rope=1, theta=300.0,
+          method='llama3', factor=8.0, train_ctx=32, low_freq_factor=1.0, high_freq_factor=4.0), True),
+    ('exaone 4, dynamic', changed(EXAONE4, sliding_window=9, rope_scaling={'rope_type': 'dynamic', 'factor': 2.0}),
+     dict(norm_place=1, qk_norm=1, layers=[0, 0, 0, 3, 0, 0], sliding_window=9, method='ntk', factor=2.0,
+          rope_dynamic=1), False),
+    ('exaone 4, no window', changed(EXAONE4, sliding_window=None, layer_types=[FULL] * 6),
+     dict(norm_place=1, qk_norm=1), True)]
+
+
+def model_of(**meaning):
+    fields = dict(n_layers=6, head_dim=16, seq_len=256, train_ctx=256)
+    if 'sliding_rope' in meaning:
+        fields['sliding_train_ctx'] = 256
+    return config(**{**fields, **meaning})
+
+
+def cases():
+    for seed, (name, settings, meaning, in_gguf) in enumerate(RANDOM):
+        c = model_of(**meaning)
+        if name.startswith('exaone') and c['sliding_rope']:
+            c.update({sliding_name(field): c[field] for field in FULL_FIELDS})
+        if not c['sliding_rope']:
+            c.update({name: 0 for name in c if name.startswith('sliding_') and name != 'sliding_window'})
+        folder = write_folder(in_work('case'), {**SIZES, **settings}, hf_tensors(c, random_weights(c, seed)))
+        yield name, folder, c, in_gguf
+
+
+def fields_of(c):
+    return {key: value for key, value in c.items() if key not in ('types', 'type_table', 'weight_type')}
+
+
+def test_random_models():
+    for name, folder, c, _ in cases():
+        model = exported(folder, 'random')
+        if not os.path.exists(model):
+            continue
+        found, weights = read_model(model)
+        expected = dict(c, embedding_scale=as_float32(c['embedding_scale']))
+        wrong = {key: (found[key], value) for key, value in expected.items() if found[key] != value}
+        check(not wrong, '%s: the header' % name, wrong)
+        ids = random_ids(40, 50, 3)
+        expected = reference.nll(found, weights, ids)
+        for engine in ENGINES:
+            close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
+            close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
+                  '%s: %s, token by token' % (name, engine[0]))
+        os.unlink(model)
+
+
+def as_float32(value):
+    return struct.unpack('<f', struct.pack('<f', value))[0]
+
+
+def test_out_and_in_again():
+    """A folder comes back bit by bit; a GGUF file with its settings in float32."""
+    for name, folder, c, in_gguf in cases():
+        model, again = exported(folder, 'once'), in_work('twice.bin')
+        first = read(model)
+        for out in [in_work('out') + '/'] + [in_work('out.gguf')] * in_gguf:
+            done = export(model, out)
+            check(done.returncode == 0, '%s: out to %s' % (name, out[-5:]), done.stderr)
+            done = export(out.rstrip('/'), again)
+            check(done.returncode == 0, '%s: in again from %s' % (name, out[-5:]), done.stderr)
+            if out.endswith('/'):
+                same_but_betas(read_model(again), read_model(model), name)
+            else:
+                ids = random_ids(40, 50, 3)
+                close(reference.nll(*read_model(again), ids), reference.nll(*read_model(model), ids), 1e-4,
+                      '%s: as GGUF' % name)
+        if not in_gguf:
+            done = export(model, in_work('not.gguf'))
+            check(done.returncode == 2 and done.stderr.count('\n') == 1 and not os.path.exists(in_work('not.gguf')),
+                  '%s: GGUF cannot say it' % name, done.stderr)
+        check(read(model) == first, '%s: what goes out stays' % name)
+
+
+def same_but_betas(found, expected, name):
+    """The same model: all weights to the last bit, and all fields, but that what was not said is said."""
+    usual = {'beta_fast': 32.0, 'beta_slow': 1.0}
+    usual.update({sliding_name(field): value for field, value in usual.items()})
+    wrong = {key: (value, found[0][key]) for key, value in expected[0].items()
+             if found[0][key] != value and (value or usual.get(key) != found[0][key])}
+    check(not wrong, '%s: the same fields' % name, wrong)
+    check(found[1] == expected[1], '%s: the same weights' % name)
+
+
+def test_golden_out():
+    """Tensors come out as they went in, bit by bit, but that of Gemma's norms w only what 1 + w has."""
+    for name, folder, golden in goldens():
+        out = in_work(name) + '/'
+        done = export(exported(folder, name), out)
+        check(done.returncode == 0, '%s: out' % name, done.stderr)
+        before, after = (tensors_of(os.path.join(place, 'model.safetensors')) for place in (folder, out))
+        check(sorted(before) == sorted(after), '%s: the same tensors' % name, sorted(set(before) ^ set(after)))
+        for key in before:
+            same = before[key] == after[key]
+            if golden['family'] == 'gemma3' and 'norm' in key:
+                same = one_more(before[key]) == one_more(after[key])
+            check(same, '%s: %s' % (name, key))
+
+
+def tensors_of(path):
+    """{name: float32 bytes}"""
+    data = read(path)
+    length = struct.unpack('<Q', data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    header.pop('__metadata__', None)
+    return {name: data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]]
+            for name, entry in header.items()}
+
+
+def one_more(data):
+    return [as_float32(1 + x) for x in struct.unpack('<%df' % (len(data) // 4), data)]
+
+
+# ---- models of pictures and text ----
+
+def test_wrappers():
+    """The text model inside is read, whichever way its tensors are named, and the rest is left out with a word."""
+    for seed, (model_type, architecture, settings, meaning) in enumerate((
+            ('gemma3', 'Gemma3', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16),
+             dict(GEMMA, layers=SSSSSF, sliding_window=9, shared_classifier=1)),
+            ('mistral3', 'Mistral3', changed(MINISTRAL3, rope_parameters=dict(SHORT, llama_4_scaling_beta=0.3)),
+             dict(temperature_beta=0.3, shared_classifier=1, **IS_YARN)))):
+        c = model_of(**meaning)
+        own = hf_tensors(c, random_weights(c, seed))
+        alone = write_folder(in_work('alone'), {**SIZES, **settings, 'tie_word_embeddings': True}, own)
+        expected = read(exported(alone, 'alone%d' % seed))
+        text = {key: value for key, value in {**SIZES, **settings}.items()
+                if key not in ('architectures', 'tie_word_embeddings', 'eos_token_id')}
+        whole = {'model_type': model_type, 'architectures': [architecture + 'ForConditionalGeneration'],
+                 'text_config': text, 'eos_token_id': [2]}
+        for i, (start, head) in enumerate((('language_model.model.', 'vision_tower.x.weight'),
+                                           ('model.language_model.', 'model.multi_modal_projector.y.weight'))):
+            tensors = {name.replace('model.', start, 1): tensor for name, tensor in own.items()}
+            tensors[head] = [2, 2], [1.0] * 4
+            folder = write_folder(in_work('whole'), whole, tensors)
+            model = in_work('whole%d%d.bin' % (seed, i))
+            done = export(folder, model)
+            check(done.returncode == 0 and '1 tensors for pictures are left out' in done.stderr, start, done.stderr)
+            check(read(model) == expected, '%s: %s' % (model_type, start))
+        twice = dict(tensors, **{'model.norm.weight': own['model.norm.weight']})
+        done = export(write_folder(in_work('twice'), whole, twice), in_work('refused.bin'))
+        check(done.returncode == 2 and 'model.norm.weight is there twice' in done.stderr, 'a tensor twice', done.stderr)
+
+
+def test_two_answers_about_tying():
+    """A wrapper's own answer counts, true by default; two matrices that differ are both kept, with a word."""
+    c = model_of(**dict(GEMMA, layers=SSSSSF, sliding_window=9))
+    own = hf_tensors(c, random_weights(c, 1))
+    same = dict(own, **{'lm_head.weight': own['model.embed_tokens.weight']})
+    without = {name: value for name, value in own.items() if name != 'lm_head.weight'}
+    text = {**SIZES, **changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, architectures=...)}
+    for i, (what, beside, tensors, shared, words) in enumerate((
+            ('both differ', {}, own, 0, 'is kept, though the two should be one'), ('both alike', {}, same, 1, ''),
+            ('one is missing', {'tie_word_embeddings': True}, without, 1, ''),
+            ('not tied', {'tie_word_embeddings': False}, own, 0, ''))):
+        whole = {'model_type': 'gemma3', 'text_config': text, **beside}
+        names = {name if name[0] == 'l' else name.replace('model.', 'model.language_model.', 1): tensor
+                 for name, tensor in tensors.items()}
+        model = in_work('tied%d.bin' % i)
+        done = export(write_folder(in_work('tied'), whole, names), model)
+        if check(done.returncode == 0 and words in done.stderr, what, done.stderr):
+            check(read_model(model)[0]['shared_classifier'] == shared, what + ': shared', done.stderr)
+            disagree = 'tie_word_embeddings is true beside text_config and false in it: true counts' in done.stderr
+            check(disagree == (beside != {'tie_word_embeddings': False}), what + ': a word', done.stderr)
+
+
+def test_bf16():
+    """Norms are widened before 1 is added, and the embedding's scale is rounded to the type of the weights."""
+    c = model_of(**dict(GEMMA, layers=SSSSSF, sliding_window=9))
+    tensors = hf_tensors(c, random_weights(c, 4))
+    settings = {**SIZES, **changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, hidden_size=32)}
+    model = exported(write_folder(in_work('bf16'), settings, tensors, 'BF16'), 'bf16')
+    found, weights = read_model(model)
+    check(found['embedding_scale'] == 5.65625, 'the root of 32 in bfloat16', found['embedding_scale'])
+    key = 'model.layers.2.pre_feedforward_layernorm.weight'
+    wide = [struct.unpack('<f', b'\0\0' + struct.pack('<f', x)[2:])[0] for x in tensors[key][1]]
+    check(list(weights['ffn_norm.2']) == [as_float32(1 + x) for x in wide], '1 + w of bfloat16')
+    out = in_work('bf16out') + '/'
+    check(export(model, out).returncode == 0 and export(out, in_work('again.bin')).returncode == 0, 'bfloat16 again')
+    check(read(in_work('again.bin')) == read(model), 'bfloat16 comes back bit by bit')
+
+
+if __name__ == '__main__':
+    main(globals())
