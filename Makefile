@@ -1,4 +1,5 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
+# make core     builds ./core, the tiny program: rope.c and src/core alone, on one thread
 # make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
@@ -43,8 +44,10 @@ STRICT = $(if $(WERROR),-Werror)
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)
 
-SOURCES = run.c rope.c $(wildcard src/*.c src/*/*.c)
+CORE = rope.c $(wildcard src/core/*.c)
+SOURCES = run.c $(sort $(filter-out src/core/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
 OBJECTS = $(SOURCES:%.c=build/%.o)
+CORE_OBJECTS = $(CORE:%.c=build/%.o)
 
 # How all is compiled and linked, and the commit that --version tells. An archive of git's has it in run.c itself.
 COMPILE := $(CC) $(FLAGS) $(OPENMP) $(CPPFLAGS) $(CFLAGS)
@@ -54,7 +57,7 @@ COMMIT := $(shell { [ -e .git ] && grep -q '[$$]Format' run.c && git describe --
 
 # Only the targets that build go by the flags of this call. All others take the program as it was built last, and what is
 # out of date of it is built as the rest was: what `make test` tests and `make install` installs is what `make` built.
-BUILDERS = run all debug  # what links a program belongs here
+BUILDERS = run core all debug  # what links a program belongs here
 BUILDING := $(filter $(BUILDERS),$(or $(MAKECMDGOALS),run))
 recorded = $(shell cat build/$(1) 2> /dev/null)
 BUILT := $(call recorded,flags)
@@ -71,7 +74,10 @@ endif
 run: $(OBJECTS) build/link
 	$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
 
-all: run
+core: $(CORE_OBJECTS) build/link
+	$(filter-out $(OPENMP),$(LINK)) $(STRICT) $(CORE_OBJECTS) -o $@ $(LDLIBS)
+
+all: run core
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -169,7 +175,7 @@ wasm-bench:
 	node --no-experimental-fetch build/wasm/run.js model.bin --bench -n 512
 
 clean:
-	rm -rf build dist run
+	rm -rf build dist run core
 
 # The page. What is bundled is pinned in page/package-lock.json, and nothing but files comes out.
 page: page-tools page/node_modules
@@ -288,4 +294,4 @@ help:
 .PHONY: wasm-bench test figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
--include $(OBJECTS:.o=.d)
+-include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

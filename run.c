@@ -8,7 +8,6 @@
 
 #include "src/chat.h"
 #include "src/core/sampler.h"
-#include "src/core/text_io.h"
 #include "src/core/tokenizer.h"
 #include "src/fast/encodings.h"
 #include "src/fast/machine.h"
@@ -16,6 +15,7 @@
 #include "src/fast/team.h"
 #include "src/measure/measure.h"
 #include "src/options.h"
+#include "src/text_io.h"
 
 #define VERSION "1.1.0-dev"
 #ifndef COMMIT                   // make says it in a clone,

@@ -10,7 +10,7 @@
 #include "../src/fast/session.h"
 #include "../src/fast/kernels.h"
 #include "../src/measure/measure.h"
-#include "../src/settings.h"
+#include "../src/methods.h"
 #include "../src/core/sampler.h"
 #include "../src/core/tokenizer.h"
 

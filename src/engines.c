@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/settings.h"
 #include "json.h"
+#include "names.h"
 #include "reading.h"
-#include "settings.h"
 
 // yarn's own attention factor, arXiv 2309.00071.
 static double yarn_temperature(double s) { return s > 1 ? 0.1 * log(s) + 1 : 1; }

@@ -1,10 +1,12 @@
 // Lists of methods, read word by word. A setting with several values makes several methods of each one before it.
-#include "settings.h"
+#include "methods.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "names.h"
 
 enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 
@@ -16,6 +18,22 @@ typedef struct {
     int n_each;           // methods that each of its values makes
     Error *err;
 } List;
+
+// Fails because there is no such method, and names those that there are.
+static bool fail_no_method(const char *name, Error *err) {
+    char names[300] = "expected ";
+    const char *plain = strncmp(name, "dynamic-", 8) == 0 ? name + 8 : name;
+    const char *nearest = nearer_name(plain, "dynamic", nearer_name(plain, "window", ""));
+    for (int i = 0; i < rope_n_methods + rope_n_maps; i++) {
+        bool is_map = i >= rope_n_methods;
+        const char *known = is_map ? rope_maps[i - rope_n_methods].name : rope_methods[i].name;
+        if (i == rope_n_methods) add_name(names, sizeof names, ", dynamic, dynamic-NAME, window", "");
+        add_name(names, sizeof names, i > 0 ? ", " : "", known);
+        nearest = nearer_name(plain, known, nearest);
+    }
+    add_name(names, sizeof names, ", ", "METHOD+MAP");
+    return fail_unknown(err, "there is no method", name, nearest, names);
+}
 
 static bool append(List *list, const RopeSettings *item) {
     if (list->n == MAX_METHODS) return fail(list->err, "more than %d methods", MAX_METHODS);
@@ -29,17 +47,7 @@ static bool append_method(List *list, const char *name, bool of_all) {
         s.of_all = of_all;
         return append(list, &s);
     }
-    char names[300] = "expected ";
-    const char *plain = strncmp(name, "dynamic-", 8) == 0 ? name + 8 : name;
-    const char *nearest = nearer_name(plain, "dynamic", nearer_name(plain, "window", ""));
-    for (int i = 0; i < rope_n_methods + rope_n_maps; i++) {
-        const char *known = i < rope_n_methods ? rope_methods[i].name : rope_maps[i - rope_n_methods].name;
-        if (i == rope_n_methods) add_name(names, sizeof names, ", dynamic, dynamic-NAME, window", "");
-        add_name(names, sizeof names, i > 0 ? ", " : "", known);
-        nearest = nearer_name(plain, known, nearest);
-    }
-    add_name(names, sizeof names, ", ", "METHOD+MAP");
-    return fail_unknown(list->err, "there is no method", name, nearest, names);
+    return fail_no_method(name, list->err);
 }
 
 static bool append_all(List *list) {
@@ -53,25 +61,12 @@ static bool append_all(List *list) {
     return ok && append_method(list, "window", true);
 }
 
-static bool set(RopeSettings *s, const char *key, const char *value, Error *err) {
-    char names[200] = "";
-    for (int i = 0; i < rope_n_fields; i++) {
-        if (!rope_fields[i].option) continue;
-        const char *name = rope_fields[i].option + 2;
-        add_name(names, sizeof names, ", ", name);
-        if (strcmp(key, name) != 0) continue;
-        s->said |= 1u << i;
-        return option_read(&rope_fields[i], &s->rope, name, value, err);
-    }
-    return fail(err, "there is no setting '%s' (%s)", key, names);
-}
-
 // Appends each method that the setting is for, with this value. In a name, a later value replaces the first one.
 static bool append_value(List *list, const char *value) {
     for (int i = 0; i < list->n_each; i++) {
         RopeSettings s = list->items[list->first + i];
         if (list->n > list->first + i) *strrchr(s.name, ':') = '\0';
-        if (!set(&s, list->key, value, list->err)) return false;
+        if (!settings_read_setting(&s, list->key, value, list->err)) return false;
         size_t used = strlen(s.name), room = sizeof s.name - used;
         if ((size_t)snprintf(s.name + used, room, ":%s=%s", list->key, value) >= room)
             return fail(list->err, "'%.60s...' is too long", s.name);

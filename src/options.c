@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engines.h"
+#include "names.h"
 
 #define IN(field) .place = offsetof(Options, field)
 
@@ -233,6 +234,14 @@ static bool check_value(const Option *option, const char *next, Error *err) {
                 is_option ? ", found the option " : "", is_option ? next : "");
 }
 
+// Reads two numbers, of the option `name`.
+static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
+    int length = 0;
+    bool good = !text[strspn(text, "0123456789.")] && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
+    if (good && !text[length]) return true;
+    return fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+}
+
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *nearest, *word = argv[*at], *next = argv[*at + 1];
@@ -258,6 +267,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
         if (!check_value(option, argv[*at + 1], err)) return false;
         o->quantize_path = argv[++*at];
     }
+    if (option->type == PAIR && !left_out) return read_pair(option->option, value, o->attn, err);
     return left_out || option_read(option, is_field ? (void *)&o->rope.rope : o, option->option, value, err);
 }
 

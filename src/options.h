@@ -3,7 +3,7 @@
 
 #include "core/util.h"
 #include "fast/kv_cache.h"
-#include "settings.h"
+#include "methods.h"
 
 typedef enum {
     JOB_TEXT,

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/settings.h"
 #include "json.h"
-#include "settings.h"
 
 static const RopeFamily families[] = {
     {"llama", "LlamaForCausalLM", 2048, 0, 1e4},  {"mistral", "MistralForCausalLM", 131072, 0, 1e4},

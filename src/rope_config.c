@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "card.h"
+#include "core/settings.h"
 #include "json.h"
-#include "settings.h"
 
 static const double NUMBER_LIMIT = 1e12;
 

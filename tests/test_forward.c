@@ -6,7 +6,7 @@
 
 #include "src/fast/kv_cache.h"
 #include "src/fast/session.h"
-#include "src/settings.h"
+#include "src/methods.h"
 
 static Model model;
 static RopePlan plan;

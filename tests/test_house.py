@@ -115,14 +115,14 @@ def test_checker_on_includes():
         return list(house.check_includes(texts))
     good = found(run=['rope.h', 'src/options.h', 'src/chat.h'], src__chat=['core/tokenizer.h', 'core/util.h'],
                  src__core__model=['../../rope.h', 'util.h'], src__fast__team=['../core/util.h'],
-                 src__fast__attention=['../core/model.h', 'kernels.h'], src__settings=['../rope.h', 'core/util.h'],
-                 src__methods=['settings.h'], src__measure__table=['../options.h'])
+                 src__fast__attention=['../core/model.h', 'kernels.h'], src__core__settings=['../../rope.h', 'util.h'],
+                 src__methods=['core/settings.h'], src__measure__table=['../options.h'])
     check(good == [], 'includes down the arrows', good)
     for what, includes in (('core of rope', {'rope': ['src/core/util.h']}),
                            ('fast of core', {'src__core__model': ['../fast/attention.h']}),
-                           ('settings of core', {'src__core__model': ['../settings.h']}),
-                           ('settings of fast', {'src__fast__session': ['../settings.h']}),
-                           ('fast of settings', {'src__settings': ['fast/session.h']}),
+                           ('methods of core', {'src__core__model': ['../methods.h']}),
+                           ('methods of fast', {'src__fast__session': ['../methods.h']}),
+                           ('fast of methods', {'src__methods': ['fast/session.h']}),
                            ('fast of chat', {'src__chat': ['fast/attention.h']}),
                            ('chat of core', {'src__core__plain': ['../chat.h']}),
                            ('measure of options', {'src__options': ['measure/measure.h']}),
@@ -141,12 +141,30 @@ def test_checker_on_all():
     check('100 of (size_t)' in ''.join(house.findings(casts, {})), '100 casts')
     each, rest = divmod(house.EVENING_LINES, len(house.EVENING))
     evening = {path: HEAD + '\n' * (each - 1) for path in house.EVENING}
-    evening['rope.c'] += '\n' * rest
+    evening['rope.c'] += '\n' * (rest + each - 1)
+    evening['src/core/main.c'] = HEAD
     check(list(house.findings(evening, {})) == [], 'an evening as long as it may be', list(house.findings(evening, {})))
     evening['rope.h'] += '\n'
     found = list(house.findings(evening, {}))
     check(len(found) == 1 and 'the evening is too long (%d lines of rope.h ' % (house.EVENING_LINES + 1) in found[0],
           'a line more', found)
+
+
+def test_checker_on_core():
+    lines = {'rope.c': HEAD + '\n' * (house.CORE_LINES - 2), 'src/core/main.c': HEAD}
+    check(list(house.check_core(lines)) == [], 'a core as long as it may be', list(house.check_core(lines)))
+    lines['rope.c'] += '\n'
+    found = list(house.check_core(lines))
+    check(len(found) == 1 and 'core is too long (%d lines' % (house.CORE_LINES + 1) in found[0], 'a line more', found)
+    found = list(house.check_core({'src/core/main.c': HEAD + '\n' * house.MAIN_LINES}))
+    check(len(found) == 1 and 'too long (81 lines, at most 80)' in found[0], 'a long main', found)
+    for line in ('#ifdef __AVX2__', '#if defined __aarch64__ && 1', '#  elif defined(__wasm_simd128__)',
+                 '#ifdef _OPENMP', '#pragma omp parallel', '#include <immintrin.h>', '#include <omp.h>'):
+        found = list(house.check_core({'src/core/plain.c': HEAD + line + '\n'}))
+        check(len(found) == 1 and found[0].startswith('src/core/plain.c:2: about processors'), line, found)
+        check(not list(house.check_core({'src/fast/simd.h': HEAD + line + '\n'})), line + ' in the fast engine')
+    found = list(house.check_core({'rope.h': HEAD + '#if defined __FAST_MATH__\n#pragma once\n'}))
+    check(not found, 'other conditions', found)
 
 
 def test_checker_on_python():

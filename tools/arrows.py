@@ -6,14 +6,18 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 CORE = ['rope', 'src/core']
-LOW = CORE + ['src/settings']
-HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/chat', 'src/measure']
+LOW = CORE + ['src/methods', 'src/names', 'src/process']
+HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/chat', 'src/foreign', 'src/text_io', 'src/measure']
 ARROWS = {
     'rope': [],
     'src/core': ['rope'],
-    'src/fast': CORE,
-    'src/settings': CORE,
-    'src/methods': LOW,
+    'src/names': CORE,
+    'src/process': CORE,
+    'src/text_io': CORE + ['src/process'],
+    'src/foreign': CORE,
+    'src/fast': CORE + ['src/process'],
+    'src/methods': CORE + ['src/names'],
+    'src/advice': CORE + ['src/methods'],
     'src/json': CORE,
     'src/card': CORE + ['src/json'],
     'src/rope_config': LOW + ['src/json', 'src/card', 'src/reading'],

@@ -18,7 +18,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
 EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain.h', 'src/core/plain.c', 'src/core/arithmetic.c',
-                          'src/core/model.h', 'src/core/model.c', 'src/core/sampler.h', 'src/core/sampler.c'], 1600
+                          'src/core/model.h', 'src/core/model.c', 'src/core/sampler.h', 'src/core/sampler.c',
+                          'src/core/reader.h', 'src/core/reader.c', 'src/core/main.c'], 1600
+# The tiny program: all its lines, those of its main, and the conditions that it has not.
+CORE_LINES, MAIN_LINES = 4250, 80
+PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
+              r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
 GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c']
 
 
@@ -56,6 +61,21 @@ def check_c(path, text):
         count = found.count(line) - bool(starts_so)
         if count > 1:
             yield '%s:%d: statements on one line (%d, 1)' % (path, line, count)
+
+
+def check_core(c):
+    """Of {path: text}: the core is small, and plain C for one thread of any processor."""
+    core = {path: text for path, text in c.items() if path in ('rope.c', 'rope.h') or path.startswith('src/core/')}
+    lines = sum(text.count('\n') for text in core.values())
+    if lines > CORE_LINES:
+        yield 'src/core/main.c:1: the core is too long (%d lines, at most %d)' % (lines, CORE_LINES)
+    main_lines = c.get('src/core/main.c', '').count('\n')
+    if main_lines > MAIN_LINES:
+        yield 'src/core/main.c:1: too long (%d lines, at most %d)' % (main_lines, MAIN_LINES)
+    for path, text in core.items():
+        for i, line in enumerate(text.split('\n'), 1):
+            if re.match(PROCESSORS + r'|#\s*pragma omp|#\s*include <(?:omp|pthread|\w*intrin)\.h>', line):
+                yield '%s:%d: about processors or threads (%s, nothing of these in the core)' % (path, i, line)
 
 
 def check_python(path, text):
@@ -101,6 +121,7 @@ def findings(c, python):
         if path not in GENERATED:
             yield from check_c(path, text)
     yield from check_includes(c)
+    yield from check_core(c)
     casts = sum(len(re.findall(r'(?<!sizeof)\(size_t\)', code_of(text))) for text in c.values())
     if casts >= CASTS:
         yield 'src:1: too many casts (%d of (size_t), fewer than %d)' % (casts, CASTS)

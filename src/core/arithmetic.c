@@ -10,53 +10,38 @@ float dot(const float *a, const float *b, int64_t n) {
     float sum = 0;
     int64_t whole = n / SUMS * SUMS;
     for (int64_t i = 0; i < whole; i += SUMS) {
-        for (int s = 0; s < SUMS; s++) {
-            sums[s] += a[i + s] * b[i + s];
-        }
+        for (int s = 0; s < SUMS; s++) sums[s] += a[i + s] * b[i + s];
     }
-    for (int64_t i = whole; i < n; i++) {
-        sum += a[i] * b[i];
-    }
-    for (int s = 0; s < SUMS; s++) {
-        sum += sums[s];
-    }
+    for (int64_t i = whole; i < n; i++) sum += a[i] * b[i];
+    for (int s = 0; s < SUMS; s++) sum += sums[s];
     return sum;
 }
 
 void scale_all(float *x, float scale, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        x[i] *= scale;
-    }
+    for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
 
 void add(float *out, float scale, const float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        out[i] += scale * x[i];
-    }
+    for (int64_t i = 0; i < n; i++) out[i] += scale * x[i];
 }
 
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps) {
     float mean = dot(x, x, n) / (float)n;
     float scale = 1 / sqrtf(mean + (float)eps);
-    for (int64_t i = 0; i < n; i++) {
-        out[i] = x[i] * scale * weight[i];
-    }
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
 }
 
 // The largest is subtracted first, so that exp stays in range.
 void softmax(float *x, int n) {
     float max = x[0];
     float sum = 0;
-    for (int i = 1; i < n; i++) {
+    for (int i = 1; i < n; i++)
         if (x[i] > max) max = x[i];
-    }
     for (int i = 0; i < n; i++) {
         x[i] = expf(x[i] - max);
         sum += x[i];
     }
-    for (int i = 0; i < n; i++) {
-        x[i] /= sum;
-    }
+    for (int i = 0; i < n; i++) x[i] /= sum;
 }
 
 float silu(float z) { return z / (1 + expf(-z)); }

@@ -6,7 +6,7 @@
 // two bars are the eight bits of a byte, the highest one first, and each is drawn by the number of
 // its weight or scale: |16160000| has four bits of weight 16, then four of weight 0. A float16 is
 // |dddddddd|dddddddd|, its lower byte first.
-#include "blocks.h"
+#include "matrix.h"
 
 #include <math.h>
 #include <string.h>

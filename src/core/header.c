@@ -1,13 +1,11 @@
 // The header of a model file: the table of its fields, and what reads, checks and writes them by it.
-#include "header.h"
+#include "model.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "model files are little-endian and used in place: this machine's byte order is not supported"
-#endif
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are little-endian and used in place");
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
 #error "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
 #endif

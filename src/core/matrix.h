@@ -65,3 +65,17 @@ static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q
 static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t group) {
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }
+
+// Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
+typedef struct {
+    int weights, bytes;  // of a block
+    // The block's weights as float32. NULL: their scales lie elsewhere.
+    void (*decode)(const uint8_t *block, float *out);
+} BlockType;
+
+extern const BlockType block_types[N_WEIGHT_TYPES];
+
+// The numbers at two bytes of any address: IEEE 754's half precision, and the upper half of a
+// float32.
+float float16_at(const uint8_t *bytes);
+float bfloat16_at(const uint8_t *bytes);

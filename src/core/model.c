@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "header.h"
+#include "settings.h"
 
 // ---- what a Llama consists of ----
 
@@ -102,9 +102,7 @@ float model_score_scale(const ModelConfig *c) {
 static int tensors_together(const ModelConfig *c, const Tensor *first, int n) {
     int together = 1;
     if (c->version < 3 || !first->of_layer) return together;
-    while (together < n && first[together].of_layer) {
-        together++;
-    }
+    while (together < n && first[together].of_layer) together++;
     return together;
 }
 
@@ -178,7 +176,7 @@ static int count_matrices(const ModelConfig *c) {
     return n_matrices;
 }
 
-static bool check_layers(const ModelConfig *c, const uint8_t *flags, Error *err) {
+static bool check_layer_table(const ModelConfig *c, const uint8_t *flags, Error *err) {
     int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
     for (int l = 0; flags && l < c->n_layers; l++) {
         if (flags[l] <= most) continue;
@@ -187,7 +185,7 @@ static bool check_layers(const ModelConfig *c, const uint8_t *flags, Error *err)
     return true;
 }
 
-static bool check_types(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
+static bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
     for (int i = 0; i < n; i++) {
         bool is_known = types[i] < N_WEIGHT_TYPES;
         bool has_groups = types[i] != WEIGHT_Q8 || c->group_size > 0;
@@ -213,11 +211,9 @@ static bool take_tables(Cursor *at, Error *err) {
     at->types = take(at, n_matrices, 1);
     if (at->offset > m->file.size)
         return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)at->offset);
-    if (!check_layers(c, flags, err)) return false;
-    for (int l = 0; l < n_layers; l++) {
-        m->layers[l].flags = flags[l];
-    }
-    return check_types(c, at->types, n_matrices, err);
+    if (!check_layer_table(c, flags, err)) return false;
+    for (int l = 0; l < n_layers; l++) m->layers[l].flags = flags[l];
+    return check_type_table(c, at->types, n_matrices, err);
 }
 
 // Takes all tensors, and compares what they need with what the file has.
@@ -241,18 +237,28 @@ static bool read_model(Model *m, Error *err) {
     Cursor at = {.model = m, .alignment = 1};
     if (!header_read(m, &at.offset, err)) return false;
     m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
-    return m->layers && take_tables(&at, err) && take_tensors(&at, err);
+    if (!m->layers || !take_tables(&at, err) || !take_tensors(&at, err)) return false;
+    bool good = settings_check(&m->rope, m->config.seq_len, err);
+    if (good && m->config.sliding_rope) {
+        good = settings_check(&m->sliding, m->config.seq_len, err);
+        if (!good) fail(err, "sliding layers: %s", err->text);
+    }
+    return good || fail(err, "impossible header: %s", err->text);
 }
 
 bool model_open(const char *path, Model *m, Error *err) {
     *m = (Model){0};
-    bool mapped = map_file(path, &m->file, err);
-    if (check_native(path, &m->file, err) && mapped) {
-        if (read_model(m, err)) return true;
-        fail(err, "%s: %s", path, err->text);
-    }
+    if (!map_file(path, &m->file, err)) return false;
+    if (read_model(m, err)) return true;
     model_close(m);
-    return false;
+    return fail(err, "%s: %s", path, err->text);
+}
+
+bool model_reaches(const Model *m, int positions, Error *err) {
+    int learned = m->config.encoding_rows;
+    return !m->learned || positions <= learned ||
+           fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)", learned,
+                positions);
 }
 
 void model_close(Model *m) {

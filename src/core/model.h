@@ -112,8 +112,21 @@ typedef struct {
 typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version. The weights are used where they lie until model_close. The caller checks
-// the settings of RoPE. False with the reason, and nothing to close, when the file is not what its header says. For
-// another program's model the reason says what to type.
+// Maps and checks a model file of any version. The weights are used where they lie until model_close.
+// False with the reason, and nothing to close, when the file is not what its header says.
 bool model_open(const char *path, Model *model, Error *err);
+// False with the reason when a text of so many positions is more than the model has learned.
+bool model_reaches(const Model *model, int positions, Error *err);
 void model_close(Model *model);
+
+// ---- header.c ----
+
+enum { HEADER_BYTES = 512 };  // of version 5; those before have 256 or fewer
+
+// Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed before. *bytes says
+// where it ends. False with the reason when a field is out of range, or when fields contradict one another. The caller
+// checks the settings of RoPE and what follows the header.
+bool header_read(Model *model, uint64_t *bytes, Error *err);
+
+// Writes a header of version 3, or of version 4 or 5 when it says what only that can. Returns its bytes.
+int header_write(Model model, uint8_t out[HEADER_BYTES]);

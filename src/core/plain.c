@@ -227,6 +227,16 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     return bad;
 }
 
+bool fail_not_finite(const Plain *p, int layer, int position, Error *err) {
+    if (layer < 0) return fail(err, "the embedding of the token at position %d holds NaN or infinity", position);
+    if (layer < p->model->config.n_layers)
+        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
+                    layer, position);
+    return fail(err,
+                "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
+                position);
+}
+
 void plain_logits(Plain *p, const float *x, float *logits) {
     const ModelConfig *m = &p->model->config;
     rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);

@@ -52,5 +52,8 @@ uint64_t plain_lay_out(Plain *plain, Arena *arena);
 // -1 for the embedding, n_layers for none.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 
+// Fails with words for what plain_forward returned at a position; n_layers stands for the logits.
+bool fail_not_finite(const Plain *plain, int layer, int position, Error *err);
+
 // logits (vocab_size) of what plain_forward gave.
 void plain_logits(Plain *plain, const float *x, float *logits);

@@ -23,9 +23,8 @@ void sampler_free(Sampler *s) { free(s->candidates); }
 
 int likeliest(const float *x, int n) {
     int best = 0;
-    for (int i = 1; i < n; i++) {
+    for (int i = 1; i < n; i++)
         if (x[i] > x[best]) best = i;
-    }
     return best;
 }
 
@@ -58,9 +57,7 @@ static int sort_likeliest(const Sampler *s, const float *x, int most, float cuto
 // What the first n candidates have together.
 static float probability_of(const Candidate *c, int n) {
     float sum = 0;
-    for (int i = 0; i < n; i++) {
-        sum += c[i].probability;
-    }
+    for (int i = 0; i < n; i++) sum += c[i].probability;
     return sum;
 }
 
@@ -89,9 +86,7 @@ static int draw_from_few(const Sampler *s, const float *x, int top_k, float shar
     if (s->top_p < 1) kept = enough;
 
     // min-p
-    while (kept > 1 && c[kept - 1].probability < least) {
-        kept--;
-    }
+    while (kept > 1 && c[kept - 1].probability < least) kept--;
 
     sum = probability_of(c, kept);
     float reach = c[0].probability;
@@ -122,9 +117,7 @@ int sampler_next(Sampler *s, float *x) {
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it
     // is the limit of both.
     if (!isfinite(sharpness * x[best])) return best;
-    for (int i = 0; i < n; i++) {
-        x[i] *= sharpness;
-    }
+    for (int i = 0; i < n; i++) x[i] *= sharpness;
     softmax(x, n);
     float share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
     bool from_few = s->top_p < 1 || s->min_p > 0 || top_k < n;

@@ -1,5 +1,6 @@
 // A tokenizer, as tokenizer.bin has it (docs/format.md): the tokens, and a trailer that says what they are.
 #define _POSIX_C_SOURCE 200809L
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,4 +319,16 @@ const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *l
     size_t skip = prefixed && piece->type != BYTE && piece->length > 0 && piece->bytes[0] == ' ';
     *length = piece->length - skip;
     return piece->bytes + skip;
+}
+
+void text_out_token(TextOut *out, int token) {
+    size_t n;
+    const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);
+    out->previous = token;
+    // Leaves out a control character, such as a bell. Half a character is the stream's affair.
+    unsigned char first = n == 1 ? (unsigned char)piece[0] : 'a';
+    if (first < 128 && !isprint(first) && !isspace(first)) return;
+    char text[MAX_PIECE + 4];
+    fwrite(text, 1, utf8_push(&out->stream, piece, n, text), stdout);
+    fflush(stdout);
 }

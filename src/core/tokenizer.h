@@ -1,6 +1,7 @@
 // Text to token ids and back, by tokenizer.bin (docs/format.md): byte-pair encoding, sentencepiece's or byte-level.
 #pragma once
 
+#include "unicode.h"
 #include "util.h"
 
 enum { MAX_PIECE = 1024 };  // bytes of a token at most; vocabularies in use stay far below
@@ -40,3 +41,14 @@ int32_t *tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t l
 // tokenizer; no NUL ends them. A byte token has its own byte, a control token or an id out of range has none, and the
 // unknown token has U+2047 between spaces. The first token lacks the dummy prefix's space.
 const char *tokenizer_decode(const Tokenizer *tokenizer, int previous, int id, size_t *length);
+
+// Writes decoded tokens to standard output, in whole characters. As in llama2.c, it leaves out what cannot be shown and
+// an unfinished character at the end. Starts with a tokenizer and a `previous` of -1.
+typedef struct {
+    const Tokenizer *tokenizer;
+    int previous;  // the token before, -1: none
+    Utf8Stream stream;
+} TextOut;
+
+// Writes one token. Errors of writing stay with stdout, for ferror.
+void text_out_token(TextOut *out, int token);

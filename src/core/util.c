@@ -1,9 +1,8 @@
-// Errors as values, memory, numbers, files and signals.
+// Errors as values, memory, names, mapped files and random numbers.
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64  // large files are seen on 32-bit machines, too
 #include "util.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -81,38 +80,6 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
-static bool same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
-
-// The edit distance in any case, with swaps of neighbors (optimal string alignment). A word too long is far from all.
-static int edit_distance(const char *a, const char *b) {
-    enum { LONGEST = 32 };
-    int m = (int)strlen(a), n = (int)strlen(b), d[LONGEST + 1][LONGEST + 1];
-    if (m > LONGEST || n > LONGEST) return LONGEST;
-    for (int i = 0; i <= m; i++) {
-        for (int j = 0; j <= n; j++) {
-            d[i][j] = i + j;
-            if (i == 0 || j == 0) continue;
-            int change = d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]);
-            int in_or_out = (d[i - 1][j] < d[i][j - 1] ? d[i - 1][j] : d[i][j - 1]) + 1;
-            d[i][j] = change < in_or_out ? change : in_or_out;
-            bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
-            if (swapped && d[i - 2][j - 2] + 1 < d[i][j]) d[i][j] = d[i - 2][j - 2] + 1;
-        }
-    }
-    return d[m][n];
-}
-
-const char *nearer_name(const char *word, const char *known, const char *best) {
-    int distance = edit_distance(word, known), letters = (int)strlen(word);
-    if (letters < 3 || distance > (letters < 6 ? 2 : letters / 3)) return best;
-    return !best[0] || distance < edit_distance(word, best) ? known : best;
-}
-
-bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected) {
-    return fail(err, "%s '%.100s' (%s%s%s%s)", what, word, nearest[0] ? "did you mean " : "", nearest,
-                nearest[0] ? "? " : "", expected);
-}
-
 bool map_file(const char *path, MappedFile *file, Error *err) {
     struct stat info;
     *file = (MappedFile){0};
@@ -134,34 +101,6 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
 void unmap_file(MappedFile *file) {
     if (file->data) munmap((void *)file->data, file->size);
     *file = (MappedFile){0};
-}
-
-bool is_same_file(const char *a, const char *b) {
-    struct stat one, other;
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
-const char *name_of_file(const char *path) { return strcmp(path, "-") ? path : "standard input"; }
-
-char *read_file(const char *path, size_t most, size_t *length, Error *err) {
-    const char *name = name_of_file(path);
-    bool is_stdin = name != path;
-    FILE *in = is_stdin ? stdin : fopen(path, "rb");
-    size_t capacity = 0, used = 0;
-    char *text = NULL;
-    bool fits = false;
-    do {
-        fits = in && grow(&text, &capacity, used + (1 << 16), 1, name, err);
-        if (fits) used += fread(text + used, 1, capacity - 1 - used, in);
-    } while (fits && used == capacity - 1 && used <= most);
-    bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
-                (fits || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
-                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno))) &&
-                (used <= most || fail(err, "%s: more than %zu bytes", name, most));
-    if (in && !is_stdin) fclose(in);
-    *length = used;
-    if (good) text[used] = '\0';
-    return keep_if(good, text);
 }
 
 // Counts, because compilers make vectors of that.
@@ -193,41 +132,4 @@ uint64_t seed_from_clock(void) {
     clock_gettime(CLOCK_REALTIME, &t);
     uint64_t state = ((uint64_t)getpid() << 32 ^ (uint64_t)t.tv_sec * 1000000000) + (uint64_t)t.tv_nsec;
     return 1 + (next_random(&state) >> 32);
-}
-
-static double clock_seconds(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double now_seconds(void) { return clock_seconds(CLOCK_MONOTONIC); }
-double processor_seconds(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
-
-volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
-}
-
-void catch_interrupt(int flags) {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags | (int)SA_RESETHAND};
-    if (!interrupted) sigaction(SIGINT, &action, NULL);
-}
-
-void catch_termination(void) {
-    signal(SIGINT, on_interrupt);
-    signal(SIGTERM, on_interrupt);
-    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN);
-}
-
-static void on_bus_error(int signal_number) {
-    static const char message[] = "run: a file became shorter while it was in use\n";
-    _exit(write(STDERR_FILENO, message, sizeof message - 1) < 0 ? 128 + signal_number : TROUBLE);
-}
-
-void catch_file_errors(void) {
-    signal(SIGBUS, on_bus_error);
-    signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,4 +1,4 @@
-// Small things that every file needs: errors as values, checked sizes, files as memory, signals.
+// Small things that every file needs: errors as values, checked sizes, files as memory, random numbers.
 #pragma once
 
 #include <signal.h>
@@ -52,25 +52,8 @@ typedef struct {
 bool map_file(const char *path, MappedFile *file, Error *err);
 void unmap_file(MappedFile *file);
 
-// True when two paths lead to one file, also by a link. False when one leads to none.
-bool is_same_file(const char *a, const char *b);
-
 // Adds a name to a list of names, with `between` before it unless it is the first.
 void add_name(char *list, size_t capacity, const char *between, const char *name);
-
-// Which of the names `known` and `best` ("": none yet) is nearer to `word` by edit distance. `known` is too far when
-// more than a third of the word's letters would change (of 3 to 5 letters: more than 2).
-const char *nearer_name(const char *word, const char *known, const char *best);
-
-// Fails with "WHAT 'word' (did you mean nearest? expected)", without the guess when `nearest` is "".
-bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest, const char *expected);
-
-// What messages call the file at `path`: it, or standard input where it is "-".
-const char *name_of_file(const char *path);
-
-// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
-// reason, also for more than `most` bytes. Free with free().
-char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
 // Whether neither NaN nor infinity is among n numbers.
 bool all_finite(const float *x, int64_t n);
@@ -84,17 +67,3 @@ uint64_t next_random(uint64_t *state);
 
 // A seed of at most ten digits, of the time in nanoseconds and the process: another one each time.
 uint64_t seed_from_clock(void);
-
-// Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
-double now_seconds(void);
-double processor_seconds(void);
-
-// True once Ctrl-C has been pressed.
-extern volatile sig_atomic_t interrupted;
-
-// Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also ends a waiting read.
-void catch_interrupt(int flags);
-// Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work that must clean up.
-void catch_termination(void);
-// A mapped file that becomes shorter ends the program with a message. One that may not grow is an error of writing.
-void catch_file_errors(void);

@@ -1,7 +1,7 @@
 // Weights as they lie in a file: their sizes, and rows of them as float32.
 #include <string.h>
 
-#include "blocks.h"
+#include "matrix.h"
 
 const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",
                                                        "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",

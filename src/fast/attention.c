@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "matrix_units.h"
+#include "spread_token.h"
 
 enum {
     TASK_ROWS = 128,    // rows that go through a block together, about

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../core/header.h"
+#include "../process.h"
 #include "kernels.h"
 #include "widen.h"
 

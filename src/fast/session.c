@@ -28,11 +28,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
     Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
                                   : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     int at = session_place(s, s->position + fault.row);
-    if (fault.row < n && fault.layer < 0)
-        return fail(err, "the embedding of the token at position %d holds NaN or infinity", at);
-    if (fault.row < n)
-        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    fault.layer, at);
+    if (fault.row < n) return fail_not_finite(s->plain, fault.layer, at, err);
     memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;
@@ -65,8 +61,8 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
         float *logits = s->logits + (int64_t)i * m->vocab_size;
         if (s->config.plain) plain_logits(s->plain, s->x + (row + i) * m->dim, logits);
         if (all_finite(logits, m->vocab_size)) continue;
-        fail(err, "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
-             session_place(s, s->position - s->n_logits + row + i));
+        int at = session_place(s, s->position - s->n_logits + row + i);
+        fail_not_finite(s->plain, m->n_layers, at, err);
         return NULL;
     }
     return s->logits;
@@ -91,9 +87,7 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
                     "%d tokens in pieces of %d cannot be spread over %d positions (expected at least %d positions, "
                     "and pieces of at least 1)",
                     c->context, c->spread.piece, length, c->context);
-    return !model->learned || positions <= model->config.encoding_rows ||
-           fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)",
-                model->config.encoding_rows, positions);
+    return model_reaches(model, positions, err);
 }
 
 // A session without its memory, which is only counted. NULL with the reason.

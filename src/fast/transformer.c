@@ -28,6 +28,8 @@
 
 #include <string.h>
 
+#include "../process.h"
+#include "spread_token.h"
 #include "widen.h"
 
 enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken

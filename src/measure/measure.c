@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../foreign.h"
+#include "../text_io.h"
+
 bool measure(const Measurement *m, Answer *answer, Error *err) {
     switch (m->options->job) {
     case JOB_PPL: return measure_perplexity(m, err);
@@ -92,14 +95,7 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
-    if (!model_open(path, model, err)) return false;
-    bool good = settings_check(&model->rope, model->config.seq_len, err);
-    if (good && model->config.sliding_rope)
-        good =
-            settings_check(&model->sliding, model->config.seq_len, err) || fail(err, "sliding layers: %s", err->text);
-    if (good) return true;
-    model_close(model);
-    return fail(err, "%s: impossible header: %s", path, err->text);
+    return check_native(path, err) && model_open(path, model, err);
 }
 
 LayerKinds kinds_of_layers(const Model *model) {

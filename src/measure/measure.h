@@ -5,6 +5,7 @@
 #include "../engines.h"
 #include "../fast/session.h"
 #include "../options.h"
+#include "../process.h"
 #include "table.h"
 
 // Usual lengths of a text, a bench and a piece of --spread, and the longest that a job may have, in positions.

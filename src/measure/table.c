@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../core/util.h"
+#include "../process.h"
 
 // How a cell stands out: in color, or by a sign where there is none.
 typedef struct {

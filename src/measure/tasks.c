@@ -10,7 +10,8 @@
 #include <strings.h>
 
 #include "../core/sampler.h"
-#include "../core/text_io.h"
+#include "../names.h"
+#include "../text_io.h"
 #include "haystack.h"
 #include "measure.h"
 

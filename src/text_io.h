@@ -1,8 +1,17 @@
-// Text in and out: token ids written as numbers, prompts, lines, and decoded tokens on standard output.
+// Text in: files, token ids written as numbers, prompts and lines.
 #pragma once
 
-#include "tokenizer.h"
-#include "unicode.h"
+#include "core/tokenizer.h"
+
+// What messages call the file at `path`: it, or standard input where it is "-".
+const char *name_of_file(const char *path);
+
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
+// reason, also for more than `most` bytes. Free with free().
+char *read_file(const char *path, size_t most, size_t *length, Error *err);
+
+// True when two paths lead to one file, also by a link. False when one leads to none.
+bool is_same_file(const char *a, const char *b);
 
 // Reads token ids from `length` bytes of text with a NUL behind: numbers below vocab_size between spaces, commas or
 // newlines. The caller frees the *n ids. NULL with the reason, which names `path`.
@@ -19,14 +28,3 @@ int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path
 
 // The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal shows the label.
 char *read_line(const char *label);
-
-// Writes decoded tokens to standard output, in whole characters. As in llama2.c, it leaves out what cannot be shown and
-// an unfinished character at the end. Starts with a tokenizer and a `previous` of -1.
-typedef struct {
-    const Tokenizer *tokenizer;
-    int previous;  // the token before, -1: none
-    Utf8Stream stream;
-} TextOut;
-
-// Writes one token. Errors of writing stay with stdout, for ferror.
-void text_out_token(TextOut *out, int token);

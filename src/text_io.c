@@ -1,12 +1,45 @@
-// Token ids as numbers, texts, prompts, lines of input, and tokens on standard output.
+// Files, token ids as numbers, texts, prompts and lines of input.
 #define _POSIX_C_SOURCE 200809L
 #include "text_io.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/unicode.h"
+#include "process.h"
+
+bool is_same_file(const char *a, const char *b) {
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+const char *name_of_file(const char *path) { return strcmp(path, "-") ? path : "standard input"; }
+
+char *read_file(const char *path, size_t most, size_t *length, Error *err) {
+    const char *name = name_of_file(path);
+    bool is_stdin = name != path;
+    FILE *in = is_stdin ? stdin : fopen(path, "rb");
+    size_t capacity = 0, used = 0;
+    char *text = NULL;
+    bool fits = false;
+    do {
+        fits = in && grow(&text, &capacity, used + (1 << 16), 1, name, err);
+        if (fits) used += fread(text + used, 1, capacity - 1 - used, in);
+    } while (fits && used == capacity - 1 && used <= most);
+    bool good = (in || fail(err, "%s: cannot open (%s)", name, strerror(errno))) &&
+                (fits || fail(err, "%s: no memory for its text (%zu bytes so far)", name, used)) &&
+                (!ferror(in) || fail(err, "%s: cannot read (%s)", name, strerror(errno))) &&
+                (used <= most || fail(err, "%s: more than %zu bytes", name, most));
+    if (in && !is_stdin) fclose(in);
+    *length = used;
+    if (good) text[used] = '\0';
+    return keep_if(good, text);
+}
 
 int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n, Error *err) {
     static const char between[] = " \t\n\v\f\r,";
@@ -98,16 +131,4 @@ char *read_line(const char *label) {
     if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
     if (n < 0 && for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
     return keep_if(n >= 0, line);
-}
-
-void text_out_token(TextOut *out, int token) {
-    size_t n;
-    const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);
-    out->previous = token;
-    // Leaves out a control character, such as a bell. Half a character is the stream's affair.
-    unsigned char first = n == 1 ? (unsigned char)piece[0] : 'a';
-    if (first < 128 && !isprint(first) && !isspace(first)) return;
-    char text[MAX_PIECE + 4];
-    fwrite(text, 1, utf8_push(&out->stream, piece, n, text), stdout);
-    fflush(stdout);
 }

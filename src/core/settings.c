@@ -1,4 +1,5 @@
-// Settings of RoPE: names of methods, defaults, what makes sense together, and what is worth a warning.
+// Settings of RoPE: names of methods, defaults, and what makes sense together.
+#define _POSIX_C_SOURCE 200809L
 #include "settings.h"
 
 #include <ctype.h>
@@ -95,12 +96,6 @@ static bool read_word(const Option *option, const char *text, double *x, Error *
     return fail(err, "known (expected %s)", words);
 }
 
-static bool read_pair(const char *text, int *pair, Error *err) {
-    int length = 0;
-    bool good = !text[strspn(text, "0123456789.")] && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
-    return (good && !text[length]) || fail(err, "two whole numbers from 0, as 3.5");
-}
-
 static bool read_seed(const char *text, uint64_t *seed, Error *err) {
     char back[32];
     *seed = strtoull(text, NULL, 10);
@@ -116,7 +111,6 @@ bool option_read(const Option *option, void *base, const char *name, const char 
     case NOTHING: return true;
     case TEXT: *(const char **)place = value; return true;
     case SEED: good = read_seed(value, place, err); break;
-    case PAIR: good = read_pair(value, place, err); break;
     default:
         good = (option->type == WORD ? read_word : read_number)(option, value, &x, err);
         if (good) field_set(base, option, x);
@@ -166,6 +160,35 @@ MethodName settings_method_name(const RopeConfig *c) {
     MethodName name;
     snprintf(name.text, sizeof name.text, "%s%s", c->dynamic ? "dynamic-" : "", rope_methods[c->method].name);
     return name;
+}
+
+bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
+    char names[200] = "";
+    for (int i = 0; i < rope_n_fields; i++) {
+        if (!rope_fields[i].option) continue;
+        const char *name = rope_fields[i].option + 2;
+        add_name(names, sizeof names, ", ", name);
+        if (strcmp(key, name) != 0) continue;
+        s->said |= 1u << i;
+        return option_read(&rope_fields[i], &s->rope, name, value, err);
+    }
+    return fail(err, "there is no setting '%s' (%s)", key, names);
+}
+
+bool settings_read(RopeSettings *s, const char *text, Error *err) {
+    char copy[MAX_METHOD_NAME], *rest;
+    int length = snprintf(copy, sizeof copy, "%s", text);
+    if (length >= (int)sizeof copy) return fail(err, "'%.60s...' is too long", text);
+    for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
+    char *word = strtok_r(copy, ":", &rest);
+    if (!word || !settings_read_method(s, word)) return fail(err, "there is no method '%s'", text);
+    while ((word = strtok_r(NULL, ":", &rest))) {
+        char *value = strchr(word, '=');
+        if (!value || value == word) return fail(err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        *value++ = '\0';
+        if (!settings_read_setting(s, word, value, err)) return false;
+    }
+    return true;
 }
 
 void settings_fill_defaults(RopeConfig *c, int context) {
@@ -288,44 +311,4 @@ bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_slid
     plan->sliding = r;
     return settings_check(&r, context, err) ||
            fail(err, "sliding layers, rope %s: %s", settings_method_name(&r).text, err->text);
-}
-
-bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
-    return own->method == ROPE_NONE || (asked->method == own->method && asked->dynamic == own->dynamic);
-}
-
-bool settings_idle(const RopeSettings *s, const RopePlan *plan, int *row, Error *advice) {
-    const RopeConfig *r = &plan->rope;
-    unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    while (*row < rope_n_fields) {
-        int i = (*row)++;
-        const Option *f = &rope_fields[i];
-        bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
-        if (s->said >> i & 1 && !is_used) return !fail(advice, "%s has no effect on rope %s", f->option, plan->name);
-    }
-    return false;
-}
-
-bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, Error *advice) {
-    const RopeConfig *r = &plan->rope;
-    unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
-    int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
-    double times = (double)context / r->train_ctx;
-    bool reaches = r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
-    reaches = reaches || flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
-    if (s->rope.window > 0 && s->rope.window <= kept)
-        return fail(advice, "--window %d hides all that rope %s changes: its distances below %d are plain",
-                    s->rope.window, plan->name, kept);
-    if (reaches || (flags & ROPE_USES_FACTOR && r->factor >= times)) return true;
-    char past[100];
-    snprintf(past, sizeof past, times < 100 ? "%d positions are %.3g times" : "%d positions are %.0f times", context,
-             times);
-    if (flags & ROPE_USES_FACTOR)
-        return fail(advice, "%s the trained context of %d, more than the factor %.6g of rope %s: try --factor %.0f",
-                    past, r->train_ctx, r->factor, plan->name, ceil(times));
-    return fail(advice,
-                "%s the trained context of %d, and rope %s does nothing about it: try --rope yarn or --rope "
-                "dynamic",
-                past, r->train_ctx, plan->name);
 }

@@ -1,8 +1,8 @@
 // RoPE's settings on the command line and in a model, and how the two are put together.
 #pragma once
 
-#include "../rope.h"
-#include "core/util.h"
+#include "../../rope.h"
+#include "util.h"
 
 enum { MAX_METHOD_NAME = 160 };
 enum { MOST = 1 << 30 };  // the largest whole number of a setting
@@ -61,6 +61,11 @@ typedef struct {
 
 // Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when the name is unknown.
 bool settings_read_method(RopeSettings *settings, const char *name);
+// Reads a setting by its option's name without dashes ("factor"), as if it was given.
+bool settings_read_setting(RopeSettings *settings, const char *name, const char *value, Error *err);
+// Reads a method with its settings: "yarn+dca:factor=8:ramp=turns". False with the reason.
+bool settings_read(RopeSettings *settings, const char *text, Error *err);
+
 // The full name of a configuration's method: "dynamic-ntk".
 typedef struct {
     char text[32];
@@ -82,18 +87,3 @@ bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int
 // those of `start`, with the model's window unless --window is given. False with the reason.
 bool settings_resolve_sliding(const RopeSettings *settings, const RopeSettings *of_sliding, const RopeConfig *start,
                               int window, int context, RopePlan *plan, Error *err);
-// True when `asked` has the model's own method, dynamic or not as there, or the model's own is plain RoPE.
-bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
-// True with a line of advice when a setting, from row *row of rope_fields on, is given and has no effect on the plan.
-// *row becomes the row behind it.
-bool settings_idle(const RopeSettings *settings, const RopePlan *plan, int *row, Error *advice);
-// False with a line of advice when the window hides what a map does, or when `context` is more than the plan reaches.
-bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
-
-// Reads a list of methods as --rope has it: "none,yarn:factor=2,4,8:ramp=turns,dynamic". Several values make several
-// methods. `all` is every method, static and dynamic, every distance map, and the window. NULL is `base` alone. `base`
-// has what a method does not set. Returns an array of *n settings that the caller frees, or NULL with the reason.
-RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err);
-// Reads the method of --rope-sliding with its settings; NULL changes nothing. False with the reason where the sliding
-// layers cannot have it.
-bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err);

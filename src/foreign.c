@@ -1,13 +1,14 @@
 // Recognizes models of other programs by their first bytes, or by what lies in their folder.
 #define _POSIX_C_SOURCE 200809L
+#include "foreign.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "header.h"
-#include "unicode.h"
+#include "core/unicode.h"
 
 // The quote that a path needs on both sides in a command, if any.
 static const char *quote(const char *path) {
@@ -77,18 +78,25 @@ static bool refuse_text(const char *path, const char *text, const char *place, E
     return fail(err, "%s: a text, not a model file (to measure it: model.bin --ppl %s%s%s)", path, q, path, q);
 }
 
-bool check_native(const char *path, const MappedFile *file, Error *err) {
+bool check_native(const char *path, Error *err) {
     DIR *folder = opendir(path);
     bool is_native = !folder || refuse_folder(path, folder, err);
     if (folder) closedir(folder);
-    const char *kind = file->size >= 16 ? kind_of(file->data) : NULL, *slash = strrchr(path, '/');
-    bool text = file->size >= 16 && !kind && is_text((const char *)file->data);
-    if (!kind && !text) return is_native;
-    char place[PATH_MAX] = ".", start[17] = "";
+    Error none;
+    MappedFile file;
+    char start[17] = "";
+    if (!map_file(path, &file, &none)) return is_native;
+    bool is_whole = file.size >= 16;
+    if (is_whole) memcpy(start, file.data, 16);
+    unmap_file(&file);
+    const char *kind = is_whole ? kind_of((const uint8_t *)start) : NULL, *slash = strrchr(path, '/');
+    bool text = is_whole && !kind && is_text(start);
+    if (!kind && !text) return true;
+    char place[PATH_MAX] = ".";
     if (slash) snprintf(place, sizeof place, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-    if (text) return refuse_text(path, memcpy(start, file->data, 16), place, err);
-    if (memcmp(file->data, "GGUF", 4) == 0) return refuse(path, kind, path, err);
-    if (memcmp(file->data, "version", 7) != 0) return refuse(path, kind, place, err);
+    if (text) return refuse_text(path, start, place, err);
+    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, err);
+    if (memcmp(start, "version", 7) != 0) return refuse(path, kind, place, err);
     const char *q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }

@@ -1,0 +1,76 @@
+// The tiny program: a prompt, and what a model answers by the definition alone, on one thread. This
+// folder and rope.c are all of it (make core). It prints what ./run --plain prints.
+//
+//     ./core model.bin -n 1024 --rope yarn -t 0.8 -i "It was a fine morning in the spring when"
+#include <stdio.h>
+#include <string.h>
+
+#include "reader.h"
+#include "sampler.h"
+
+typedef struct {
+    const char *prompt, *rope;
+    int n;  // positions, the prompt's included
+    double temperature, top_p;
+    uint64_t seed;
+    RopeSettings settings;  // of --rope, --factor and others like it
+} Asked;
+
+#define IN(member) .place = offsetof(Asked, member)
+static const Option options[] = {
+    {"-i", .type = TEXT, IN(prompt)},
+    {"-n", .type = WHOLE, IN(n), .high = MOST},
+    {"-p", .type = NUMBER, IN(top_p), .high = 1},
+    {"-s", .type = SEED, IN(seed)},
+    {"-t", .type = NUMBER, IN(temperature), .high = 1e6},
+    {"--rope", .type = TEXT, IN(rope)},
+};
+enum { N_OPTIONS = sizeof options / sizeof options[0] };
+
+// Reads an option and its value. What is not in the table is a setting of RoPE, such as --factor.
+static bool read_option(Asked *a, const char *name, const char *value, Error *err) {
+    if (!value) return fail(err, "%s needs a value", name);
+    for (const Option *o = options; o < options + N_OPTIONS; o++) {
+        if (strcmp(o->option, name) == 0) return option_read(o, a, name, value, err);
+    }
+    if (strncmp(name, "--", 2) == 0) return settings_read_setting(&a->settings, name + 2, value, err);
+    return fail(err, "there is no option '%.60s'", name);
+}
+
+// Writes and reads the prompt, then samples, writes and reads until a token ends the text, or the
+// context is full.
+static bool write_text(Reader *r, Sampler *s, Error *err) {
+    const ModelConfig *m = &r->model.config;
+    TextOut out = {.tokenizer = r->tokenizer, .previous = -1};
+    for (int i = 0; i <= r->config.context; i++) {
+        bool in_prompt = i < r->n_prompt;
+        float *logits = in_prompt ? NULL : reader_logits(r, i - 1, err);
+        if (!in_prompt && !logits) return false;
+        int32_t token = in_prompt ? r->prompt[i] : sampler_next(s, logits);
+        if (!in_prompt && tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
+        text_out_token(&out, token);
+        int length = in_prompt ? r->n_prompt : i + 1;
+        if (i < r->config.context && !reader_read(r, token, i, length, err)) return false;
+    }
+    putchar('\n');
+    return (!fflush(stdout) && !ferror(stdout)) || fail(err, "cannot write to standard output");
+}
+
+int main(int argc, char **argv) {
+    Asked a = {.prompt = "", .n = -1, .temperature = 1, .top_p = 0.9};
+    Reader r = {.prompt = NULL};
+    Sampler s = {.candidates = NULL};
+    Error err;
+    bool ok = argc > 1 || fail(&err, "a model is needed (core model.bin -n N -i TEXT -t T -p P -s SEED "
+                                     "--rope NAME:SETTING=VALUE --factor S)");
+    for (int i = 2; ok && i < argc; i += 2) ok = read_option(&a, argv[i], argv[i + 1], &err);
+    ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
+    ok = ok && reader_open(&r, argv[1], &a.settings, a.n, &err) && reader_take_prompt(&r, argv[1], a.prompt, &err);
+    uint64_t seed = a.seed ? a.seed : seed_from_clock();
+    ok = ok && sampler_init(&s, r.model.config.vocab_size, a.temperature, a.top_p, seed, &err);
+    ok = ok && write_text(&r, &s, &err);
+    if (!ok) fprintf(stderr, "core: %s\n", err.text);
+    sampler_free(&s);
+    reader_close(&r);
+    return ok ? YES : TROUBLE;
+}

@@ -1,0 +1,73 @@
+// A text by the definition: its model, its RoPE, its memory.
+#include "reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_POSITIONS = 256 };
+
+static bool configure(Reader *r, const RopeSettings *given, int n, Error *err) {
+    const Model *model = &r->model;
+    const ModelConfig *m = &model->config;
+    const RopeSettings none = {.said = 0};
+    RopePlan plan;
+    if (n == 0) n = m->seq_len;
+    if (n < 0) n = model->learned && m->encoding_rows < USUAL_POSITIONS ? m->encoding_rows : USUAL_POSITIONS;
+    if (m->encoding != ENCODING_ROPE && (given->name[0] || given->said))
+        return fail(err, "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
+                    encoding_names[m->encoding]);
+    bool good = settings_resolve(given, &model->rope, model_window(model), n, &plan, err);
+    if (good && m->sliding_rope)
+        good = settings_resolve_sliding(given, &none, &model->sliding, m->sliding_window, n, &plan, err);
+    if (!good || !model_reaches(model, n, err)) return false;
+    r->config = (SessionConfig){.rope = plan.rope, .sliding = plan.sliding, .context = n};
+    r->plain = (Plain){.model = model, .config = &r->config};
+    return true;
+}
+
+static void lay_out_reader(Reader *r) {
+    plain_lay_out(&r->plain, &r->arena);
+    r->x = arena_take(&r->arena, r->model.config.dim, sizeof(float));
+    r->logits = arena_take(&r->arena, r->model.config.vocab_size, sizeof(float));
+}
+
+bool reader_open(Reader *r, const char *path, const RopeSettings *given, int n, Error *err) {
+    *r = (Reader){.arena = {0}};
+    if (!model_open(path, &r->model, err) || !configure(r, given, n, err)) return false;
+    lay_out_reader(r);
+    if (!arena_open(&r->arena, "the past", err)) return false;
+    lay_out_reader(r);
+    return true;
+}
+
+bool reader_take_prompt(Reader *r, const char *path, const char *text, Error *err) {
+    size_t n;
+    r->tokenizer = tokenizer_find(NULL, path, r->model.config.vocab_size, err);
+    if (!r->tokenizer) return false;
+    r->prompt = tokenizer_encode(r->tokenizer, text, strlen(text), true, &n, err);
+    if (!r->prompt) return false;
+    r->n_prompt = (int)n;
+    if (n == 0) return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    int context = r->config.context;
+    return r->n_prompt <= context ||
+           fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", n, context);
+}
+
+void reader_close(Reader *r) {
+    tokenizer_free(r->tokenizer);
+    free(r->prompt);
+    arena_close(&r->arena);
+    model_close(&r->model);
+}
+
+bool reader_read(Reader *r, int32_t token, int i, int length, Error *err) {
+    int layer = plain_forward(&r->plain, token, i, length, r->x);
+    return layer == r->model.config.n_layers || fail_not_finite(&r->plain, layer, i, err);
+}
+
+float *reader_logits(Reader *r, int i, Error *err) {
+    plain_logits(&r->plain, r->x, r->logits);
+    if (all_finite(r->logits, r->model.config.vocab_size)) return r->logits;
+    fail_not_finite(&r->plain, r->model.config.n_layers, i, err);
+    return NULL;
+}

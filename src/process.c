@@ -1,0 +1,43 @@
+// Signals and clocks.
+#define _POSIX_C_SOURCE 200809L
+#include "process.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static double clock_seconds(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double now_seconds(void) { return clock_seconds(CLOCK_MONOTONIC); }
+double processor_seconds(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+
+volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+void catch_interrupt(int flags) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags | (int)SA_RESETHAND};
+    if (!interrupted) sigaction(SIGINT, &action, NULL);
+}
+
+void catch_termination(void) {
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN);
+}
+
+static void on_bus_error(int signal_number) {
+    static const char message[] = "run: a file became shorter while it was in use\n";
+    _exit(write(STDERR_FILENO, message, sizeof message - 1) < 0 ? 128 + signal_number : TROUBLE);
+}
+
+void catch_file_errors(void) {
+    signal(SIGBUS, on_bus_error);
+    signal(SIGXFSZ, SIG_IGN);
+}
