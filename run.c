@@ -109,7 +109,7 @@ static bool load(Program *p, Error *err) {
 static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
-    bool prompted = o->job == JOB_ATTN || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
+    bool prompted = o->job == JOB_ATTN || o->job == JOB_NEXT || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     bool textless = o->job == JOB_EXPLAIN || o->job == JOB_BENCH || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
     if (!textless && !o->ids) {
         p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
@@ -127,11 +127,12 @@ static bool load_text(Program *p, Error *err) {
 
 static bool read_methods(Program *p, Error *err) {
     const Options *o = &p->options;
-    bool takes_a_list = (o->job == JOB_PPL || o->job == JOB_TASKS) && !o->reading;
+    bool takes_a_list = job_takes_lists(o->job) && !o->reading;
     if (!sliding_method_parse(o->sliding, &p->job.sliding, err)) return false;
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
     if (!p->methods || p->n_methods == 1 || takes_a_list) return p->methods;
-    return fail(err, "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+    return fail(err,
+                "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey, --tasks and --next)",
                 o->methods, p->n_methods);
 }
 
@@ -298,7 +299,7 @@ static bool run_job(Program *p, Answer *answer, Error *err) {
     if (!has_text && (o->job != JOB_CHECK || p->job.tokenizer)) return false;
     p->job.length = length_of_job(&p->job);
     if (!plan(p, has_text ? err : &other)) return false;
-    if ((o->job == JOB_ATTN || o->job == JOB_TEXT) && p->job.n_ids > (size_t)p->job.length)
+    if ((o->job == JOB_ATTN || o->job == JOB_NEXT || o->job == JOB_TEXT) && p->job.n_ids > (size_t)p->job.length)
         return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->job.n_ids,
                     p->job.length);
     if (o->job == JOB_TEXT) return run_text(p, err);

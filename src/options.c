@@ -29,11 +29,12 @@ enum {
     ON_BENCH = 1 << JOB_BENCH,
     ON_SEARCH = 1 << JOB_SEARCH,
     ON_QUANTIZE = 1 << JOB_QUANTIZE,
+    ON_NEXT = 1 << JOB_NEXT,
     ON_CHAT = 1 << N_JOBS,
     ON_TEXT = ON_GENERATE | ON_CHAT,
-    ON_PROMPT = ON_TEXT | ON_ATTN,
+    ON_PROMPT = ON_TEXT | ON_ATTN | ON_NEXT,
     ON_TOKENS = ON_PROMPT | ON_PPL | ON_TASKS | ON_CHECK | ON_SEARCH,  // what has a tokenizer
-    ON_SPREAD = ON_PROMPT | ON_PPL | ON_TASKS,
+    ON_SPREAD = ON_TEXT | ON_ATTN | ON_PPL | ON_TASKS,
     ON_SESSION = ON_TOKENS | ON_BENCH,  // what runs the model
     ON_SEED = ON_TEXT | ON_TASKS | ON_SEARCH,
     ON_ALL = (2 << N_JOBS) - 1,
@@ -55,7 +56,7 @@ static const Option table[] = {
      WHOLE, IN(steps), 0, MOST, .jobs = ON_PLAN},
     {"-i", "TEXT", "prompt", TEXT, IN(prompt), .jobs = ON_PROMPT},
     {"-f", "FILE", "file with the prompt; - is standard input", TEXT, IN(prompt_file),
-     .jobs = ON_GENERATE | ON_ATTN | ON_TASKS},
+     .jobs = ON_GENERATE | ON_ATTN | ON_NEXT | ON_TASKS},
     {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]", TEXT, IN(tokenizer_path),
      .jobs = ON_TOKENS},
     {"-m", "MODE", "generate, or chat in the turns of the model's family, which its special tokens tell [generate]",
@@ -90,13 +91,15 @@ static const Option table[] = {
     {.type = ROPE_FIELDS, .jobs = ON_PLAN},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT, IN(text_path), .job = JOB_PPL},
-    {"--ids", NULL, "FILE of --ppl holds token ids, as decimal numbers", FLAG, IN(ids), .jobs = ON_PPL},
+    {"--ids", NULL, "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG, IN(ids),
+     .jobs = ON_PPL | ON_NEXT},
     {"--per-token", NULL, "--ppl prints every position", FLAG, IN(per_token), .jobs = ON_PPL},
     {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE, IN(samples), 1, MANY,
      .jobs = ON_PPL},
-    {"--stepwise", NULL, "--ppl reads token by token, as generation does (slow)", FLAG, IN(stepwise), .jobs = ON_PPL},
+    {"--stepwise", NULL, "--ppl and --next read token by token, as generation does (slow)", FLAG, IN(stepwise),
+     .jobs = ON_PPL | ON_NEXT},
     {"--stale-keys", NULL, "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check",
-     FLAG, IN(stale_keys), .about_rope = true, .jobs = ON_PPL | ON_CHECK},
+     FLAG, IN(stale_keys), .about_rope = true, .jobs = ON_PPL | ON_CHECK | ON_NEXT},
     {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or one that is made up", TEXT,
      IN(check_path), .job = JOB_CHECK},
     {"--budget", "SECONDS", "--check takes so long at most, and names what it left out; 0: only what all costs [60]",
@@ -112,6 +115,8 @@ static const Option table[] = {
      IN(min_accuracy), 0, 1, .jobs = ON_TASKS},
     {"--attn", "LAYER.HEAD", "scores and weights that the prompt's last query gives each key, by distance", PAIR,
      IN(attn), .job = JOB_ATTN},
+    {"--next", "K", "log-probabilities of the K likeliest tokens behind the prompt; or of those that a file K names",
+     TEXT, IN(next), .job = JOB_NEXT},
     {"--explain", NULL, "what the method does to every pair at length N", .job = JOB_EXPLAIN},
     {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG, IN(plot),
      .jobs = ON_EXPLAIN},
@@ -393,14 +398,18 @@ bool options_say_block(const Options *o) {
     return said && (o->methods || o->sliding || o->model_path);
 }
 
+bool job_takes_lists(Job job) { return job == JOB_PPL || job == JOB_TASKS || job == JOB_NEXT; }
+
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
     if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
     int n = o->reading ? engines_list(o->reading, readings, err) : 1;
     if (n == 0) return fail(err, "--reading: %s", err->text);
     if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
-    if (n > 1 && o->job != JOB_PPL && o->job != JOB_TASKS)
-        return fail(err, "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey and --tasks)",
+    if (n > 1 && !job_takes_lists(o->job))
+        return fail(err,
+                    "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, --passkey, --tasks and "
+                    "--next)",
                     o->reading, n);
     return !(o->rope_config && options_say_block(o) && (o->reading || o->job == JOB_ENGINES)) ||
            fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");

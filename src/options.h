@@ -17,6 +17,7 @@ typedef enum {
     JOB_SEARCH,
     JOB_QUANTIZE,
     JOB_ENGINES,
+    JOB_NEXT,
     N_JOBS
 } Job;
 
@@ -52,6 +53,7 @@ typedef struct {
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
+    const char *next;                // a number of tokens, or a file that names some
     bool ids, per_token, plot, stepwise, stale_keys, whole, tsv;
     int samples, trials;
     int attn[2];  // layer and head, from 0
@@ -63,6 +65,9 @@ typedef struct {
     bool search_attention, search_unscaled;
     bool help, version;
 } Options;
+
+// Whether a job compares a list of methods.
+bool job_takes_lists(Job job);
 
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);

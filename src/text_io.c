@@ -52,8 +52,8 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_
         good =
             isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
         if (!good)
-            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path), (size_t)(at - text), at,
-                 vocab_size);
+            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", path ? name_of_file(path) : "-i",
+                 (size_t)(at - text), at, vocab_size);
         ids[(*n)++] = (int32_t)id;
     }
     return keep_if(good, ids);
@@ -107,16 +107,17 @@ int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path
     char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
     if (path && !file) return NULL;
     if (file) text = file;
+    if (!text) text = "";
     bool measured = tokenizer && !is_prompt;
     int32_t *ids = NULL;
     if (!tokenizer) ids = parse_ids(path, text, length, vocab_size, n, err);
     else if (is_prompt || check_text(path, text, length, err))
-        ids = tokenizer_encode(tokenizer, text ? text : "", length, is_prompt, n, err);
+        ids = tokenizer_encode(tokenizer, text, length, is_prompt, n, err);
     free(file);
     if (ids && measured) warn_of_parts(tokenizer, path, ids, *n);
     if (!ids || *n > 0) return ids;
-    if (is_prompt) fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    else fail(err, "%s: there are no token ids in it", name_of_file(path));
+    if (tokenizer && is_prompt) fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    else fail(err, "%s: there are no token ids in it", path ? name_of_file(path) : "-i");
     return keep_if(false, ids);
 }
 

@@ -457,9 +457,10 @@ def test_options_without_effect():
         found = re.findall('run: warning: (.*) has no effect (.*)', result.err)
         check(result.status == 0 and len(found) == len(options), 'a warning for each of %s' % words, result)
         return dict(found), [line for line in result.out.splitlines() if line[:2] != '# ']
-    without = {'--piece': 'without --spread', '-y': 'without -m chat', '--stale-keys': 'without --ppl or --check',
-               '--tsv': 'on a text', '--plot': 'without --explain'}
-    for names, needed in (('--ids --per-token --samples --stepwise', '--ppl'), ('--budget --whole', '--check'),
+    without = {'--piece': 'without --spread', '-y': 'without -m chat', '--tsv': 'on a text',
+               '--stale-keys': 'without --ppl or --check or --next', '--plot': 'without --explain'}
+    for names, needed in (('--per-token --samples', '--ppl'), ('--ids --stepwise', '--ppl or --next'),
+                          ('--budget --whole', '--check'),
                           ('--trials --min-accuracy', '--passkey or --tasks'),
                           ('--reads --seconds --search-windows --population --minimize --search-attention '
                            '--search-unscaled', '--search')):

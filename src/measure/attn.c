@@ -5,8 +5,7 @@
 
 #include "measure.h"
 
-// Writes the text of a token on one line, with bytes that cannot be shown as C spells them.
-static void spell(const char *piece, size_t n, char *out, size_t capacity) {
+void spell(const char *piece, size_t n, char *out, size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < n && used + 6 < capacity; i++) {
         unsigned char c = (unsigned char)piece[i];
@@ -19,7 +18,7 @@ static void spell(const char *piece, size_t n, char *out, size_t capacity) {
 static void print_keys(const Measurement *m, const Session *s, const float *scores) {
     int n = (int)m->n_ids, last = session_place(s, n - 1);
     double max = -INFINITY, total = 0;
-    char text[256];
+    char text[MAX_SPELLED];
     size_t length;
     Table table = table_open(m->options->tsv);
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);

@@ -15,6 +15,7 @@ bool measure(const Measurement *m, Answer *answer, Error *err) {
     case JOB_TASKS: return measure_tasks(m, answer, err);
     case JOB_CHECK: return check_model(m, answer, err);
     case JOB_ATTN: return show_attention(m, err);
+    case JOB_NEXT: return show_next(m, err);
     case JOB_BENCH: return bench(m, err);
     case JOB_SEARCH: return search(m, NULL, err);
     case JOB_ENGINES: return show_engines(m, answer, err);
@@ -31,7 +32,8 @@ int length_of_job(const Measurement *m) {
     if (o->steps >= 0) return o->steps > 0 ? o->steps : seq_len;
     switch (o->job) {
     case JOB_TEXT: return o->mode == MODE_CHAT ? seq_len : (int)fmin(rows, USUAL_LENGTH);
-    case JOB_ATTN: return (int)m->n_ids;
+    case JOB_ATTN:
+    case JOB_NEXT: return (int)m->n_ids;
     case JOB_BENCH: return (int)fmin(rows / 2, BENCH_DEPTH);
     case JOB_PPL:
     case JOB_SEARCH: return (int)fmin(usual, (double)m->n_ids + (tokenizer_bos(m->tokenizer) >= 0));
@@ -54,7 +56,7 @@ void print_advice(const Measurement *m, const RopeSettings *methods) {
             fprintf(stderr, "run: warning: %s\n", advice.text);
         if (!settings_same_method(&m->file, &plan->rope)) add_name(others, sizeof others, ", ", plan->name);
     }
-    if (others[0] && (!measures || job == JOB_PPL || job == JOB_TASKS))
+    if (others[0] && (!measures || job_takes_lists(job)))
         fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n",
                 settings_method_name(&m->file).text, others);
 }

@@ -77,6 +77,13 @@ bool check_model(const Measurement *m, Answer *answer, Error *err);
 
 // The scores and weights of one head for the last query of a prompt, by key.
 bool show_attention(const Measurement *m, Error *err);
+// The text of a token on one line, cut where it is longer; bytes that cannot be shown stand as C spells them.
+enum { MAX_SPELLED = 256 };
+void spell(const char *piece, size_t n, char *out, size_t capacity);
+
+// Log-probabilities of the likeliest tokens behind the prompt, or of those that the file of --next names behind
+// beginnings of the text. A method that follows the length reads each beginning afresh.
+bool show_next(const Measurement *m, Error *err);
 
 // Times reading and decoding by the first method, and what the machine could give.
 bool bench(const Measurement *m, Error *err);

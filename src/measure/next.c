@@ -1,0 +1,213 @@
+// What may come next: log-probabilities of the likeliest tokens behind a prompt, or of given tokens
+// behind several beginnings of a text.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../fast/kernels.h"
+#include "measure.h"
+
+// A line of the file: the tokens that are asked for behind the first `length` ids of the text.
+typedef struct {
+    int length;
+    int n_tokens;  // 0: the `likeliest` are asked for
+    int32_t *tokens;
+} Question;
+
+typedef struct {
+    char *file;          // where the words of the lines stand
+    int32_t *tokens;     // of all questions
+    Question *questions;
+    int n;
+    int likeliest;       // K; 0: the file names tokens
+} Questions;
+
+// ---- what is asked ----
+
+// A whole number from `low` to `high` at *text, behind which *text then stands. Lines do not end
+// inside a number.
+static bool read_whole(const char **text, long low, long high, long *number) {
+    char *end;
+    *number = strtol(*text, &end, 10);
+    bool is_word = end > *text && strchr(" \t\r\n", *end);
+    *text = end;
+    return is_word && *number >= low && *number <= high;
+}
+
+static void skip_blanks(const char **text) { *text += strspn(*text, " \t\r"); }
+
+// Reads a line, `length id id ...`, up to its end.
+static bool read_question(const Measurement *m, const char *path, int line, const char **text,
+                          Question *q, Error *err) {
+    int longest = (int)m->n_ids;
+    int last = (int)m->model->config.vocab_size - 1;
+    long number;
+    if (!read_whole(text, 1, longest, &number))
+        return fail(err, "%s, line %d: a length from 1 to %d expected first, the tokens of the text",
+                    name_of_file(path), line, longest);
+    q->length = (int)number;
+    for (skip_blanks(text); **text && **text != '\n'; skip_blanks(text)) {
+        if (!read_whole(text, 0, last, &number))
+            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length",
+                        name_of_file(path), line, last);
+        q->tokens[q->n_tokens++] = (int32_t)number;
+    }
+    return q->n_tokens > 0 ||
+           fail(err, "%s, line %d: there is no token id behind the length", name_of_file(path), line);
+}
+
+static bool read_questions(const Measurement *m, const char *path, Questions *all, Error *err) {
+    size_t bytes;
+    all->file = read_file(path, SIZE_MAX, &bytes, err);
+    if (!all->file) return false;
+    if (strlen(all->file) < bytes)
+        return fail(err, "%s: a line has a byte of 0 (numbers expected)", name_of_file(path));
+    // A number and what ends it take two bytes.
+    size_t most = bytes / 2 + 1;
+    all->tokens = alloc_array(most, sizeof *all->tokens, "token ids", err);
+    if (!all->tokens) return false;
+    all->questions = alloc_array(most, sizeof *all->questions, "lines", err);
+    if (!all->questions) return false;
+    const char *text = all->file;
+    int32_t *free_tokens = all->tokens;
+    for (int line = 1; *text; line++) {
+        skip_blanks(&text);
+        if (*text && *text != '\n') {
+            Question *q = &all->questions[all->n++];
+            q->tokens = free_tokens;
+            if (!read_question(m, path, line, &text, q, err)) return false;
+            free_tokens += q->n_tokens;
+        }
+        text += *text == '\n';
+    }
+    return all->n > 0 ||
+           fail(err, "%s: lines of a length and token ids expected, and it is empty", name_of_file(path));
+}
+
+// --next has a number, or else the name of a file.
+static bool take_questions(const Measurement *m, Questions *all, Error *err) {
+    const char *what = m->options->next;
+    long vocab_size = (long)m->model->config.vocab_size;
+    bool is_number = what[0] && what[strspn(what, "0123456789")] == '\0';
+    if (!is_number) return read_questions(m, what, all, err);
+    long number;
+    if (!read_whole(&what, 1, vocab_size, &number))
+        return fail(err, "--next %s (expected 1 to %ld tokens, or a file)", m->options->next, vocab_size);
+    all->likeliest = (int)number;
+    all->questions = alloc_array(1, sizeof *all->questions, "lines", err);
+    if (!all->questions) return false;
+    all->questions[0].length = (int)m->n_ids;
+    all->n = 1;
+    return true;
+}
+
+static void free_questions(Questions *all) {
+    free(all->file);
+    free(all->tokens);
+    free(all->questions);
+}
+
+// ---- the answer ----
+
+typedef struct {
+    float logit;
+    int32_t token;
+} Candidate;
+
+// The likeliest first, and of equals the one with the lower id.
+static int by_logit(const void *a, const void *b) {
+    const Candidate *x = a, *y = b;
+    if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+typedef struct {
+    const Measurement *m;
+    Table table;
+    Candidate *sorted;  // (vocab_size)
+    int *rank;          // (vocab_size) of each token, 1 for the likeliest
+} Answers;
+
+static void print_token(Answers *a, const RopePlan *plan, const Question *q, int token, double logprob) {
+    char text[MAX_SPELLED] = "";
+    size_t n;
+    Tokenizer *tokenizer = a->m->tokenizer;
+    if (tokenizer) {
+        const char *piece = tokenizer_decode(tokenizer, a->m->ids[q->length - 1], token, &n);
+        spell(piece, n, text, sizeof text);
+    }
+    table_row(&a->table, "%s\t%d\t%d\t%d\t%.6f%s%s", plan->name, q->length, a->rank[token], token, logprob,
+              tokenizer ? "\t" : "", text);
+}
+
+// Prints what the logits (vocab_size) say of the tokens that are asked for, or of the likeliest.
+static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest, float *logits) {
+    int vocab_size = (int)a->m->model->config.vocab_size;
+    for (int i = 0; i < vocab_size; i++) a->sorted[i] = (Candidate){logits[i], i};
+    qsort(a->sorted, (size_t)vocab_size, sizeof *a->sorted, by_logit);
+    for (int i = 0; i < vocab_size; i++) a->rank[a->sorted[i].token] = i + 1;
+    double max = a->sorted[0].logit;
+    double sum = 0;
+    for (int i = vocab_size - 1; i >= 0; i--) sum += exp(a->sorted[i].logit - max);
+    int n = likeliest ? likeliest : q->n_tokens;
+    for (int i = 0; i < n; i++) {
+        int token = likeliest ? a->sorted[i].token : q->tokens[i];
+        double logprob = logits[token] - max - log(sum);
+        print_token(a, plan, q, token, logprob);
+    }
+}
+
+// Reads the text up to a question's length. A method that follows the length starts afresh, since
+// keys that are kept from a shorter text are not what a fresh session holds.
+static bool read_to(const Measurement *m, Session *s, int length, Error *err) {
+    const RopeConfig *rope = &s->config.rope;
+    bool follows = rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
+    if (follows || m->options->stepwise) session_rewind(s, 0);
+    else if (s->position >= length) session_rewind(s, length - 1);
+    int step = m->options->stepwise ? 1 : length;
+    while (s->position < length) {
+        int at = s->position;
+        int n = length - at < step ? length - at : step;
+        if (!session_read(s, m->ids + at, n, at + n, 1, err)) return false;
+    }
+    return true;
+}
+
+static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Error *err) {
+    Session *s = open_session(a->m, plan, (int)a->m->n_ids, false, err);
+    bool ok = s;
+    for (int i = 0; ok && i < all->n; i++) {
+        const Question *q = &all->questions[i];
+        ok = read_to(a->m, s, q->length, err);
+        float *logits = ok ? session_logits(s, 0, 1, err) : NULL;
+        ok = logits;
+        if (ok) print_answer(a, plan, q, all->likeliest, logits);
+    }
+    session_free(s);
+    return ok;
+}
+
+bool show_next(const Measurement *m, Error *err) {
+    Questions all = {0};
+    Answers a = {.m = m};
+    uint64_t vocab_size = (uint64_t)m->model->config.vocab_size;
+    bool ok = take_questions(m, &all, err);
+    if (ok) a.sorted = alloc_array(vocab_size, sizeof *a.sorted, "logits in order", err);
+    if (a.sorted) a.rank = alloc_array(vocab_size, sizeof *a.rank, "ranks", err);
+    ok = ok && a.rank;
+    if (ok) {
+        const char *columns = "method\tlength\trank\ttoken\tlogprob";
+        a.table = table_open(m->options->tsv);
+        print_heading(m, &a.table, "next tokens");
+        char names[80];
+        snprintf(names, sizeof names, "%s%s", columns, m->tokenizer ? "\ttext" : "");
+        table_columns(&a.table, names);
+        for (int i = 0; ok && i < m->n_plans; i++) ok = answer_by(&a, &m->plans[i], &all, err);
+        table_end(&a.table);
+    }
+    free(a.sorted);
+    free(a.rank);
+    free_questions(&all);
+    return ok;
+}
