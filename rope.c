@@ -194,7 +194,7 @@ double rope_logn(const RopeConfig *c, int position) {
 }
 
 double rope_temperature(const RopeConfig *c, int position) {
-    return 1 + c->temperature_beta * log(1 + position / c->train_ctx);
+    return 1 + c->temperature_beta * log(1 + (position + c->temperature_early) / c->train_ctx);
 }
 
 // ---- methods at work ----

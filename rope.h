@@ -42,6 +42,7 @@ typedef struct {
     bool all_slide;               // the window holds in every layer, not only where the model has one
     bool logn;                    // see rope_logn
     double temperature_beta;      // see rope_temperature
+    int temperature_early;        // positions by which that comes early, as ik_llama.cpp has it
 } RopeConfig;
 
 // One pair, as a method sees it.

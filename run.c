@@ -98,6 +98,7 @@ static bool load(Program *p, Error *err) {
         return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
                     o->model_path, encoding_names[p->model.config.encoding]);
     if (o->rope_config && !take_rope_config(o, &p->model, &p->rope_file, err)) return false;
+    if (o->rope_config && !o->model_path) p->job.kinds = kinds_of_file(&p->rope_file);
     return !o->sliding || p->model.config.sliding_rope ||
            fail(err,
                 "--rope-sliding is for models whose sliding layers turn by settings of their own, and %s has one RoPE",

@@ -1,4 +1,4 @@
-// What each of eight engines does otherwise than Hugging Face 5. docs/engines.md has the sources.
+// What each of nine engines does otherwise than Hugging Face 5. docs/engines.md has the sources.
 #include "engines.h"
 
 #include <math.h>
@@ -8,7 +8,6 @@
 
 #include "core/settings.h"
 #include "json.h"
-#include "names.h"
 #include "reading.h"
 
 // yarn's own attention factor, arXiv 2309.00071.
@@ -25,23 +24,90 @@ static void limit_by_factor(Config *c, int length) {
     if (most > 0) c->out->max_len = (int)fmin(most, MOST);
 }
 
-static void switch_off(Config *c, bool is_off, const char *why) {
-    if (!is_off || c->method == PLAIN) return;
-    c->method = PLAIN;
-    c->why_plain = why;
-}
-
 static void choose_list(Config *c, bool is_long, const char *why) {
     c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
     c->why_list = why;
 }
 
+bool is_new(const Config *c) { return !family_is(c->family, "llama mistral qwen2 qwen3 phi3 smollm3"); }
+
+static bool is_typed(const Config *c) { return has_types(json_member(c->config, "rope_parameters")); }
+
+static bool is_on(const char *v) { return v && *v != 'n' && *v != 'f'; }
+
+// Whether transformers has one block for all of OLMo 3's layers, as it had until 5.13.
+static bool has_one_block(const Config *c) { return family_is(c->family, "olmo3") && c->hf5 < 5.13; }
+
+// ---- Hugging Face ----
+
+// Before 5.13 OLMo 3's class had one rotary embedding, and no theta of its own.
+static void prepare_hf5(Config *c) {
+    c->hf5 = c->out->release;
+    if (has_one_block(c)) c->layout = ONE_BLOCK;
+    if (has_one_block(c)) c->theta = 1e4;
+    if (family_is(c->family, "laguna") && c->hf5 >= 5.06 && c->hf5 < 5.15) c->out->unknown = true;
+}
+
+// What the classes of transformers 5 refuse, in all that stand on it.
+static void refuse_by_classes(Config *c) {
+    bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
+    bool is_flat = is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) && c->kind == KIND_FULL;
+    bool came_later = family_is(c->family, "gemma4_text qwen3_5_text");
+    refuse(c, came_later && c->hf5 < 5.05, "KeyError: the model_type is not known");
+    refuse(c, family_is(c->family, "laguna") && c->hf5 < 5.06, "KeyError: the model_type is not known");
+    refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
+    refuse(c, by_type && is_flat && is_on(json_member(c->config, "rope_scaling")), "KeyError: full_attention");
+    refuse(c, by_type && c->method == YARN && c->hf5 < 5.09,
+           "KeyError: original_max_position_embeddings, though it is there");
+}
+
+// What transformers 5 does without a word.
+static void note_silence(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling"), *truncate = block_member(c, "truncate");
+    bool sets_base = number_of(c, c->config, "rope_theta", 5e5) != 5e5;
+    if (!c->rope_type && !c->type && block_member(c, "factor")) note(c, "no rope_type: nothing is scaled");
+    if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain) note(c, "%s: it has no effect", c->why_plain);
+    if (c->block == c->family->block && family_is(c->family, "gpt_oss"))
+        note(c, "%s: YaRN of 32 all the same", scaling ? "rope_scaling is null" : "no rope_scaling");
+    if (c->layout == BY_TYPE && c->method == YARN && truncate && *truncate == 'f') {
+        note(c, "truncate in a layer type's block is not read");
+        c->rope->truncate = true;
+    }
+    if (family_is(c->family, "olmo3") && c->layout == BY_TYPE && c->kind == KIND_SLIDING && sets_base &&
+        !block_member(c, "rope_theta"))
+        note(c, "rope_theta is of full layers: 500000 in sliding ones");
+}
+
+// Ministral 3's queries: 1 + beta ln(1 + floor(p / L)) times as large at position p.
+static void take_growth(Config *c) {
+    if (!(c->family->flags & FAMILY_GROWS)) return;
+    c->rope->temperature_beta = block_number(c, "llama_4_scaling_beta", 0);
+    if (c->method < LLAMA3 && c->inside) c->rope->train_ctx = c->inside;
+}
+
 // transformers 5. rope_parameters has theta, too. rope_scaling wins where there are both.
 static void hf5(Config *c) {
-    if (!c->rope_type && !c->type && json_member(c->block, "factor")) note(c, "no rope_type: nothing is scaled");
-    if (c->is_phi3 || c->partial == 1) return;
+    bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
+    bool is_flat = is_on(json_member(c->config, "rope_parameters")) && !is_typed(c);
+    bool is_pasted = is_on(json_member(c->config, "rope_scaling")) || is_flat;
+    bool no_beta = !block_member(c, "llama_4_scaling_beta") || (c->method < LLAMA3 && !c->inside);
+    refuse_by_classes(c);
+    refuse(c, no_scaling && is_pasted, "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
+    refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
+    note_silence(c);
+    take_growth(c);
+    if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->method == PROPORTIONAL) return;
     if (c->method == PLAIN) c->partial = 1;
     else note(c, "partial_rotary_factor: the rotation fails");
+}
+
+// transformers 4 has rope_scaling in the full layers alone, and thetas of its own.
+static void prepare_hf4(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
+    if (family_is(c->family, "olmo3")) c->theta = 1e4;
+    if (is_new(c) && c->out->release < 4.57) c->out->unknown = true;
+    if (family_is(c->family, "gpt_oss") && scaling && *scaling == 'n') c->out->unknown = true;
 }
 
 // transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's factor is by lengths.
@@ -50,7 +116,9 @@ static void hf4(Config *c) {
     int keys = 0;
     for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
     refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
-    refuse(c, c->method == UNKNOWN || (c->is_su && !c->is_phi3), "KeyError: the rope_type is not known");
+    refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
+    refuse(c, c->method == UNKNOWN || c->method == PROPORTIONAL || (c->is_su && !c->is_phi3),
+           "KeyError: the rope_type is not known");
     refuse(c, c->block && c->is_phi3 && (c->method != LONGROPE || keys != 3 || !c->type),
            "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
     refuse(c, c->method == LLAMA3 && !c->inside, "KeyError: original_max_position_embeddings");
@@ -67,6 +135,8 @@ static void hf4(Config *c) {
     if (!c->is_phi3 && release < 4.51) choose_list(c, release < 4.48, "at any length");
 }
 
+// ---- servers ----
+
 // Whether vLLM finds two different types in `type` and `rope_type`.
 static bool types_disagree(const Config *c) {
     if (!c->type || !c->rope_type || *c->type != '"') return false;
@@ -78,22 +148,37 @@ static bool types_disagree(const Config *c) {
 
 // yarn's attention factor in vLLM and SGLang: their own, times attn_factor.
 static void serve_yarn(Config *c, double own_factor) {
-    double more = number_of(c, c->block, "attn_factor", 1);
+    double more = block_number(c, "attn_factor", 1);
     multiply_by(c, more * own_factor);
     if (more != 1) c->why_attention = "attn_factor is read";
+}
+
+// vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
+static void prepare_vllm(Config *c) {
+    c->hf5 = c->out->transformers;
+    if (has_one_block(c) && !is_typed(c)) c->layout = ONE_BLOCK;
+    if (has_one_block(c)) c->theta = 1e4;
+    if (is_new(c) && c->out->release < 0.24) c->out->unknown = true;
 }
 
 // vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22 the unscaled one.
 static void vllm(Config *c) {
     double s = c->rope->factor, release = c->out->release;
-    const char *apply = json_member(c->block, "apply_yarn_scaling");
+    const char *apply = block_member(c, "apply_yarn_scaling");
     int top = c->top ? c->top : c->is_phi3 ? 4096 : c->trained, wanted = c->out->served ? c->out->served : top;
+    bool has_betas = block_member(c, "beta_fast") && block_member(c, "beta_slow");
+    bool is_pasted = c->family->flags & FAMILY_NO_SCALING && is_on(json_member(c->config, "rope_scaling"));
+    refuse_by_classes(c);
+    refuse(c, is_pasted, "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
+    refuse(c, family_is(c->family, "gpt_oss") && !has_betas, "KeyError: beta_fast or beta_slow");
     refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
+    if (c->method == PROPORTIONAL) c->rope->factor = 1;
+    c->why_grows = "no llama_4_scaling at the top level";
     if (c->method <= DYNAMIC || c->method == YARN)
         limit_by_factor(c, c->method == YARN ? c->rope->train_ctx : c->trained);
     refuse(c, c->out->served > c->out->max_len, "ValueError: max_model_len is more than the config gives");
     if (c->method == DYNAMIC) {
-        double known = fmax(number_of(c, c->block, "max_trained_positions", c->trained), 1);
+        double known = fmax(block_number(c, "max_trained_positions", c->trained), 1);
         fix_base(c, release < 0.22 ? s * s - s + 1 : s * c->trained / known - (s - 1));
     }
     if (c->method == YARN) serve_yarn(c, apply && *apply == 'f' ? 1 : yarn_temperature(s));
@@ -102,13 +187,41 @@ static void vllm(Config *c) {
     bool is_long = (c->length > wanted && !c->out->served ? c->trained : wanted) > c->rope->train_ctx;
     if (release < 0.1101) is_long = c->length > c->rope->train_ctx;
     else choose_list(c, is_long, "by max_model_len");
-    c->rope->attention_factor = number_of(c, c->block, is_long ? "long_mscale" : "short_mscale", 0);
+    c->rope->attention_factor = block_number(c, is_long ? "long_mscale" : "short_mscale", 0);
     if (c->rope->attention_factor != 0) c->why_attention = "short_mscale and long_mscale are read";
+}
+
+// SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
+static void prepare_sglang(Config *c) {
+    c->hf5 = is_new(c) ? 5.0801 : 1e9;
+    if (family_is(c->family, "gemma3_text")) c->flags &= ~(unsigned)SERVES;
+    if (!family_is(c->family, "olmo3")) return;
+    c->layout = FULL_ONLY;
+    c->theta = 1e4;
+}
+
+// What SGLang does by layer.
+static void sglang_layers(Config *c) {
+    bool is_full = c->kind == KIND_FULL, is_olmo3 = family_is(c->family, "olmo3");
+    bool is_pasted = family_is(c->family, "gemma4_text") && is_on(json_member(c->config, "rope_scaling"));
+    refuse_by_classes(c);
+    refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
+    refuse(c, family_is(c->family, "ministral3"), "AttributeError: bool object has no attribute items");
+    if (family_is(c->family, "gemma3_text") && is_full && !c->out->refused)
+        switch_off(c, true, "full layers get no block");
+    if (is_pasted && is_full) {
+        c->method = PLAIN;
+        c->rope->theta = 1e4;
+        c->partial = 1;
+        note(c, "all pairs turn, with a base of 10000: rope_scaling replaces rope_parameters");
+    }
+    if (c->method == PROPORTIONAL) c->rope->factor = 1;
 }
 
 // SGLang. longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
 static void sglang(Config *c) {
     double s = c->rope->factor;
+    sglang_layers(c);
     if (c->method <= DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
     if (c->method == DYNAMIC) fix_base(c, s * s - s + 1);
     if (c->method == YARN) serve_yarn(c, yarn_temperature(s));
@@ -116,31 +229,101 @@ static void sglang(Config *c) {
         choose_list(c, false, "the long one from L + 2 tokens on");
 }
 
+// ---- GGUF files ----
+
+// Which layers slide by their period: that of the config if `is_written`, else the family's.
+static void read_layers(Config *c, bool is_written) {
+    const char *key, *expected;
+    char without[60];
+    ConfigLayers *out = &c->out->layers;
+    int n = out->n, window = out->window;
+    snprintf(without, sizeof without, n ? "{\"num_hidden_layers\": %d}" : "{}", n);
+    config_layers(is_written ? c->config : without, c->family, false, out, &key, &expected);
+    out->window = window;
+}
+
+// The converter of llama.cpp writes a block of the full layers, and the base of the sliding ones.
+static void prepare_gguf(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    bool has_null = scaling && *scaling == 'n' && !json_member(c->config, "rope_parameters");
+    if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
+    if (is_new(c) && c->out->release < 2026.08) c->out->unknown = true;
+    if (family_is(c->family, "gpt_oss") && has_null) c->out->unknown = true;
+}
+
+// Ministral 3's GGUF file keeps the betas, and mscale_all_dim makes its attention factor 1.
+static void load_ministral3(Config *c) {
+    refuse(c, c->method == YARN && !block_member(c, "mscale_all_dim"), "KeyError: mscale_all_dim");
+    c->rope->beta_fast = block_number(c, "beta_fast", 0);
+    c->rope->beta_slow = block_number(c, "beta_slow", 0);
+    multiply_by(c, 1);
+    take_growth(c);
+}
+
 // llama.cpp by way of its converter: what is not written to the GGUF file, or not read back from it, is lost.
 static void llama_cpp(Config *c) {
     bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
-    if (!c->is_phi3) c->partial = 1;
+    bool has_shares = family_is(c->family, "gemma4_text");
+    if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    if (c->method == PROPORTIONAL) c->rope->factor = 1;
     switch_off(c, c->method == UNKNOWN, "the rope_type is not known");
+    switch_off(c, c->method == PROPORTIONAL && !has_shares, "the rope_type is not known");
+    switch_off(c, c->method == LINEAR && !block_member(c, "factor"), "there is no factor");
+    switch_off(c, family_is(c->family, "cohere2"), "the block is not converted");
     switch_off(c, c->method == DYNAMIC, "dynamic is not converted");
     switch_off(c, c->method == LONGROPE && !c->is_phi3, "longrope's lists are converted for Phi-3 alone");
     switch_off(c, c->method == YARN && c->rope->factor == 0, "factor is no number");
     switch_off(c, c->method == YARN && c->out->release < 2025.12 && (!is_qwen2 || !c->type),
                "yarn was not converted before December 2025");
     refuse(c, c->method == YARN && !c->inside, "KeyError: original_max_position_embeddings");
+    if (family_is(c->family, "ministral3")) load_ministral3(c);
     if (c->method == LLAMA3 && c->out->release < 2026.062) c->rope->train_ctx = c->top ? c->top : 8192;
     if (c->method != LONGROPE) return;
     if (c->was_yarn) multiply_by(c, yarn_temperature((double)c->trained / c->rope->train_ctx));
     choose_list(c, (c->out->served ? c->served : c->length) > c->rope->train_ctx, "by the context, not the text");
 }
 
+// ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
+static void ik_llama_cpp(Config *c) {
+    bool is_gemma3 = family_is(c->family, "gemma3_text");
+    c->out->release = 1e9;
+    llama_cpp(c);
+    refuse(c, family_is(c->family, "olmo2 olmo3 exaone4"), "the file's architecture is not known");
+    if (is_gemma3) read_layers(c, false);
+    if (is_gemma3 && c->method != PLAIN && c->method != LINEAR) c->out->unknown = true;
+    if (is_gemma3 && c->kind == KIND_SLIDING) c->rope->theta = 1e4;
+    c->why_theta = "the sliding layers' base is a constant";
+    if (!family_is(c->family, "ministral3")) return;
+    multiply_by(c, yarn_temperature(c->rope->factor));
+    c->why_attention = "ggml multiplies by it again";
+    c->rope->temperature_early = 1;
+}
+
+// ---- others ----
+
+static void prepare_mlx_lm(Config *c) {
+    bool is_gemma3 = family_is(c->family, "gemma3_text"), is_late = c->family->flags & FAMILY_NEW;
+    bool has_scaling = is_on(json_member(c->config, "rope_scaling"));
+    if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
+    if (is_gemma3) read_layers(c, true);
+    if (family_is(c->family, "qwen3_5_text")) c->theta = 1e5;
+    if (is_new(c) && c->out->release < 0.32) c->out->unknown = true;
+    if (is_late && !json_member(c->config, "rope_parameters")) c->out->unknown = has_scaling || c->family->block;
+}
+
 // MLX-LM. yarn's L is 4096 where the block has none. longrope always takes the long list.
 static void mlx_lm(Config *c) {
     double s = c->rope->factor, grows = yarn_temperature(s) - 1;
-    double m = number_of(c, c->block, "mscale", 1), all = number_of(c, c->block, "mscale_all_dim", 0);
+    double m = block_number(c, "mscale", 1), all = block_number(c, "mscale_all_dim", 0);
     const char *parameters = json_member(c->config, "rope_parameters");
     if (strcmp(c->family->model_type, "qwen2") == 0) c->rope->theta = number_of(c, c->config, "rope_theta", 1e6);
     if (c->is_phi3 && parameters && *parameters == '{') c->rope->theta = number_of(c, parameters, "rope_theta", 1e4);
-    if (!c->is_phi3) c->partial = 1;
+    if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"), "TypeError: no rope_theta");
+    refuse(c, c->method == PROPORTIONAL && !family_is(c->family, "gemma4_text"),
+           "ValueError: the rope_type is not known");
+    switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
+    take_growth(c);
     refuse(c, c->is_phi3 && c->block && !(c->type && json_member(c->block, "long_factor")),
            "ValueError: Phi-3 takes type and long_factor");
     switch_off(c, c->is_phi3 && c->method != LONGROPE && c->method != LINEAR, "Phi-3 knows longrope and linear alone");
@@ -152,17 +335,31 @@ static void mlx_lm(Config *c) {
     if (c->method == LONGROPE) choose_list(c, true, "at any length");
 }
 
+static void prepare_exllamav3(Config *c) {
+    bool is_old = c->family->flags & FAMILY_BY_TYPE && !(c->family->flags & FAMILY_NEW);
+    bool has_block = json_member(c->config, "rope_scaling") || json_member(c->config, "rope_parameters");
+    if (is_old) c->layout = FULL_ONLY;
+    if (family_is(c->family, "olmo3")) c->theta = 1e4;
+    if (c->family->block && !has_block) c->out->unknown = true;
+}
+
 // ExLlamaV3. Theta at the top level wins. Where a block has L, yarn's factor is max_position_embeddings / L.
 static void exllamav3(Config *c) {
-    c->rope->theta = number_of(c, c->config, "rope_theta", c->rope->theta);
-    refuse(c, c->method == UNKNOWN || c->method == DYNAMIC, "ValueError: the rope_type is not known");
+    bool is_gemma4 = family_is(c->family, "gemma4_text"), is_growing = c->family->flags & FAMILY_GROWS;
+    if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
+        c->rope->theta = number_of(c, c->config, "rope_theta", c->rope->theta);
+    refuse(c, c->method == UNKNOWN || c->method == DYNAMIC || (c->method == PROPORTIONAL && !is_gemma4),
+           "ValueError: the rope_type is not known");
+    switch_off(c, c->method == LINEAR && !block_member(c, "factor"), "there is no factor");
+    if (c->method == PROPORTIONAL) c->rope->factor = 1;
     refuse(c, c->method == YARN && !c->inside && c->rope->factor == 0, "TypeError: factor is no number");
     refuse(c, c->method == LONGROPE && !c->inside && !c->top, "TypeError: original_max_position_embeddings");
     if (c->method == YARN) {
         if (c->inside) c->rope->factor = (double)c->served / c->inside;
         else c->rope->train_ctx = c->served;
-        if (c->rope->attention_factor == 0) multiply_by(c, 0);
+        if (c->rope->attention_factor == 0) multiply_by(c, is_growing && block_member(c, "llama_4_scaling_beta"));
     }
+    take_growth(c);
     if (c->method != LONGROPE) return;
     c->rope->train_ctx = c->inside ? c->inside : c->top;
     choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
@@ -183,103 +380,28 @@ static void exllamav2(Config *c) {
 }
 
 // To add an engine, write a function above for what it does otherwise than hf5, and give it a row here.
-static const struct {
-    const char *name, *version;
-    const char *first, *last;  // the releases for which the facts hold
-    void (*reads)(Config *config);
-    unsigned flags;  // of reading.h
-} engines[] = {
-    {"hf5", "5.15.0", "5.0", "5.15", hf5, THROUGH_HF5 | PHI3_YARN},
-    {"hf4", "4.57.0", "4.45", "4.57", hf4, SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR},
-    {"vllm", "0.24.0", "0.11", "0.24", vllm, THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX},
-    {"sglang", "Apr 26", "2026-04", "2026-04", sglang,
-     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX},
-    {"llama.cpp", "Aug 26", "2025-02", "2026-08", llama_cpp,
-     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
-    {"mlx-lm", "0.32.0", "0.31", "0.32", mlx_lm,
-     SCALING_ONLY | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP},
-    {"exllamav3", "1.4.1", "1.4", "1.4", exllamav3, L_OF_BLOCK | L_OF_MAX},
-    {"exllamav2", "0.3.2", "0.3", "0.3", exllamav2,
-     SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
+const Engine engines[] = {
+    {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | PHI3_YARN, "5.15.0", ""},
+    {"hf4", "4.57.0", "4.45", "4.57", prepare_hf4, hf4, SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR, "4.57.6",
+     ""},
+    {"vllm", "0.24.0", "0.11", "0.24", prepare_vllm, vllm,
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | HAS_BELOW, "Jul 26", "smollm3"},
+    {"sglang", "Apr 26", "2026-04", "2026-06", prepare_sglang, sglang,
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX, "Jun 26", "smollm3 laguna"},
+    {"llama.cpp", "Aug 26", "2025-02", "2026-08", prepare_gguf, llama_cpp,
+     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN, "Aug 26",
+     "qwen3_5_text"},
+    {"ik_llama.cpp", "Aug 26", "2026-08", "2026-08", prepare_gguf, ik_llama_cpp,
+     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN, "Aug 26",
+     "phi3 smollm3 gemma4_text laguna cohere2 qwen3_5_text"},
+    {"mlx-lm", "0.32.0", "0.31", "0.32", prepare_mlx_lm, mlx_lm,
+     SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_DEFAULTS,
+     "0.32.0", ""},
+    {"exllamav3", "1.4.1", "1.4", "1.4", prepare_exllamav3, exllamav3, L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS, "1.4.1",
+     ""},
+    {"exllamav2", "0.3.2", "0.3", "0.3", NULL, exllamav2,
+     SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN, "",
+     "smollm3 gemma3_text olmo2 olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna cohere2 qwen3_5_text mixtral "
+     "qwen3_moe"},
 };
-enum { N_ENGINES = sizeof engines / sizeof engines[0] };
-static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2";
-
-// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind, NULL: no release.
-static const char *read_release(const char *text, double *release) {
-    double unit = 1;
-    *release = 0;
-    for (char *rest; *text >= '0' && *text <= '9'; unit /= 100) {
-        *release += (double)strtol(text, &rest, 10) * unit;
-        text = rest + (*rest == '.' || *rest == '-');
-    }
-    return unit < 1 ? text : NULL;
-}
-
-// Whether the facts are of this release. The last one that is known stands for all that begin with
-// its numbers.
-static bool is_known(int row, double release) {
-    double first, last;
-    read_release(engines[row].first, &first);
-    read_release(engines[row].last, &last);
-    return release > first - 1e-9 && release < last + 0.01 - 1e-9;
-}
-
-// Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
-static bool read_name(const char *text, int n, Reading *out, Error *err) {
-    static const Option max_len = {.type = WHOLE, .low = 1, .high = MOST};
-    const char *nearest = "";
-    char expected[160];
-    *out = (Reading){.release = 1e9};
-    snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
-    snprintf(expected, sizeof expected, "one of %s, with @RELEASE or :max_len=N behind it", all);
-    const char *name = out->engine, *behind = name + strcspn(name, "@:"), *release = behind + 1;
-    size_t length = (size_t)(behind - name);
-    for (; out->row < N_ENGINES; out->row++) {
-        if (strlen(engines[out->row].name) == length && strncmp(engines[out->row].name, name, length) == 0) break;
-        nearest = nearer_name(name, engines[out->row].name, nearest);
-    }
-    if (out->row == N_ENGINES) return fail_unknown(err, "there is no engine", name, nearest, expected);
-    if (*behind == '@') behind = read_release(release, &out->release);
-    else release = engines[out->row].version;
-    snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
-    if (behind && out->release < 1e9 && !is_known(out->row, out->release)) {
-        const char *first = engines[out->row].first, *last = engines[out->row].last;
-        bool is_one = strcmp(first, last) == 0;
-        return fail(err, "release %s of %s is not known (expected %s%s%s)", out->version, engines[out->row].name, first,
-                    is_one ? "" : " to ", is_one ? "" : last);
-    }
-    if (behind && strncmp(behind, ":max_len=", 9) == 0)
-        return option_read(&max_len, &out->served, name, behind + 9, err);
-    return (behind && !*behind) || fail_unknown(err, "there is no engine", name, "", expected);
-}
-
-int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {
-    int n = 0;
-    for (const char *at = list ? list : all; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (n == MOST_READINGS) return fail(err, "more than %d engines", MOST_READINGS);
-        if (!read_name(at, (int)strcspn(at, ","), &readings[n++], err)) return 0;
-    }
-    return n;
-}
-
-static bool read_as(Reading *out, const char *config, int length, const Reading *reference, Error *err) {
-    Config c = {.config = config, .flags = engines[out->row].flags, .length = length, .rope = &out->rope, .out = out};
-    if (!reading_begin(&c, err)) return false;
-    engines[out->row].reads(&c);
-    if (out->served && out->max_len) out->max_len = out->served;
-    reading_end(&c, reference);
-    return true;
-}
-
-Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant, int *n, Error *err) {
-    Reading *readings = alloc_array(MOST_READINGS + 1, sizeof *readings, "readings", err);
-    *n = readings ? engines_list(list, readings, err) : 0;
-    Reading *reference = readings + *n;
-    bool ok = *n > 0;
-    if (ok && meant) reference->rope = *meant;
-    for (int row = 0; ok && !meant && row < 2 && (row == 0 || reference->refused); row++)
-        ok = read_name(engines[row].name, 3, reference, err) && read_as(reference, config, length, NULL, err);
-    for (int i = 0; ok && i < *n; i++) ok = read_as(&readings[i], config, length, reference, err);
-    return keep_if(ok, readings);
-}
+const int n_engines = sizeof engines / sizeof engines[0];

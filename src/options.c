@@ -126,7 +126,7 @@ static const Option table[] = {
     {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM",
      .job = JOB_ROPE_JSON, .about_rope = true},
     {"--engines", "[LIST]",
-     "how eight engines read the model's settings, or --rope-config's (vllm:max_len=128k,hf4@4.51) [all]", TEXT,
+     "how nine engines read the model's settings, or --rope-config's (vllm:max_len=128k,hf4@4.51) [all]", TEXT,
      IN(engines), .job = JOB_ENGINES, .about_rope = true},
     {"--search", "FILE", "LongRoPE's search: find the divisors of each pair for windows of N positions of this text",
      TEXT, IN(text_path), .job = JOB_SEARCH, .about_rope = true},

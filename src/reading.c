@@ -9,22 +9,9 @@
 #include "core/settings.h"
 #include "json.h"
 
-static const RopeFamily families[] = {
-    {"llama", "LlamaForCausalLM", 2048, 0, 1e4},  {"mistral", "MistralForCausalLM", 131072, 0, 1e4},
-    {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4}, {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4},
-    {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4},    {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6}};
-
-const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
-const int rope_type_methods[UNKNOWN + 1] = {ROPE_NONE, ROPE_LINEAR,   ROPE_NTK, ROPE_LLAMA3,
-                                            ROPE_YARN, ROPE_LONGROPE, ROPE_NONE};
-
-const RopeFamily *rope_family(const char *config) {
-    const char *type = json_member(config, "model_type");
-    const char *first = json_first(json_member(config, "architectures"), NULL);
-    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
-        if (type ? json_is(type, f->model_type) : json_is(first, f->architecture)) return f;
-    return NULL;
-}
+const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "proportional", "llama3", "yarn", "longrope"};
+const int rope_type_methods[UNKNOWN + 1] = {ROPE_NONE,   ROPE_LINEAR, ROPE_NTK,      ROPE_PROPORTIONAL,
+                                            ROPE_LLAMA3, ROPE_YARN,   ROPE_LONGROPE, ROPE_NONE};
 
 bool rope_list(const char *block, const char *key, int n, double *out) {
     int i = 0;
@@ -49,6 +36,11 @@ void refuse(Config *c, bool stops, const char *reason) {
     c->out->refused = c->out->refused || stops;
 }
 
+const char *block_member(const Config *c, const char *key) {
+    const char *v = json_member(c->block, key);
+    return v ? v : json_member(c->under, key);
+}
+
 double number_of(Config *c, const char *object, const char *key, double missing) {
     const char *v = json_member(object, key);
     double x;
@@ -56,6 +48,16 @@ double number_of(Config *c, const char *object, const char *key, double missing)
     if (json_number(v, &x, NULL) && fabs(x) <= 1e12) return x;
     refuse(c, true, "TypeError: a setting is no number that can be used");
     return missing;
+}
+
+double block_number(Config *c, const char *key, double missing) {
+    return number_of(c, json_member(c->block, key) ? c->block : c->under, key, missing);
+}
+
+void switch_off(Config *c, bool is_off, const char *why) {
+    if (!is_off || c->method == PLAIN) return;
+    c->method = PLAIN;
+    c->why_plain = why;
 }
 
 void multiply_by(Config *c, double a) {
@@ -75,19 +77,84 @@ static int length_at(Config *c, const char *object, const char *key) {
 
 static bool has_members(const char *v) { return json_first(v, &v); }
 
-static const char *find_block(const char *config, unsigned where) {
+bool has_types(const char *parameters) {
+    bool found = false;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const char *v = json_member(parameters, kind_keys[kind]);
+        found = found || (v && *v == '{');
+    }
+    return found;
+}
+
+// Whether `rope_parameters` is out of the engine's sight, and a block's theta and share of a head with it.
+static bool sees_scaling_only(const Config *c) {
+    bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
+    return c->flags & SCALING_ONLY && !is_lifted;
+}
+
+static const char *one_block(const Config *c, const char *config, unsigned where) {
     const char *scaling = json_member(config, "rope_scaling"), *parameters = json_member(config, "rope_parameters");
     const char *text = json_member(config, "text_config");
-    if (where & SCALING_ONLY) parameters = NULL;
+    if (sees_scaling_only(c)) parameters = NULL;
+    else if (where & SCALING_ONLY) scaling = NULL;
     if (where & PARAMETERS_FIRST && has_members(parameters)) return parameters;
     if (has_members(scaling)) return scaling;
     if (has_members(parameters)) return parameters;
-    return where & TEXT_CONFIG && text ? find_block(text, where & ~(unsigned)TEXT_CONFIG) : NULL;
+    return where & TEXT_CONFIG && text ? one_block(c, text, where & ~(unsigned)TEXT_CONFIG) : NULL;
+}
+
+// The block of the full layers, where one block is theirs or all layers'.
+static void find_one(Config *c) {
+    const char *found = one_block(c, c->config, c->flags);
+    bool is_typed = has_types(found) && c->family->flags & FAMILY_BY_TYPE;
+    c->block = !is_typed ? found : c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL]) : NULL;
+    if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
+    if (!found && !(c->flags & OWN_DEFAULTS)) c->block = c->family->block;
+}
+
+// The block of the kind's name, and rope_scaling laid over that of the full layers.
+static void find_typed(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    const char *parameters = json_member(c->config, "rope_parameters");
+    bool is_typed = has_types(parameters), is_new = c->family->flags & FAMILY_NO_SCALING;
+    c->block = is_typed ? json_member(parameters, kind_keys[c->kind]) : NULL;
+    if (c->kind != KIND_FULL) return;
+    if (!c->block && !has_members(parameters)) c->block = c->family->block;
+    if (has_members(parameters) && !is_typed) c->why_plain = "rope_parameters has no block for a kind of layers";
+    if (is_new || !has_members(scaling)) return;
+    c->under = c->block;
+    c->block = scaling;
+    c->why_plain = NULL;
+}
+
+static void find_block(Config *c) {
+    c->block = c->under = NULL;
+    if (c->layout == BY_TYPE) find_typed(c);
+    else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
+}
+
+// The base. In sliding layers it is their own, where the family has one.
+static double find_theta(Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
+    const char *sliding = json_member(parameters, kind_keys[KIND_SLIDING]);
+    double top = number_of(c, c->config, "rope_theta", c->theta);
+    if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
+        return sees_scaling_only(c) ? top : block_number(c, "rope_theta", top);
+    double local = c->family->local_theta;
+    if (family_is(c->family, "gemma3_text")) local = number_of(c, c->config, "rope_local_base_freq", local);
+    if (c->layout == BY_TYPE) return block_number(c, "rope_theta", local);
+    if (c->flags & PARAMETERS_FIRST) local = number_of(c, sliding, "rope_theta", local);
+    if (!family_is(c->family, "olmo3") || (c->flags & PARAMETERS_FIRST && json_member(sliding, "rope_theta")))
+        return local;
+    Config full = *c;  // one base for all layers
+    full.kind = KIND_FULL;
+    find_block(&full);
+    return find_theta(&full);
 }
 
 static void find_type(Config *c) {
-    c->rope_type = json_member(c->block, "rope_type");
-    c->type = json_member(c->block, "type");
+    c->rope_type = block_member(c, "rope_type");
+    c->type = block_member(c, "type");
     const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->is_su = json_is(v, "su");
     while (v && c->method < UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
@@ -105,43 +172,48 @@ static int original_length(const Config *c) {
 
 static void read_block(Config *c) {
     RopeConfig *r = c->rope;
-    const char *truncate = json_member(c->block, "truncate");
+    const char *truncate = block_member(c, "truncate");
     r->train_ctx = original_length(c);
-    r->factor = number_of(c, c->block, "factor", 0);
+    r->factor = block_number(c, "factor", c->method == PROPORTIONAL);
     r->dynamic = c->method == DYNAMIC;
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
-    if (c->method >= YARN) r->attention_factor = number_of(c, c->block, "attention_factor", 0);
+    if (c->method >= YARN) r->attention_factor = block_number(c, "attention_factor", 0);
     unsigned own_fields = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
-        if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, number_of(c, c->block, f->key, 0));
+        if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, block_number(c, f->key, 0));
 }
 
 static void find_values(Config *c) {
     static const char original[] = "original_max_position_embeddings";
-    c->is_phi3 = strcmp(c->family->model_type, "phi3") == 0;
-    c->block = find_block(c->config, c->flags);
-    const char *inner = c->flags & SCALING_ONLY ? NULL : c->block;  // of theta and partial_rotary_factor
+    static const char share[] = "partial_rotary_factor";
+    const RopeFamily *f = c->family;
+    c->is_phi3 = family_is(f, "phi3");
+    find_block(c);
     c->trained = length_at(c, c->config, "max_position_embeddings");
-    if (!c->trained) c->trained = c->family->max_positions;
+    if (!c->trained) c->trained = f->max_positions;
     c->top = length_at(c, c->config, original);
-    c->inside = length_at(c, c->block, original);
-    c->partial = number_of(c, inner, "partial_rotary_factor", number_of(c, c->config, "partial_rotary_factor", 1));
-    c->head_dim = number_of(c, c->config, "head_dim", c->family->head_dim);
+    c->inside = length_at(c, json_member(c->block, original) ? c->block : c->under, original);
+    c->partial = number_of(c, c->config, share, f->partial > 0 ? f->partial : 1);
+    if (!sees_scaling_only(c)) c->partial = block_number(c, share, c->partial);
+    c->head_dim = number_of(c, c->config, "head_dim", f->head_dim);
     if (c->head_dim == 0)
         c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
+    if (f->global_head_dim && c->kind == KIND_FULL)
+        c->head_dim = number_of(c, c->config, "global_head_dim", f->global_head_dim);
     find_type(c);
     read_block(c);
-    c->rope->theta = number_of(c, inner, "rope_theta", number_of(c, c->config, "rope_theta", c->family->theta));
+    c->rope->theta = find_theta(c);
 }
 
 // What engines with THROUGH_HF5 refuse because transformers 5 does, and those with SERVES or NEEDS_FACTOR.
 static void refuse_by_flags(Config *c) {
     bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
-    const char *factor = json_member(c->block, "factor");
+    const char *factor = block_member(c, "factor");
     double x;
     bool is_whole;
     json_number(factor, &x, &is_whole);
-    bool is_scaled = c->method != PLAIN && c->method != LONGROPE, no_number = c->rope->factor == 0;
+    bool is_scaled = c->method != PLAIN && c->method != PROPORTIONAL && c->method != LONGROPE;
+    bool no_number = c->rope->factor == 0;
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
     refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
@@ -153,16 +225,29 @@ static void refuse_by_flags(Config *c) {
     refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
 }
 
+bool reading_open(Config *c, const char *config, Error *err) {
+    const char *key, *expected;
+    c->config = family_text(config);
+    c->is_wrapped = c->config != config;
+    c->family = config_family(c->config);
+    char names[300];
+    family_names(names, sizeof names);
+    if (!c->family) return fail(err, "model_type: one of %s expected", names);
+    if (!config_layers(c->config, c->family, true, &c->out->layers, &key, &expected))
+        return fail(err, "%s: %s expected", key, expected);
+    c->theta = c->family->theta;
+    c->layout = c->family->flags & FAMILY_BY_TYPE ? BY_TYPE : ONE_BLOCK;
+    return true;
+}
+
 bool reading_begin(Config *c, Error *err) {
-    c->family = rope_family(c->config);
-    if (!c->family) return fail(err, "model_type: one of llama, mistral, qwen2, qwen3, phi3, smollm3 expected");
     find_values(c);
     if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
         return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)c->head_dim;
     c->served = c->out->served ? c->out->served : c->trained;
-    if (c->flags & SCALING_ONLY && !c->block && json_member(c->config, "rope_parameters"))
+    if (sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
     bool own_yarn = c->flags & OWN_YARN && c->method == YARN, by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
     if (own_yarn || by_max) multiply_by(c, 0);
@@ -175,12 +260,18 @@ bool reading_begin(Config *c, Error *err) {
 
 // ---- what came out ----
 
+// Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
+static bool is_flat(const Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
+    return c->family->flags & FAMILY_BY_TYPE && has_members(parameters) && !has_types(parameters);
+}
+
 // Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
 static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
     double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
-    const char *by_factor = json_member(c->block, "factor") ? "factor is not read" : "max_position_embeddings / L";
+    const char *by_factor = block_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
         const char *name;
@@ -188,16 +279,19 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         const char *why;
     } facts[] = {
         {"rotary_dim", r->rotary_dim, s->rotary_dim, "partial_rotary_factor is not read"},
-        {"rope_theta", r->theta, s->theta, c->why_plain},
+        {"rope_theta", r->theta, s->theta, c->why_theta ? c->why_theta : c->why_plain},
         {"s", here->scale, there->scale, c->method == DYNAMIC ? "one base for all lengths" : by_factor},
         {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
         {"a", here->attention_factor, a, c->why_attention},
         {"beta_fast", r->beta_fast, s->beta_fast, betas},
         {"beta_slow", r->beta_slow, s->beta_slow, betas},
         {"truncate", r->truncate, s->truncate, "truncate is not read"},
+        {"pairs that turn", r->turning, s->turning, NULL},
     };
     if (is_plain && !was_plain) note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
-    if (!is_plain && was_plain) note(c, "the block of text_config is read");
+    bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
+    const char *why_scaled = is_of_all ? "one block is of all layers" : "the block of text_config is read";
+    if (!is_plain && was_plain) note(c, "%s", is_flat(c) ? "a flat rope_parameters is read" : why_scaled);
     for (int i = 0; i < (is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts)); i++) {
         if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
         const char *why = facts[i].why;
@@ -210,11 +304,37 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
              c->why_list ? c->why_list : "by that L");
 }
 
-// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a pair is.
+// The queries' growth with their position.
+static void compare_growth(const Config *c, const Reading *reference) {
+    const RopeConfig *r = c->rope, *s = &reference->rope;
+    if (r->temperature_beta != s->temperature_beta)
+        note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta, s->temperature_beta, c->why_grows);
+    if (r->temperature_early != s->temperature_early) note(c, "queries grow one position early");
+}
+
+static bool same_growth(const Reading *here, const Reading *there) {
+    const RopeConfig *r = &here->rope, *s = &there->rope;
+    bool grows = r->temperature_beta != 0 || s->temperature_beta != 0;
+    bool alike = r->temperature_beta == s->temperature_beta && r->train_ctx == s->train_ctx;
+    return !grows || (alike && r->temperature_early == s->temperature_early);
+}
+
+// Which layers are full, where an engine does not read that.
+static bool same_layers(const Config *c, const Reading *reference) {
+    const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
+    if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
+    note(c, "layer_types is not read: %d of %d layers slide, not %d", here->n_of[KIND_SLIDING], here->n,
+         there->n_of[KIND_SLIDING]);
+    return false;
+}
+
+// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a pair is. A pair that
+// stands still in one and turns in the other is as far off as can be.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
-        double ratio = here->inv_freq[i] / there->inv_freq[i];
+        if (here->inv_freq[i] == there->inv_freq[i]) continue;
+        double ratio = there->inv_freq[i] > 0 ? here->inv_freq[i] / there->inv_freq[i] : INFINITY;
         if (!(fabs(log(ratio)) > worst)) continue;
         worst = fabs(log(ratio));
         out->worst_pair = i;
@@ -235,28 +355,47 @@ static void judge(const Config *c, const Reading *reference) {
         if (c->why_plain) note(c, "plain RoPE: %s", c->why_plain);
     } else {
         rope_frequencies(&reference->rope, c->length, &there);
-        if (same(&here, &there, out)) return;
+        bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);
+        if (alike && as_layers && same_growth(out, reference)) return;
         was_asked = reference->rope.method != ROPE_NONE;
-        compare(c, reference, &here, &there);
+        if (!alike) compare(c, reference, &here, &there);
+        compare_growth(c, reference);
     }
     out->verdict = is_plain && was_asked ? "ignored" : "differs";
+}
+
+// What a plain reading keeps of its settings.
+static RopeConfig plain_rope(const Config *c) {
+    const RopeConfig *r = c->rope;
+    bool grows = r->temperature_beta != 0;
+    return (RopeConfig){.rotary_dim = r->rotary_dim,
+                        .theta = r->theta,
+                        .train_ctx = grows ? r->train_ctx : c->trained,
+                        .factor = 1,
+                        .temperature_beta = r->temperature_beta};
+}
+
+static void take_lists(Config *c) {
+    RopeConfig *r = c->rope;
+    Reading *out = c->out;
+    int n = r->rotary_dim / 2;
+    const char *block = json_member(c->block, "long_factor") ? c->block : c->under;
+    bool good = rope_list(block, "short_factor", n, out->short_factors) &&
+                rope_list(block, "long_factor", n, out->long_factors);
+    refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
+    r->short_factors = c->one_list ? c->one_list : out->short_factors;
+    r->long_factors = c->one_list ? c->one_list : out->long_factors;
 }
 
 void reading_end(Config *c, const Reading *reference) {
     RopeConfig *r = c->rope;
     Reading *out = c->out;
-    r->rotary_dim = (int)(r->rotary_dim * c->partial);
+    bool is_whole = c->method == PROPORTIONAL;
+    if (is_whole) r->turning = (int)(c->partial * r->rotary_dim) / 2;
+    else r->rotary_dim = (int)(r->rotary_dim * c->partial);
     r->method = rope_type_methods[c->method];
-    if (r->method == ROPE_NONE)
-        *r = (RopeConfig){.rotary_dim = r->rotary_dim, .theta = r->theta, .train_ctx = c->trained, .factor = 1};
-    if (c->method == LONGROPE) {
-        int n = r->rotary_dim / 2;
-        bool good = rope_list(c->block, "short_factor", n, out->short_factors) &&
-                    rope_list(c->block, "long_factor", n, out->long_factors);
-        refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
-        r->short_factors = c->one_list ? c->one_list : out->short_factors;
-        r->long_factors = c->one_list ? c->one_list : out->long_factors;
-    }
+    if (r->method == ROPE_NONE) *r = plain_rope(c);
+    if (c->method == LONGROPE) take_lists(c);
     if (r->factor == 0 && c->method >= YARN) r->factor = (double)c->trained / fmax(r->train_ctx, 1);
     refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);

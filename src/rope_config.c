@@ -1,8 +1,9 @@
 // Reads a config or a block key by key, as export/config.py does. tests/rope_cases.py holds both to the same.
-#include "reading.h"
+#include "config_reader.h"
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,35 +14,65 @@
 
 static const double NUMBER_LIMIT = 1e12;
 
-// Whether a number may be missing, null as well, or even zero. A default replaces what is missing or null.
-typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
+// ---- what all parts of the reader use ----
 
-typedef struct {
-    const char *text, *config, *block;  // the objects in the text; NULL: none, so no keys
-    const char *inside;                 // what errors have before a key of the block: "rope_scaling.", or nothing
-    const char *name;                   // the block's: "rope_scaling"
-    uint64_t asked;                     // a bit for each of the block's first 64 members that was looked for
-    const RopeFamily *family;           // NULL: none
-    bool is_llama;                      // a whole config without a family or a model: a Llama's
-    RopeType type;
-    RopeFile *file;
-    bool good;   // nothing is wrong so far
-    Error *err;  // the first thing that is wrong
-} Reader;
+int line_of(const Reader *r, const char *place) {
+    uintptr_t start = (uintptr_t)r->text, at = (uintptr_t)place;
+    return at >= start && at <= start + strlen(r->text) ? json_line(r->text, place) : 1;
+}
 
-__attribute__((format(printf, 4, 5))) static void reject(Reader *r, const char *object, const char *key,
-                                                         const char *format, ...) {
+void reject(Reader *r, const char *object, const char *key, const char *format, ...) {
     const char *v = json_member(object, key), *where = v ? v : object ? object : r->text;
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"") : found == v ? strcspn(v, ",]} \t\r\n") : strlen(found);
-    char expected[160];
+    bool is_inside = object && (object == r->block.object || object == r->block.under);
+    char expected[400];
     va_list args;
     va_start(args, format);
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
     if (!r->good) return;
-    r->good = fail(r->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", json_line(r->text, where),
-                   object == r->block ? r->inside : "", key, length < 40 ? (int)length : 40, found, expected);
+    r->good = fail(r->err, "line %d: %s%s cannot be used (found %.*s, expected %s)", line_of(r, where),
+                   is_inside ? r->block.inside : "", key, length < 40 ? (int)length : 40, found, expected);
+}
+
+Word word_of(const char *quoted) {
+    Word w;
+    snprintf(w.text, sizeof w.text, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
+    return w;
+}
+
+void remark(Reader *r, const char *format, ...) {
+    char line[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line - 1, format, args);
+    va_end(args);
+    strcat(line, "\n");
+    if (!strstr(r->file->remarks, line)) add_name(r->file->remarks, sizeof r->file->remarks, "", line);
+}
+
+const char *get(Reader *r, const char *object, const char *key) {
+    const char *v = json_member(object, key);
+    int times = 0, i = 0;
+    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
+        if (!json_is(name, key)) continue;
+        times++;
+        if (object == r->block.object && i < 64) r->block.asked[0] |= 1ull << i;
+        if (object == r->block.under && i < 64) r->block.asked[1] |= 1ull << i;
+    }
+    if (times > 1) reject(r, object, key, "it once, and it appears twice");
+    return v;
+}
+
+const char *object_with(const Reader *r, const char *key) {
+    bool is_under = !json_member(r->block.object, key) && json_member(r->block.under, key);
+    return is_under ? r->block.under : r->block.object;
+}
+
+const char *block_get(Reader *r, const char *key) {
+    if (r->block.under) get(r, r->block.under, key);  // it is looked for there, too
+    return get(r, object_with(r, key), key);
 }
 
 // Whether a config says of which family its model is.
@@ -50,43 +81,7 @@ static bool is_of_family(const char *config) {
     return json_member(config, "model_type") || (list && *list != 'n');
 }
 
-// A string of the text without its quotes.
-typedef struct {
-    char text[40];
-} Word;
-
-static Word word(const char *quoted) {
-    Word w;
-    snprintf(w.text, sizeof w.text, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-    return w;
-}
-
-// Adds a line to what is worth a warning. export/config.py has the same words.
-__attribute__((format(printf, 2, 3))) static void remark(Reader *r, const char *format, ...) {
-    char line[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line - 1, format, args);
-    va_end(args);
-    strcat(line, "\n");
-    add_name(r->file->remarks, sizeof r->file->remarks, "", line);
-}
-
-// A key's value, or NULL. A key that is there twice is refused.
-static const char *get(Reader *r, const char *object, const char *key) {
-    const char *v = json_member(object, key);
-    int times = 0, i = 0;
-    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
-        if (!json_is(name, key)) continue;
-        times++;
-        if (object == r->block && i < 64) r->asked |= 1ull << i;
-    }
-    if (times > 1) reject(r, object, key, "it once, and it appears twice");
-    return v;
-}
-
-// A key's number above `low`, or, with a `high`, whole and from `low` to `high`. `missing` if it is absent and may be.
-static double number(Reader *r, const char *object, const char *key, double missing, int low, int high, MayBe may_be) {
+double number(Reader *r, const char *object, const char *key, double missing, int low, int high, MayBe may_be) {
     const char *v = get(r, object, key);
     double x;
     bool is_whole;
@@ -100,56 +95,85 @@ static double number(Reader *r, const char *object, const char *key, double miss
     return missing;
 }
 
+bool is_something(const char *v) {
+    double x;
+    if (json_number(v, &x, NULL)) return x != 0;
+    return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
+}
+
+// ---- families and heads ----
+
 static void read_family(Reader *r) {
     const char *type = get(r, r->config, "model_type"), *list = get(r, r->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
-    const RopeFamily *f = rope_family(r->is_llama ? "{\"model_type\": \"llama\"}" : r->config);
+    const char *text = family_text(r->config), *architecture = family_architecture(r->config);
+    const RopeFamily *f = config_family(r->is_llama ? "{\"model_type\": \"llama\"}" : text);
+    char names[300];
+    family_names(names, sizeof names);
     r->family = f;
-    if (!f && (type || has_list))
-        reject(r, r->config, "model_type", "one of llama, mistral, qwen2, qwen3, phi3, smollm3");
-    else if (f && has_list && (!json_is(first, f->architecture) || json_next(first, NULL)))
-        reject(r, r->config, "architectures", "[\"%s\"]", f->architecture);
+    if (!f && (type || has_list)) reject(r, text, "model_type", "one of %s", names);
+    else if (f && has_list && (!json_is(first, architecture) || json_next(first, NULL)))
+        reject(r, r->config, "architectures", "[\"%s\"]", architecture);
+    r->config = text;
+    r->by_kind = f ? f->flags & FAMILY_BY_TYPE : has_kinds(r->alone ? r->alone : json_member(text, "rope_parameters"));
 }
 
-static bool is_phi3(const Reader *r) { return r->family && strcmp(r->family->model_type, "phi3") == 0; }
+static bool is_phi3(const Reader *r) { return r->family && family_is(r->family, "phi3"); }
 
-static int read_head_dim(Reader *r, int of_model) {
-    const char *said = get(r, r->config, "head_dim");
-    int own = r->family->head_dim, dim = own, heads = 1;
-    if (of_model && !get(r, r->config, "hidden_size") && !said) return of_model;
+static int read_head_dim(Reader *r) {
+    bool is_global = r->by_kind && r->kind == KIND_FULL && r->family->global_head_dim;
+    const char *key = is_global ? "global_head_dim" : "head_dim", *said = get(r, r->config, key);
+    int own = is_global ? r->family->global_head_dim : r->family->head_dim, dim = own, heads = 1;
+    if (r->head_dim && !get(r, r->config, "hidden_size") && !said) return r->head_dim;
     if (!own) dim = (int)number(r, r->config, "hidden_size", 2, 1, 1 << 20, REQUIRED);
     if (!own) heads = (int)number(r, r->config, "num_attention_heads", 1, 1, 1 << 14, REQUIRED);
     if ((!said || *said == 'n') && dim % (2 * heads))
         reject(r, r->config, "hidden_size", "an even multiple of num_attention_heads, %d", heads);
-    int head_dim = (int)number(r, r->config, "head_dim", dim / heads, 1, ROPE_MAX_HEAD_DIM, own ? OPTIONAL : NULL_TOO);
+    int head_dim = (int)number(r, r->config, key, dim / heads, 1, ROPE_MAX_HEAD_DIM, own ? OPTIONAL : NULL_TOO);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
-        reject(r, r->config, "head_dim", "an even number up to %d", ROPE_MAX_HEAD_DIM);
-    if (of_model && head_dim != of_model && r->good)
+        reject(r, r->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
+    if (r->head_dim && head_dim != r->head_dim && r->good)
         r->good = fail(r->err,
                        "line %d: another model's config: head_dim is %d, and the model's is %d (give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
-                       json_line(r->text, said ? said : r->config), head_dim, of_model);
+                       line_of(r, said ? said : r->config), head_dim, r->head_dim);
     return head_dim;
 }
 
-// head_dim and rotary_dim. Only some families can turn a part of a head. With a model both must be the model's.
+// The share of a head that turns, *where it stands. Only some families can turn a part.
+static double read_share(Reader *r, const char **where) {
+    static const char key[] = "partial_rotary_factor";
+    bool has_part = !r->family || r->family->flags & FAMILY_PARTIAL;
+    double part = r->family && r->family->partial > 0 ? r->family->partial : 1;
+    *where = block_get(r, key) ? object_with(r, key) : r->config;
+    part = number(r, r->config, key, part, 0, 0, NULL_TOO);
+    part = number(r, object_with(r, key), key, part, 0, 0, NULL_TOO);
+    if (part > 1 || (!has_part && part != 1)) reject(r, *where, key, "1");
+    return fmin(part, 1);
+}
+
+// head_dim and rotary_dim, or with proportional the pairs that turn. With a model both must be the model's.
 static void read_dims(Reader *r) {
     static const char key[] = "partial_rotary_factor";
     RopeFile *file = r->file;
-    const char *where = get(r, r->block, key) ? r->block : r->config;
-    int of_model = file->head_dim ? file->rope.rotary_dim : 0;
-    double part = number(r, r->config, key, 1, 0, 0, NULL_TOO);
-    part = number(r, r->block, key, part, 0, 0, NULL_TOO);
-    if (part > 1 || (r->family && !is_phi3(r) && part != 1)) reject(r, where, key, "1");
-    if (r->family) file->head_dim = read_head_dim(r, file->head_dim);
-    if (file->head_dim == 0) reject(r, r->config, "head_dim", "--head-dim, or a whole config.json");
-    int turning = of_model && !r->family && !get(r, where, key) ? of_model : (int)(file->head_dim * fmin(part, 1));
-    if (turning < 2 || turning % 2) reject(r, where, key, "what makes an even part of head_dim, %d", file->head_dim);
+    const char *where;
+    double part = read_share(r, &where);
+    int *head_dim = r->by_kind && r->kind == KIND_SLIDING ? &file->sliding_head_dim : &file->head_dim;
+    int of_model = r->head_dim ? r->rotary_dims[r->kind] : 0;
+    *head_dim = r->family ? read_head_dim(r) : file->head_dim;
+    if (*head_dim == 0) reject(r, r->config, "head_dim", "--head-dim, or a whole config.json");
+    int turning = of_model && !r->family && !get(r, where, key) ? of_model : (int)(*head_dim * part);
+    if (r->type == PROPORTIONAL) r->rope->turning = (int)(*head_dim * part) / 2;
+    if (r->type == PROPORTIONAL) turning = *head_dim;
+    if (turning < 2 || turning % 2) reject(r, where, key, "what makes an even part of head_dim, %d", *head_dim);
+    if (r->type == PROPORTIONAL && r->rope->turning < 1) reject(r, where, key, "what makes a pair of head_dim");
     if (of_model && turning != of_model)
-        reject(r, where, key, "what makes %d of head_dim %d, as in the model", of_model, file->head_dim);
-    file->rope.rotary_dim = turning;
+        reject(r, where, key, "what makes %d of head_dim %d, as in the model", of_model, *head_dim);
+    r->rope->rotary_dim = turning;
 }
+
+// ---- a block ----
 
 // What a rope_type means in the family. Phi3's class takes every older name of longrope for it.
 static RopeType type_named(const Reader *r, const char *v) {
@@ -157,91 +181,130 @@ static RopeType type_named(const Reader *r, const char *v) {
     RopeType type = PLAIN;
     while (v && type < UNKNOWN && !json_is(v, rope_types[type])) type++;
     if (json_is(v, "su") && (phi || !r->family)) return LONGROPE;
+    bool can_stand = !r->family || family_is(r->family, "gemma4_text");
+    if (type == PROPORTIONAL && !can_stand) return UNKNOWN;
     if (!phi || type == PLAIN) return type;
     return type == YARN || type == LONGROPE ? LONGROPE : UNKNOWN;
 }
 
 // rope_type, or `type` where there is none.
 static RopeType read_type(Reader *r) {
-    const char *older = get(r, r->block, "type"), *newer = get(r, r->block, "rope_type");
+    const char *older = block_get(r, "type"), *newer = block_get(r, "rope_type");
+    const char *key = newer ? "rope_type" : "type";
     RopeType type = type_named(r, newer ? newer : older);
     r->file->has_type = newer || older;
     if (type == UNKNOWN)
-        reject(r, r->block, newer ? "rope_type" : "type", "one of default, %syarn, longrope%s",
+        reject(r, object_with(r, key), key, "one of default, %syarn, longrope%s",
                is_phi3(r) ? "" : "linear, dynamic, llama3, ", is_phi3(r) ? ", su" : "");
+    if (r->by_kind && r->kind == KIND_SLIDING && (type == LONGROPE || type == DYNAMIC))
+        reject(r, object_with(r, key), key, "default, linear, yarn or llama3");
     bool both = older && newer && *older == '"' && *newer == '"';
     bool is_old_name = json_is(older, "su") && type == LONGROPE;
     if (both && !is_old_name && type_named(r, older) != type) {
-        Word kind = word(newer);
-        remark(r, "type is %s and rope_type is %s in %s: %s counts", word(older).text, kind.text, r->name, kind.text);
+        Word kind = word_of(newer);
+        remark(r, "type is %s and rope_type is %s in %s: %s counts", word_of(older).text, kind.text, r->block.name,
+               kind.text);
     }
     return type;
 }
 
 static const double *read_list(Reader *r, const char *key, double *out) {
-    int n = r->file->rope.rotary_dim / 2;
-    get(r, r->block, key);
-    if (!rope_list(r->block, key, n, out))
-        reject(r, r->block, key, "a list of %d numbers above 0, half of what turns of a head", n);
+    int n = r->rope->rotary_dim / 2;
+    block_get(r, key);
+    if (!rope_list(object_with(r, key), key, n, out))
+        reject(r, object_with(r, key), key, "a list of %d numbers above 0, half of what turns of a head", n);
     return out;
+}
+
+// Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never stands.
+static void ignore_truncate(Reader *r, RopeConfig *c) {
+    if (!block_get(r, "truncate") || !r->family) return;
+    remark(r, "%struncate means nothing to model_type %s and is not used", r->block.inside, r->family->model_type);
+    c->truncate = true;
 }
 
 static void read_fields(Reader *r, RopeConfig *c) {
     unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
         if (!f->key || !(f->methods & methods)) continue;
-        const char *v = get(r, r->block, f->key);
+        const char *v = block_get(r, f->key), *object = object_with(r, f->key);
         MayBe may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
         bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // as in the library, null is false
-        if (is_flag && v && !strchr("tfn", *v)) reject(r, r->block, f->key, "true or false");
-        field_set(c, f, is_flag ? is_on : number(r, r->block, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
+        if (is_flag && v && !strchr("tfn", *v)) reject(r, object, f->key, "true or false");
+        field_set(c, f, is_flag ? is_on : number(r, object, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
+    if (r->by_kind && r->type == YARN) ignore_truncate(r, c);
     RopeConfig filled = *c;
     settings_fill_defaults(&filled, c->train_ctx);
-    if (filled.beta_fast < filled.beta_slow) reject(r, r->block, "beta_fast", "no less than beta_slow");
+    if (filled.beta_fast < filled.beta_slow)
+        reject(r, object_with(r, "beta_fast"), "beta_fast", "no less than beta_slow");
     if (filled.high_freq_factor <= filled.low_freq_factor)
-        reject(r, r->block, "high_freq_factor", "a number above low_freq_factor");
+        reject(r, object_with(r, "high_freq_factor"), "high_freq_factor", "a number above low_freq_factor");
 }
+
+static const char original[] = "original_max_position_embeddings";
 
 // The trained context: max_position_embeddings, or for some types the original one.
 static int read_trained(Reader *r) {
-    static const char key[] = "original_max_position_embeddings";
     int low = r->type == LONGROPE ? 2 : 1;  // longrope divides by its logarithm
     bool is_said = r->family || get(r, r->config, "max_position_embeddings"), is_phi = is_phi3(r);
-    double trained = is_said ? r->file->max_positions : r->file->rope.train_ctx;
-    if (r->type >= LLAMA3 && !is_phi) trained = number(r, r->block, key, trained, low, MOST, OPTIONAL);
-    if (r->type >= LLAMA3) trained = number(r, r->config, key, is_phi ? 4096 : trained, low, MOST, OPTIONAL);
+    double trained = is_said ? r->file->max_positions : r->train_ctx;
+    if (r->type >= LLAMA3 && !is_phi)
+        trained = number(r, object_with(r, original), original, trained, low, MOST, OPTIONAL);
+    if (r->type >= LLAMA3) block_get(r, original);
+    if (r->type >= LLAMA3 && !r->by_kind)
+        trained = number(r, r->config, original, is_phi ? 4096 : trained, low, MOST, OPTIONAL);
     if (trained < low) reject(r, r->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
     return (int)trained;
 }
 
-static void read_rope(Reader *r) {
-    RopeConfig *c = &r->file->rope;
-    double theta = r->family ? r->family->theta : c->theta;
-    MayBe may_be = theta > 0 || get(r, r->block, "rope_theta") ? OPTIONAL : REQUIRED;  // one place must have it
+// The growth of queries, which counts from the block's original length whatever the method counts from.
+static void read_growth(Reader *r, RopeConfig *c) {
+    static const char beta[] = "llama_4_scaling_beta";
+    const char *v = block_get(r, beta);
+    block_get(r, "max_position_embeddings");  // of the class's own block
+    if (!v) reject(r, r->block.object, beta, "a number from 0, without which Hugging Face 5 fails");
+    c->temperature_beta = number(r, r->block.object, beta, 0, 0, 0, UNSAID);
+    if (r->type >= LLAMA3) return;
+    int length = (int)number(r, r->block.object, original, 1, 1, MOST, REQUIRED);
+    if (r->type == DYNAMIC && length != c->train_ctx)
+        reject(r, r->block.object, original, "max_position_embeddings, %d, from which dynamic scaling counts",
+               c->train_ctx);
+    c->train_ctx = length;
+}
+
+// Reads the block's settings. `theta` is the base where none is written.
+static void read_rope(Reader *r, double theta) {
+    RopeConfig *c = r->rope;
+    MayBe may_be = theta > 0 || block_get(r, "rope_theta") ? OPTIONAL : REQUIRED;  // one place must have it
     int trained = read_trained(r);
-    *c = (RopeConfig){rope_type_methods[r->type], r->type == DYNAMIC, c->rotary_dim, .train_ctx = trained,
-                      .truncate = true};
-    theta = number(r, r->config, "rope_theta", theta, 1, 0, may_be);
-    c->theta = number(r, r->block, "rope_theta", theta, 1, 0, OPTIONAL);
-    double ratio = (double)r->file->max_positions / fmax(trained, 1);
-    may_be = r->type >= YARN ? NULL_TOO : REQUIRED;
-    if (r->type != PLAIN) c->factor = number(r, r->block, "factor", ratio, 0, 0, may_be);
+    *c = (RopeConfig){rope_type_methods[r->type], r->type == DYNAMIC, c->rotary_dim,
+                      .train_ctx = trained,       .truncate = true,   .turning = c->turning};
+    if (!r->by_kind) theta = number(r, r->config, "rope_theta", theta, 1, 0, may_be);
+    c->theta = number(r, object_with(r, "rope_theta"), "rope_theta", theta, 1, 0, theta > 0 ? OPTIONAL : may_be);
+    double ratio = r->type == PROPORTIONAL ? 1 : (double)r->file->max_positions / fmax(trained, 1);
+    const char *scale = object_with(r, "factor");
+    may_be = r->type >= YARN ? NULL_TOO : r->type == PROPORTIONAL ? OPTIONAL : REQUIRED;
+    if (r->type != PLAIN) c->factor = number(r, scale, "factor", ratio, 0, 0, may_be);
     if (c->factor > 0 && c->factor < 1 && c->factor != ratio)
-        reject(r, r->block, "factor", "a number from 1 to %g", NUMBER_LIMIT);
-    if (r->type >= YARN) c->attention_factor = number(r, r->block, "attention_factor", 0, 0, 0, may_be);
+        reject(r, scale, "factor", "a number from 1 to %g", NUMBER_LIMIT);
+    if (r->type >= YARN)
+        c->attention_factor = number(r, object_with(r, "attention_factor"), "attention_factor", 0, 0, 0, may_be);
     read_fields(r, c);
+    if (r->family && r->family->flags & FAMILY_GROWS) read_growth(r, c);
     if (r->type != LONGROPE) return;
     c->short_factors = read_list(r, "short_factor", r->file->short_factors);
     c->long_factors = read_list(r, "long_factor", r->file->long_factors);
     if (r->good && c->unscaled_positions && !settings_has_one_list(c))
-        reject(r, r->block, "unscaled_positions", "0, since short_factor and long_factor are not the same");
+        reject(r, object_with(r, "unscaled_positions"), "unscaled_positions",
+               "0, since short_factor and long_factor are not the same");
 }
 
-// Whether some type has this key (at its quote). Released blocks have the last four, which the library does not read.
+// Whether some type has this key (at its quote). Released blocks have the others from short_mscale on, which the
+// library does not read.
 static bool is_known(const char *quoted) {
-    static const char *const others[] = {"short_factor", "long_factor", "short_mscale",
-                                         "long_mscale",  "finetuned",   "attn_factor"};
+    static const char *const others[] = {"short_factor", "long_factor", "short_mscale",      "long_mscale",
+                                         "finetuned",    "attn_factor", "mrope_interleaved", "mrope_section"};
     bool known = false;
     for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
         known = known || (f->key && json_is(quoted, f->key));
@@ -249,33 +312,26 @@ static bool is_known(const char *quoted) {
     return known;
 }
 
-// Notes the keys that the block's type does not use, and refuses those that no type has.
-static void check_keys(Reader *r) {
+// Notes the keys of an object that the block's type does not use, and refuses those that no type has.
+static void check_keys(Reader *r, const char *object, uint64_t asked) {
     const char *quoted;
     int i = 0;
-    for (const char *v = json_first(r->block, &quoted); v; v = json_next(v, &quoted), i++) {
+    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted), i++) {
         char key[64];
-        if (i < 64 && r->asked >> i & 1) continue;
+        if (i < 64 && asked >> i & 1) continue;
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        if (!is_known(quoted)) reject(r, r->block, key, "a key that some rope_type has");
+        if (!is_known(quoted)) reject(r, object, key, "a key that some rope_type has");
         add_name(r->file->unused, sizeof r->file->unused, ", ", key);
     }
-}
-
-// Whether Python takes a value for true.
-static bool is_something(const char *v) {
-    double x;
-    if (json_number(v, &x, NULL)) return x != 0;
-    return v && (*v == 't' || (*v == '"' && v[1] != '"') || json_first(v, NULL) || json_first(v, &v));
 }
 
 // A number that stands both beside the block and in it, and not the same one.
 static void remark_two(Reader *r, const char *key, bool inner_counts) {
     double beside, inside;
     bool both = json_number(json_member(r->config, key), &beside, NULL) &&
-                json_number(json_member(r->block, key), &inside, NULL);
+                json_number(json_member(object_with(r, key), key), &inside, NULL);
     if (both && beside != inside)
-        remark(r, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside, r->name, inside,
+        remark(r, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside, r->block.name, inside,
                inner_counts ? inside : beside);
 }
 
@@ -286,78 +342,28 @@ static void remark_attention(Reader *r, const RopeConfig *c) {
     bool has_pair = c->mscale != 0 && c->mscale_all_dim != 0;
     if (a != 0 && has_pair && !(fabs(by_pair / a - 1) < 1e-6))
         remark(r, "attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts", a,
-               r->name, by_pair, a);
+               r->block.name, by_pair, a);
 }
 
 static void remark_contradictions(Reader *r) {
-    remark_two(r, "rope_theta", true);
+    if (!r->by_kind || r->kind == KIND_FULL) remark_two(r, "rope_theta", true);
     remark_two(r, "partial_rotary_factor", true);
-    if (r->type >= LLAMA3) remark_two(r, "original_max_position_embeddings", false);
-    if (r->type == YARN) remark_attention(r, &r->file->rope);
+    if (r->type >= LLAMA3) remark_two(r, original, r->by_kind);
+    if (r->type == YARN) remark_attention(r, r->rope);
 }
 
-// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
-// list of ones and a list of one word.
-static bool is_by_layer(const char *v) {
-    const char *first = json_first(v, NULL);
-    double x;
-    bool alike = true;
-    for (const char *in = first; in; in = json_next(in, NULL)) {
-        size_t length = *in == '"' ? 2 + strcspn(in + 1, "\"") : 0;
-        bool is_first = length && strncmp(in, first, length) == 0;
-        alike = alike && (is_first || (json_number(in, &x, NULL) && x == 1));
-    }
-    return *v == '[' ? !alike : is_something(v);
+// Reads the block that was found into the settings of its kind of layers.
+static void read_block(Reader *r, double theta) {
+    r->rope = r->kind == KIND_SLIDING ? &r->file->sliding : &r->file->rope;
+    r->type = read_type(r);
+    read_dims(r);
+    if (r->good) read_rope(r, theta);
+    if (r->good) check_keys(r, r->block.object, r->block.asked[0]);
+    if (r->good) check_keys(r, r->block.under, r->block.asked[1]);
+    if (r->good) remark_contradictions(r);
 }
 
-#define NO_LAYERS "none, since what differs by layer or position is not read"
-
-// Refuses, by its key, what differs by layer or by position: nothing here reads it yet. In some
-// families a key is about layers without RoPE or about windows, which the exporter reads, or it
-// means nothing.
-static void refuse_by_layer(Reader *r) {
-    static const struct {
-        const char *key, *but_in;
-    } keys[] = {{"rope_local_base_freq", ""},
-                {"local_rope_theta", ""},
-                {"global_rope_theta", ""},
-                {"swa_rope_theta", ""},
-                {"sliding_window_pattern", ""},
-                {"attn_temperature_tuning", ""},
-                {"llama_4_scaling_beta", ""},
-                {"no_rope_layers", "smollm3"},
-                {"no_rope_layer_interval", "smollm3"},
-                {"layer_types", "mistral qwen2 qwen3 phi3 smollm3"}};
-    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    const RopeFamily *f = rope_family(r->config);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *v = json_member(r->config, keys[i].key);
-        if (v && is_by_layer(v) && !(f && strstr(keys[i].but_in, f->model_type)))
-            reject(r, r->config, keys[i].key, NO_LAYERS);
-    }
-    for (int i = 0; i < 2; i++) {
-        const char *key, *block = r->config ? json_member(r->config, blocks[i]) : r->block;
-        for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
-            if (json_is(key, "llama_4_scaling_beta") && is_by_layer(v)) reject(r, block, word(key).text, NO_LAYERS);
-            if (*v == '{' && r->config) reject(r, r->config, blocks[i], "one object of settings for all layers");
-            if (*v == '{' && !r->config && !is_known(key)) reject(r, block, word(key).text, NO_LAYERS);
-        }
-    }
-}
-
-static void find_block(Reader *r) {
-    r->block = NULL;
-    bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
-    const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
-    bool is_object = v && *v == '{', is_one = is_object || !is_something(v);
-    for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
-    if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
-    r->block = is_one ? v : NULL;
-    r->inside = is_scaling ? "rope_scaling." : "rope_parameters.";
-    r->name = name;
-    if (is_scaling && is_something(json_member(r->config, "rope_parameters")))
-        remark(r, "rope_parameters is not used, since there is a rope_scaling");
-}
+// ---- a config ----
 
 // An object as a whole config. A block alone, or a config without a family, gets the values of `model` as a Llama's.
 // They stand in front, so that those of the object win.
@@ -377,19 +383,31 @@ static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
     return whole;
 }
 
+// Reads the blocks of all kinds of layers. What has one block turns by it in all layers that turn.
+static void read_blocks(Reader *r) {
+    double theta = r->family ? r->family->theta : r->file->rope.theta;
+    if (!r->by_kind) {
+        if (r->config) find_one_block(r);
+        read_block(r, theta);
+        if (!r->keeps_sliding) r->file->sliding = r->file->rope;
+        return;
+    }
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        find_block_of(r, kind, &theta);
+        read_block(r, theta);
+    }
+    if (!r->family) r->file->by_layer = true;
+    r->file->by_kind = true;
+}
+
 // Reads what refuse_by_layer has let through.
 static bool parse(Reader *r) {
     RopeFile *file = r->file;
-    if (r->config) find_block(r);
-    read_family(r);
     int missing = r->family ? r->family->max_positions : file->max_positions;
     file->model_type = r->family ? r->family->model_type : NULL;
     file->max_positions = (int)number(r, r->config, "max_position_embeddings", missing, 1, MOST, OPTIONAL);
-    read_dims(r);
-    r->type = read_type(r);
-    if (r->good) read_rope(r);
-    if (r->good) check_keys(r);
-    if (r->good) remark_contradictions(r);
+    read_layers_of(r);
+    read_blocks(r);
     return r->good;
 }
 
@@ -397,22 +415,34 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     Card card;
     if (!card_read(&card, text, length, err)) return false;
     bool has_family = is_of_family(card.object);
-    Reader r = {.text = card.text,
-                .block = card.object,
-                .inside = "",
-                .name = "the block",
-                .file = file,
-                .good = true,
-                .err = err};
+    Reader r = {.text = card.text, .file = file, .head_dim = file->head_dim, .good = true, .err = err};
+    const RopeConfig *full = &file->rope, *sliding = &file->sliding;
+    bool differ = full->method != sliding->method || full->theta != sliding->theta;
+    r.keeps_sliding = file->by_layer && (differ || full->factor != sliding->factor);
+    r.train_ctx = file->rope.train_ctx;
+    r.rotary_dims[KIND_FULL] = file->rope.rotary_dim;
+    r.rotary_dims[KIND_SLIDING] = file->sliding.rotary_dim ? file->sliding.rotary_dim : file->rope.rotary_dim;
     if (card.is_config) r.config = card.object;
+    else r.alone = r.block.object = card.object;
+    snprintf(r.block.name, sizeof r.block.name, "the block");
     r.is_llama = card.is_whole && !has_family && !file->head_dim;
     if (card.mended[0])
-        remark(&r, "%s is no JSON: it is left out here, and all eight engines refuse the file", card.mended);
+        remark(&r, "%s is no JSON: it is left out here, and all nine engines refuse the file", card.mended);
     if (card.is_whole && !has_family) remark(&r, "there is no model_type, so it is read as a Llama's");
     memcpy(file->not_json, card.mended, sizeof file->not_json);
-    if (rope_family(card.object) || !has_family) refuse_by_layer(&r);
-    file->whole = r.good ? whole_of(&card, file, err) : NULL;
-    bool good = file->whole && parse(&r);
+    file->whole = whole_of(&card, file, err);
+    bool good = file->whole;
+    if (good) read_family(&r);
+    bool is_known = r.family || !has_family;
+    if (good && is_known && r.good) refuse_by_layer(&r);
+    // Engines' rules are of families, and what other families have by layer is not in them.
+    bool has_rules = r.family && (r.family->period || r.family->flags & FAMILY_GROWS);
+    bool no_engine = r.family || !r.by_kind ? !r.good && !has_rules : true;
+    if (good && no_engine) {
+        free(file->whole);
+        file->whole = NULL;
+    }
+    good = good && r.good && parse(&r);
     free(card.text);
     return good;
 }

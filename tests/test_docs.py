@@ -199,16 +199,17 @@ def number(word):
     return NUMBERS.index(word.lower()) if word.lower() in NUMBERS else int(digits) if digits.isdigit() else None
 
 
-def engine_cases():
-    """How many configs there are in tests/engines, and how many an engine accepts, reads otherwise and is silent on."""
-    silent, paths = 0, glob.glob(os.path.join(ROOT, 'tests', 'engines', '*.json'))
+def engine_cases(folder):
+    """How many configs there are in a folder of tests, and how many an engine accepts, reads otherwise and is silent
+    on."""
+    silent, paths = 0, glob.glob(os.path.join(ROOT, 'tests', folder, '*.json'))
     for path in paths:
         with open(path, encoding='utf-8') as file:
             case = json.load(file)
         config = write(in_work('case.json'), json.dumps(case['config']))
         rows = table(run('--engines', '--rope-config', config, '-n', case['length']).out)[2]
-        silent += any(row['verdict'] in ('differs', 'ignored') and not case['engines'][row['engine']].get('warnings')
-                      for row in rows)
+        warned = [name for name, read in case['engines'].items() if read.get('warnings')]
+        silent += any(row['verdict'] in ('differs', 'ignored') and row['engine'] not in warned for row in rows)
     return len(paths), silent
 
 
@@ -227,7 +228,10 @@ def counts():
     yield 'engines', r'(?i)(?:how|one block,) (\w+) engines', [len(engines)]
     yield 'engines of a check', r'\d of (\d+) engines', [len(engines)]
     yield 'engines of the class', r'(?i)(\w+) programs (?:that )?read it', [len(engines)]
-    yield 'configs', r'Take (\d+) ordinary configs \(`tests/engines`\)\. With (\d+) of\s+them', list(engine_cases())
+    yield 'configs', r'Take (\d+) ordinary configs \(`tests/engines`\)\. With (\d+) of\s+them', list(
+        engine_cases('engines'))
+    yield 'configs by layer', r'Of (\d+) configs\s+whose layers or positions differ.*?with (\d+)', list(
+        engine_cases('engines_layers'))
     yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
     yield 'chapters of the page', r'in (\w+) chapters', [len(re.findall(r'^        id:', story, re.M))]
     yield 'lines of a method', r'(\w+) lines of C \|', [len(added)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""--engines and --reading: tests/engines has what eight engines make of 24 configs, most of it computed by their own
-code. Besides: the rules that no case has, by formulas written here; blocks that most engines read alike; hostile
-configs."""
+"""--engines and --reading: tests/engines has what eight of the nine engines make of 24 configs, most of it computed by
+their own code; test_engines_layers.py has those whose layers differ. Besides: the rules that no case has, by formulas
+written here; blocks that most engines read alike; hostile configs."""
 
 import glob
 import json
@@ -17,7 +17,7 @@ from common import (ROOT, at_terminal, check, close, good, in_work, main, one_li
                     tiny_model, write, write_tokenizer)
 
 CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
-ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
+ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
 COLUMNS = ['engine', 'version', 'verdict', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len', 'worst_pair',
            'worst_ratio', 'note']
 LLAMA = {'model_type': 'llama', 'hidden_size': 128, 'num_attention_heads': 2, 'head_dim': 64,
@@ -25,6 +25,11 @@ LLAMA = {'model_type': 'llama', 'hidden_size': 128, 'num_attention_heads': 2, 'h
 PHI3 = {'model_type': 'phi3', 'hidden_size': 32, 'num_attention_heads': 2, 'head_dim': 16,
         'max_position_embeddings': 16384, 'rope_theta': 10000.0, 'original_max_position_embeddings': 4096}
 SHORT, LONG = [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)]
+
+
+def known(model_type='llama'):
+    """The engines of which something is known, by the config's family."""
+    return [name for name in ENGINES if name != 'ik_llama.cpp' or model_type != 'phi3']
 
 
 def saved(values, name='config.json'):
@@ -94,7 +99,10 @@ def test_cases():
     for case in CASES:
         path, length = saved(case['config'], case['name'] + '.json'), case['length']
         rows, settings = engines(path, length)
-        check(list(rows) == ENGINES and settings['facts_of'].count('-') == 2, case['name'] + ': all engines', rows)
+        names = known(case['config']['model_type'])
+        check(list(rows) == names and settings['facts_of'].count('-') == 2, case['name'] + ': all engines', rows)
+        unknown = settings.get('not_known')
+        check((unknown == 'ik_llama.cpp') == (len(names) == 8), case['name'] + ': not known', settings)
         firsts = [case['engines'][name] for name in ('hf5', 'hf4') if case['engines'][name]['accepted']]
         for name, expected in case['engines'].items():
             check_case('%s, %s' % (case['name'], name), path, length, name, rows[name], expected,
@@ -244,7 +252,7 @@ RULES = [
      6000, {'hf5': (llama3(64, 5e4, 1024, 8), 1), 'llama.cpp': (llama3(64, 5e4, 2048, 8), 1),
             'llama.cpp@2026.05': (llama3(64, 5e4, 1024, 8), 1), 'mlx-lm': (llama3(64, 5e4, 2048, 8), 1)}),
     ('longrope in long texts', phi(type='longrope'), 6000,
-     {name: (divided(16, 1e4, LONG), LONGROPE) for name in ENGINES}),
+     {name: (divided(16, 1e4, LONG), LONGROPE) for name in known('phi3')}),
     ('longrope, one token later', phi(type='longrope'), 4097,
      {'hf5': (divided(16, 1e4, LONG), LONGROPE), 'sglang': (divided(16, 1e4, SHORT), LONGROPE)}),
     ('longrope, two tokens later', phi(type='longrope'), 4098, {'sglang': (divided(16, 1e4, LONG), LONGROPE)}),
@@ -335,7 +343,7 @@ def test_reading_of_settings():
         close([float(row['scaled_inv_freq']) for row in rows], plain(8, 1e4), 1e-9, 'plain RoPE by %s' % name)
     part = small_model(head_dim=16, rotary_dim=8)  # a Phi-3's head, of which half turns
     rows = table(run(part, '--engines', '-n', 64).out)[2]
-    check([row['verdict'] for row in rows] == ['same'] * 8, 'a part of a head turns in all', rows)
+    check([row['verdict'] for row in rows] == ['same'] * len(rows), 'a part of a head turns in all', rows)
 
 
 def test_at_a_terminal():
@@ -352,7 +360,7 @@ def test_at_a_terminal():
                 shown[name] = ''
             elif line[:2] == '  ' and shown and line.strip():
                 shown[list(shown)[-1]] += ' ' + line.strip()
-        check(list(shown) == ENGINES, case['name'] + ': a row for each engine', lines)
+        check(list(shown) == known(case['config']['model_type']), case['name'] + ': a row for each engine', lines)
         for row in rows:
             words = shown.get(row['engine'], '').strip()
             expected = row['note'] if row['note'] != '-' else ''
@@ -410,7 +418,7 @@ def test_block_alone():
         _, _, rows = table(run('--engines', *given, '--rope-config', saved(text), '-n', 6000).out)
         check({row['engine']: row for row in rows} == expected, 'a block alone: %.30s' % text, rows)
     rows = table(run(small_model(), '--engines', '--rope-config', saved(YARN), '-n', 100).out)[2]
-    check(rows[0]['train_ctx'] == '2048' and len(rows) == 8, 'a block for a model', rows[0])
+    check(rows[0]['train_ctx'] == '2048' and len(rows) == 9, 'a block for a model', rows[0])
 
 
 def test_hf5_is_ours():
@@ -450,21 +458,22 @@ def test_rope_json():
     lists = dict(wide, method='longrope', factor=4.0, short_factors=SHORT * 2, long_factors=LONG * 2)
     phi_like = dict(lists, rotary_dim=16, short_factors=SHORT, long_factors=LONG)
     for what, model, options, alike in (
-            ('none', wide, ['none'], 8), ('linear', wide, ['linear', '--factor', 4], 8),
-            ('ntk', wide, ['ntk', '--factor', 4], 8), ('dynamic', wide, ['dynamic', '--factor', 2], 3),
-            ('yarn', wide, ['yarn', '--factor', 4], 7), ('ntk-by-parts', wide, ['ntk-by-parts', '--factor', 4], 6),
+            ('none', wide, ['none'], 9), ('linear', wide, ['linear', '--factor', 4], 9),
+            ('ntk', wide, ['ntk', '--factor', 4], 9), ('dynamic', wide, ['dynamic', '--factor', 2], 3),
+            ('yarn', wide, ['yarn', '--factor', 4], 8), ('ntk-by-parts', wide, ['ntk-by-parts', '--factor', 4], 6),
             ('a temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 1.3], 6),
             ('a low temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 0.9], 5),
-            ('llama3', wide, ['llama3', '--factor', 8], 8), ('longrope', lists, [], 4),
+            ('llama3', wide, ['llama3', '--factor', 8], 9), ('longrope', lists, [], 4),
             ("Phi-3's longrope", phi_like, [], 4)):
         path = small_model(**model)
         shown = good(path, '--rope-json', *(['--rope'] + options if options else [])).out
         lines = [line for line in shown.splitlines() if line.startswith('#')]
         count = [line for line in lines if 'engines read it alike' in line]
-        check(len(count) == 1 and 'so %d of 8 engines' % alike in count[0], '%s is read alike by %d' % (what, alike),
-              lines)
+        of = 8 if what == "Phi-3's longrope" else 9  # ik_llama.cpp is not known to read it
+        check(len(count) == 1 and 'so %d of %d engines' % (alike, of) in count[0],
+              '%s is read alike by %d' % (what, alike), lines)
         others = [line for line in lines if ' differs: ' in line or ' refuses it: ' in line]
-        check(len(others) == 8 - alike and all(line.split(': ', 1)[1] for line in others),
+        check(len(others) == of - alike and all(line.split(': ', 1)[1] for line in others),
               'who reads %s otherwise, and why' % what, lines)
         ours = table(good(path, '--explain', '-n', 300, *(['--rope'] + options if options else [])).out)[2]
         back = table(good(path, '--explain', '-n', 300, '--rope-config', write(in_work('block.json'), shown)).out)[2]
@@ -516,9 +525,9 @@ def test_folders():
         count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
         most = json.load(open(folder + 'config.json'))['max_position_embeddings']
         found = [engines(folder + 'config.json', length)[0] for length in (257, most + 1)]
-        alike = [name for name in ENGINES if all(rows[name]['verdict'] == 'same' for rows in found)]
-        check(len(alike) >= int(count.split(' of 8 ')[0].split()[-1]), what + ' is read alike', (alike, count))
-        others, path = [name for name in ENGINES if name not in alike], folder + 'rope.README'
+        alike = [name for name in found[0] if all(rows[name]['verdict'] == 'same' for rows in found)]
+        check(len(alike) >= int(count.split(' of ')[0].split()[-1]), what + ' is read alike', (alike, count))
+        others, path = [name for name in found[0] if name not in alike], folder + 'rope.README'
         told = open(path).read() if os.path.exists(path) else ''
         check(all('\n%s (' % name in told for name in others) and bool(told) == bool(others),
               what + ': rope.README names the others', (others, told))
@@ -529,8 +538,8 @@ def test_check():
     model = small_model(vocab_size=259 + 3, head_dim=32, seq_len=512, train_ctx=512)
     write_tokenizer(in_work('model.tokenizer.bin'), ['a', 'b', 'c'])
     text = write(in_work('text.txt'), 'abc ' * 400)
-    for options, expected in ((['--rope', 'yarn', '--factor', 4], '7 of 8'), ([], None),
-                              (['--rope-config', saved(YARN)], '6 of 8')):
+    for options, expected in ((['--rope', 'yarn', '--factor', 4], '8 of 9'), ([], None),
+                              (['--rope-config', saved(YARN)], '7 of 9')):
         lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
         # What is in force is read as it would be published, a file as it stands.
         words = '# read alike by' if '--rope-config' in options else '# as published, read alike by'

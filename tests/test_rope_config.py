@@ -189,11 +189,14 @@ def test_by_layer():
     smollm3 = family('smollm3', 'SmolLM3ForCausalLM', no_rope_layers=[1, 0], no_rope_layer_interval=2,
                      layer_types=['sliding_attention', 'full_attention'])
     good('--explain', '--rope-config', saved(smollm3))
-    nested = '{"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}'
-    for job in '--explain', '--engines':
-        one_line(run(job, '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config', saved(nested)), 2,
-                 'a block alone, ' + job, 'full_attention cannot be used')
-    one_line(run('--explain', '--rope-config', saved(dict(LLAMA, model_type='gemma3_text', rope_local_base_freq=1e4))),
+    nested = '{"full_attention": {"rope_type": "linear", "factor": 2}, "sliding_attention": {"rope_theta": 500}}'
+    given = ['--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config', saved(nested)]
+    _, _, rows = table(good('--explain', *given).out)
+    for kind, theta, s in ('full', 1e4, 2), ('sliding', 500, 1):
+        close([float(row['scaled_inv_freq']) for row in rows if row['layers'] == kind],
+              [theta ** (-i / 4) / s for i in range(4)], 1e-9, 'blocks alone: ' + kind)
+    one_line(run('--engines', *given), 2, 'blocks alone have no family', 'model_type')
+    one_line(run('--explain', '--rope-config', saved(dict(LLAMA, model_type='gemma2', rope_local_base_freq=1e4))),
              2, 'a family that is not known is named first', 'model_type cannot be used')
 
 
@@ -326,12 +329,12 @@ def test_no_json():
         path = saved(text)
         mended = 'line %d: %s' % (line, what)
         result = good('--explain', '--rope-config', path)
-        words = '%s is no JSON: it is left out here, and all eight engines refuse the file\n' % mended
+        words = '%s is no JSON: it is left out here, and all nine engines refuse the file\n' % mended
         check(result.err == 'run: warning: %s: %s' % (path, words) and (result.out == expected or 'linear' in text),
               'mended: %r' % text[-30:], result)
         result = run('--engines', '--rope-config', path)
         rows = table(result.out)[2]
-        check(result.status == 1 and len(rows) == 8 and not result.err and all(
+        check(result.status == 1 and len(rows) == 9 and not result.err and all(
             row['verdict'] == 'refused' and row['note'] == 'JSONDecodeError: ' + mended for row in rows)
               and '# reference\tnone' in result.out, 'no engine takes it: %r' % text[-30:], result)
         one_line(run('--explain', '--reading', 'vllm', '--rope-config', path), 2, 'nor by --reading', 'vllm refuses',

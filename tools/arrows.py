@@ -7,7 +7,8 @@ import re
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 CORE = ['rope', 'src/core']
 LOW = CORE + ['src/methods', 'src/names', 'src/process']
-HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/chat', 'src/foreign', 'src/text_io', 'src/measure']
+HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/families', 'src/chat', 'src/foreign', 'src/text_io',
+              'src/measure']
 ARROWS = {
     'rope': [],
     'src/core': ['rope'],
@@ -20,9 +21,13 @@ ARROWS = {
     'src/advice': CORE + ['src/methods'],
     'src/json': CORE,
     'src/card': CORE + ['src/json'],
-    'src/rope_config': LOW + ['src/json', 'src/card', 'src/reading'],
-    'src/reading': LOW + ['src/json', 'src/engines'],
-    'src/engines': LOW + ['src/json', 'src/reading'],
+    'src/families': CORE + ['src/json'],
+    'src/config_reader': LOW + ['src/families', 'src/reading'],
+    'src/config_blocks': LOW + ['src/json', 'src/families', 'src/reading', 'src/config_reader'],
+    'src/rope_config': LOW + ['src/json', 'src/card', 'src/families', 'src/reading', 'src/config_reader'],
+    'src/reading': LOW + ['src/json', 'src/families', 'src/engines'],
+    'src/engines': LOW + ['src/json', 'src/families', 'src/reading'],
+    'src/engine_list': LOW + ['src/families', 'src/reading'],
     'src/options': LOW + ['src/fast/kv_cache', 'src/engines'],
     'src/chat': CORE,
     'src/measure': HIGH,

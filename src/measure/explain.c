@@ -267,12 +267,13 @@ static int fill_kinds(const Measurement *m, Kind kinds[N_LAYER_KINDS]) {
     for (int i = 0; i < N_LAYER_KINDS; i++) {
         if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
         Kind *kind = &kinds[n++];
-        bool own = i == LAYERS_SLIDING && m->model->config.sliding_rope;
+        bool own = i == LAYERS_SLIDING && k->own_sliding;
+        int own_head = own ? m->rope_file->sliding_head_dim : 0;
         *kind = (Kind){.name = names[i], .turns = !both || k->turns[i], .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide) kind->rope.window = kind->rope.sinks = 0;
         rope_frequencies(&kind->rope, m->length, &kind->now);
         kept_shares(&kind->rope, m->length, kind->now.scale, kind->kept);
-        note_settings(&kind->notes, &kind->rope, plan->head_dim, m->length, &kind->now);
+        note_settings(&kind->notes, &kind->rope, own_head ? own_head : plan->head_dim, m->length, &kind->now);
     }
     return n;
 }
@@ -307,7 +308,7 @@ static void plot_pairs(const char *layers, const Measurement *m, const Kind *kin
 // The notes of all kinds. A kind that does not turn has none but that it does not, and its window's.
 static void print_all_notes(const Measurement *m, Table *t, const Kind *kinds, int n) {
     const Kind *first = kinds, *second = n > 1 ? &kinds[1] : NULL;
-    bool own = m->model->config.sliding_rope;  // settings of the first kind are then of no other
+    bool own = m->kinds.own_sliding;  // settings of the first kind are then of no other
     if (first->turns || !own) print_notes(t, &first->notes, NULL, first->name);
     if (second && second->turns)
         print_notes(t, &second->notes, first->turns || !own ? &first->notes : NULL, second->name);
@@ -326,6 +327,7 @@ bool explain(const Measurement *m, Error *err) {
     add_name(columns, sizeof columns, "\t",
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     print_all_notes(m, &t, kinds, n);
+    note_layers(&t, &m->rope_file->layers);
     table_columns(&t, columns);
     for (const Kind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);

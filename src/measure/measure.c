@@ -101,7 +101,7 @@ bool open_model(const char *path, Model *model, Error *err) {
 }
 
 LayerKinds kinds_of_layers(const Model *model) {
-    LayerKinds kinds = {{false}, {false}};
+    LayerKinds kinds = {.own_sliding = model->config.sliding_rope};
     for (int l = 0; model->layers && l < model->config.n_layers; l++) {
         int flags = model->layers[l].flags;
         bool has_window = model->config.sliding_window > 0 && !(flags & LAYER_SEES_ALL);
@@ -110,6 +110,29 @@ LayerKinds kinds_of_layers(const Model *model) {
         if (!(flags & LAYER_NOPE)) kinds.turns[kind] = true;
     }
     return kinds;
+}
+
+LayerKinds kinds_of_file(const RopeFile *file) {
+    const ConfigLayers *layers = &file->layers;
+    bool has_full = !file->by_layer || !layers->n || layers->n_of[KIND_FULL];
+    return (LayerKinds){.is_there = {has_full, file->by_layer},
+                        .turns = {!file->bare_full, file->by_layer},
+                        .own_sliding = file->by_layer};
+}
+
+// Puts what was read in place of the model's settings. False with the reason where the model's layers are others.
+static bool take_settings(const RopeFile *file, bool is_model, Model *model, Error *err) {
+    if (is_model && file->by_kind && file->by_layer && !model->config.sliding_rope)
+        return fail(err, "another model's config: its sliding layers turn by settings of their own, and the model's "
+                         "layers turn alike");
+    model->rope = file->rope;
+    if (model->config.sliding_rope || (file->by_layer && !is_model)) model->sliding = file->sliding;
+    model->config.head_dim = file->head_dim;
+    model->config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
+    if (is_model || !file->by_layer) return true;
+    model->config.sliding_rope = true;
+    model->config.sliding_window = file->layers.window;
+    return true;
 }
 
 // Prints each line of remarks as a warning.
@@ -124,6 +147,8 @@ static void print_remarks(const char *path, const char *remarks) {
 bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err) {
     bool is_read = o->reading || o->job == JOB_ENGINES;
     file->rope = model->rope;
+    file->sliding = model->config.sliding_rope ? model->sliding : model->rope;
+    file->by_layer = model->config.sliding_rope;
     file->head_dim = o->model_path ? (int)model->config.head_dim : o->head_dim;
     file->max_positions = o->model_path ? model->config.seq_len : 0;
     size_t length;
@@ -140,10 +165,7 @@ bool take_rope_config(const Options *o, Model *model, RopeFile *file, Error *err
                 file->has_type ? "they mean nothing to the rope_type"
                                : "a block without a rope_type means no scaling, and Hugging Face 4 refuses it",
                 file->unused);
-    model->rope = file->rope;
-    model->config.head_dim = file->head_dim;
-    model->config.seq_len = file->max_positions ? file->max_positions : file->rope.train_ctx;
-    return true;
+    return take_settings(file, o->model_path, model, err) || fail(err, "%s: %s", o->rope_config, err->text);
 }
 
 SessionConfig session_config(const Measurement *m, const RopePlan *plan, int context) {

@@ -14,9 +14,10 @@ enum { USUAL_LENGTH = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128, MOST_LENGTH = 
 // Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of their own.
 enum { LAYERS_FULL, LAYERS_SLIDING, N_LAYER_KINDS };
 
-// Which kinds a model has, and whether queries and keys turn in any of their layers.
+// Which kinds a model has, whether queries and keys turn in any of their layers, and whether the sliding ones turn by
+// settings of their own.
 typedef struct {
-    bool is_there[N_LAYER_KINDS], turns[N_LAYER_KINDS];
+    bool is_there[N_LAYER_KINDS], turns[N_LAYER_KINDS], own_sliding;
 } LayerKinds;
 
 typedef struct {
@@ -42,6 +43,9 @@ bool open_model(const char *path, Model *model, Error *err);
 
 // The kinds of layers that a model has; of one without weights nothing is known.
 LayerKinds kinds_of_layers(const Model *model);
+
+// The same of what --rope-config read, for which there is no model.
+LayerKinds kinds_of_file(const RopeFile *file);
 
 // Puts the settings of --rope-config in place of the model's or, without a model, of --head-dim, --theta and
 // --train-ctx. The model points into *file from then on, which must not move.
@@ -105,6 +109,8 @@ int engines_alike(const Measurement *m, int *n, bool *as_published);
 // Replaces the plans by that config as each engine of --reading reads it, named ENGINE:METHOD, with the command line's
 // window, sinks and logn. Their lists lie in *readings; the caller frees both. Fails where an engine refuses it.
 bool plans_as_read(Measurement *m, Reading **readings, Error *err);
+// Says which layers of a config are of which kind.
+void note_layers(Table *t, const ConfigLayers *layers);
 
 // Prints what the first method does to each pair of a head at m->length positions, or what another encoding adds.
 bool explain(const Measurement *m, Error *err);

@@ -300,7 +300,14 @@ static void fuzz_config(const uint8_t *data, size_t size) {
         bool ok = rope_config_parse(file, (const char *)data, size, &err);
         if (!ok) promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'), "a reason names its line");
         ok = ok && settings_resolve(&(RopeSettings){.said = 0}, &file->rope, 0, 2048, &plan, &err);
+        ok = ok && (!file->by_layer || settings_resolve_sliding(&(RopeSettings){.said = 0}, &(RopeSettings){.said = 0},
+                                                                &file->sliding, 0, 2048, &plan, &err));
+        promise(file->layers.n >= 0 && file->layers.n <= MOST_LAYERS, "layers are counted");
         for (int length = 1; ok && length < 4096; length *= 4) {
+            if (file->by_layer) {
+                rope_frequencies(&plan.sliding, length, &f);
+                for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
+            }
             rope_frequencies(&plan.rope, length, &f);
             promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
             for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
@@ -312,8 +319,9 @@ static void fuzz_config(const uint8_t *data, size_t size) {
 
 // A config.json through all readings: what an engine takes has frequencies, what it refuses a reason, and two readings compare.
 static void fuzz_engines(const uint8_t *data, size_t size) {
-    static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,mlx-lm,exllamav3,exllamav2,hf4@4.45,hf4@4.54,vllm@0.11:max_len=99,"
-                               "llama.cpp@2025.2,mlx-lm@0.31,exllamav3:max_len=64k,exllamav2:max_len=64k";
+    static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2,hf5@5.0,hf5@5.9,hf4@4.54,"
+                               "vllm@0.11:max_len=99,vllm:transformers=5.5.4,"
+                               "llama.cpp@2025.2,exllamav3:max_len=64k";
     char *text = calloc(1, size + 1);
     Error err;
     int n, lengths[] = {1, 700, 1 << 20};
@@ -328,9 +336,9 @@ static void fuzz_engines(const uint8_t *data, size_t size) {
             RopeFreqs f;
             promise(one->refused == (strcmp(one->verdict, "refused") == 0), "what is refused is so");
             promise(!one->refused || one->note[0], "a refusal has a reason");
-            if (one->refused) continue;
+            if (one->refused || !one->has_rope) continue;
             rope_frequencies(&one->rope, lengths[k], &f);
-            promise(isfinite(f.attention_factor) && f.attention_factor > 0 && isfinite(one->worst_ratio), "factors are numbers");
+            promise(isfinite(f.attention_factor) && f.attention_factor > 0 && one->worst_ratio >= 0, "factors are numbers");
             for (int j = 0; j < f.n_pairs; j++) promise(isfinite(f.inv_freq[j]), "frequencies are numbers");
         }
         free(readings);

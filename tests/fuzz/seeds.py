@@ -94,8 +94,10 @@ def seeds():
     yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
-    for path in sorted(glob.glob(os.path.join(ENGINES, '*.json'))):
-        yield 'engines', os.path.basename(path), json.dumps(json.loads(read(path))['config']).encode()
+    for path in sorted(glob.glob(os.path.join(ENGINES + '*', '*.json'))):
+        text = json.dumps(json.loads(read(path))['config']).encode()
+        yield 'engines', os.path.basename(path), text
+        yield 'config', os.path.basename(path), text
     for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
         whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **changed(values))
         yield 'engines', str(i), json.dumps(whole).encode()

@@ -1,0 +1,202 @@
+// Where a config has its blocks of settings, and which layers they are of.
+#include <stdio.h>
+#include <string.h>
+
+#include "config_reader.h"
+#include "json.h"
+
+#define NO_LAYERS "none, since what differs by layer or position is not read"
+
+// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
+// list of ones and a list of one word.
+static bool is_by_layer(const char *v) {
+    const char *first = json_first(v, NULL);
+    double x;
+    bool alike = true;
+    for (const char *in = first; in; in = json_next(in, NULL)) {
+        size_t length = *in == '"' ? 2 + strcspn(in + 1, "\"") : 0;
+        bool is_first = length && strncmp(in, first, length) == 0;
+        alike = alike && (is_first || (json_number(in, &x, NULL) && x == 1));
+    }
+    return *v == '[' ? !alike : is_something(v);
+}
+
+// Keys that give layers or positions a RoPE of their own. In some families a key is read, or it is about layers without
+// RoPE or about windows, which the exporter reads, or it means nothing.
+static const struct {
+    const char *key, *but_in;
+} layer_keys[] = {
+    {"rope_local_base_freq", "gemma3_text"},
+    {"local_rope_theta", ""},
+    {"global_rope_theta", ""},
+    {"swa_rope_theta", ""},
+    {"sliding_window_pattern", "gemma3_text olmo3 exaone4 cohere2"},
+    {"attn_temperature_tuning", ""},
+    {"llama_4_scaling_beta", ""},
+    {"no_rope_layers", "smollm3"},
+    {"no_rope_layer_interval", "smollm3"},
+    {"layer_types", "mistral qwen2 qwen3 phi3 smollm3 gemma3_text olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna "
+                    "cohere2 qwen3_5_text qwen3_moe"},
+};
+
+static void refuse_blocks(Reader *r, const RopeFamily *f) {
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    bool grows = f && f->flags & FAMILY_GROWS, by_type = f && f->flags & FAMILY_BY_TYPE;
+    for (int i = 0; i < 2; i++) {
+        const char *key, *block = r->config ? json_member(r->config, blocks[i]) : r->alone;
+        if (by_type && i == 1) continue;
+        for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
+            Word name = word_of(key);
+            bool is_beta = strcmp(name.text, "llama_4_scaling_beta") == 0;
+            if (is_beta && !grows && is_by_layer(v)) reject(r, block, name.text, NO_LAYERS);
+            if (*v == '{' && r->config) reject(r, r->config, blocks[i], "one object of settings for all layers");
+        }
+    }
+}
+
+void refuse_by_layer(Reader *r) {
+    const RopeFamily *f = r->family;
+    for (size_t i = 0; i < sizeof layer_keys / sizeof *layer_keys; i++) {
+        const char *v = json_member(r->config, layer_keys[i].key);
+        bool is_read = f && family_is(f, layer_keys[i].but_in);
+        if (v && !is_read && is_by_layer(v)) reject(r, r->config, layer_keys[i].key, NO_LAYERS);
+    }
+    bool is_model_s = !f && r->by_kind && !is_something(json_member(r->config, "rope_scaling"));
+    if (!is_model_s) refuse_blocks(r, f);
+}
+
+// ---- layers ----
+
+// Says which keys about layers the family's class does not look at.
+static void remark_unused(Reader *r) {
+    const char *type = r->family->model_type;
+    if (json_member(r->config, "_sliding_window_pattern"))
+        remark(r, "_sliding_window_pattern means nothing to model_type %s and is not used", type);
+    bool is_used = r->family->flags & FAMILY_PATTERN;
+    if (!is_used && json_member(r->config, "sliding_window_pattern"))
+        remark(r, "sliding_window_pattern means nothing to model_type %s and is not used", type);
+}
+
+void read_layers_of(Reader *r) {
+    const char *key = "", *expected = "";
+    if (r->family) r->file->by_layer = false;
+    if (!r->family || !r->family->period) return;
+    ConfigLayers *layers = &r->file->layers;
+    if (!config_layers(r->config, r->family, true, layers, &key, &expected)) reject(r, r->config, key, "%s", expected);
+    remark_unused(r);
+    bool has_sliding = !layers->n || layers->n_of[KIND_SLIDING];
+    r->file->by_layer = layers->window && has_sliding;
+    r->file->bare_full = r->file->by_layer && r->family->flags & FAMILY_BARE_FULL;
+}
+
+// ---- blocks ----
+
+static void name_block(Reader *r, const char *object, const char *under, const char *name) {
+    r->block = (Block){.object = object, .under = under};
+    snprintf(r->block.name, sizeof r->block.name, "%s", name);
+    snprintf(r->block.inside, sizeof r->block.inside, "%s.", name);
+}
+
+void find_one_block(Reader *r) {
+    bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
+    const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
+    bool is_object = v && *v == '{', is_one = is_object || !is_something(v);
+    for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
+    if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
+    if (is_scaling && is_something(json_member(r->config, "rope_parameters")))
+        remark(r, "rope_parameters is not used, since there is a rope_scaling");
+    bool is_default = !is_something(v) && r->family && r->family->block;
+    if (is_default && json_member(r->config, "rope_scaling"))
+        remark(r, "rope_scaling is null, and model_type %s has YaRN all the same", r->family->model_type);
+    name_block(r, is_default ? r->family->block : is_one ? v : NULL, NULL, name);
+}
+
+bool has_kinds(const char *object) {
+    const char *key;
+    int n = 0;
+    for (const char *v = json_first(object, &key); v; v = json_next(v, &key), n++) {
+        bool is_kind = json_is(key, kind_keys[KIND_FULL]) || json_is(key, kind_keys[KIND_SLIDING]);
+        if (!is_kind || *v != '{') return false;
+    }
+    return n > 0;
+}
+
+static void reject_inside(Reader *r, const char *parameters, const char *key) {
+    name_block(r, parameters, NULL, "rope_parameters");
+    reject(r, parameters, key, "none beside full_attention and sliding_attention");
+}
+
+// rope_parameters of a family with a block for each kind of layers; NULL where there is none of them in it.
+static const char *typed_parameters(Reader *r) {
+    const char *own = get(r, r->config, "rope_parameters"), *key;
+    if (is_something(own) && *own != '{') reject(r, r->config, "rope_parameters", "an object of settings");
+    if (has_types(own)) {
+        for (const char *v = json_first(own, &key); v; v = json_next(v, &key))
+            if (!json_is(key, kind_keys[KIND_FULL]) && !json_is(key, kind_keys[KIND_SLIDING]))
+                reject_inside(r, own, word_of(key).text);
+        return own;
+    }
+    bool has_scaling = is_something(json_member(r->config, "rope_scaling"));
+    if (is_something(own) && has_scaling)
+        reject(r, r->config, "rope_parameters",
+               "full_attention and sliding_attention in it, since there is a rope_scaling");
+    else if (is_something(own) && r->kind == KIND_FULL)
+        remark(r,
+               "rope_parameters means nothing to model_type %s without full_attention and sliding_attention, and is "
+               "not used",
+               r->family->model_type);
+    return NULL;
+}
+
+// The theta of sliding layers where their block has none, and what contradicts it.
+static double local_theta(Reader *r) {
+    double local = r->family->local_theta, inside, beside;
+    const char *sliding = r->block.object;
+    bool has_inside = json_number(json_member(sliding, "rope_theta"), &inside, NULL);
+    if (family_is(r->family, "gemma3_text")) {
+        local = number(r, r->config, "rope_local_base_freq", local, 1, 0, OPTIONAL);
+        if (has_inside && json_member(r->config, "rope_local_base_freq") && inside != local)
+            remark(r,
+                   "rope_local_base_freq is %.12g beside rope_parameters.sliding_attention and rope_theta %.12g in it: "
+                   "%.12g counts",
+                   local, inside, inside);
+    } else if (!has_inside && json_number(json_member(r->config, "rope_theta"), &beside, NULL) && beside != local) {
+        remark(r, "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g", beside, local);
+    }
+    return local;
+}
+
+// A block of kinds by itself, or in a config without a family: a model's, whose thetas stand where there are none.
+static void find_block_alone(Reader *r, int kind, double *theta) {
+    const char *parameters = json_member(r->config, "rope_parameters");
+    const char *own = r->config ? parameters : r->alone;
+    name_block(r, json_member(own, kind_keys[kind]), NULL, kind_keys[kind]);
+    *theta = kind == KIND_SLIDING ? r->file->sliding.theta : r->file->rope.theta;
+}
+
+void find_block_of(Reader *r, int kind, double *theta) {
+    const char *scaling = get(r, r->config, "rope_scaling"), *own = NULL;
+    r->kind = kind;
+    if (!r->family) {
+        find_block_alone(r, kind, theta);
+        return;
+    }
+    own = typed_parameters(r);
+    const char *typed = json_member(own, kind_keys[kind]);
+    if (typed && *typed != '{') reject(r, own, kind_keys[kind], "an object of settings");
+    name_block(r, typed, NULL,
+               kind == KIND_FULL ? "rope_parameters.full_attention" : "rope_parameters.sliding_attention");
+    if (kind == KIND_SLIDING) {
+        *theta = local_theta(r);
+        return;
+    }
+    *theta = number(r, r->config, "rope_theta", r->family->theta, 1, 0, OPTIONAL);
+    if (!own && !is_something(scaling) && r->family->block) r->block.object = r->family->block;
+    if (!is_something(scaling)) return;
+    if (r->family->flags & FAMILY_NO_SCALING)
+        reject(r, r->config, "rope_scaling",
+               "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces rope_parameters");
+    else if (*scaling != '{') reject(r, r->config, "rope_scaling", "an object of settings");
+    if (json_first(typed, &own)) remark(r, "rope_scaling is laid over rope_parameters.full_attention");
+    name_block(r, scaling, typed, "rope_scaling");
+}

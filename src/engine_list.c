@@ -1,0 +1,179 @@
+// Lists of engines: their names and releases, and what they make of a config beside a reference.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/settings.h"
+#include "names.h"
+#include "reading.h"
+
+static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
+
+// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind, NULL: no release.
+static const char *read_release(const char *text, double *release) {
+    double unit = 1;
+    *release = 0;
+    for (char *rest; *text >= '0' && *text <= '9'; unit /= 100) {
+        *release += (double)strtol(text, &rest, 10) * unit;
+        text = rest + (*rest == '.' || *rest == '-');
+    }
+    return unit < 1 ? text : NULL;
+}
+
+// Whether the facts are of this release. The last one that is known stands for all that begin with
+// its numbers.
+static bool is_known(int row, double release) {
+    double first, last;
+    read_release(engines[row].first, &first);
+    read_release(engines[row].last, &last);
+    return release > first - 1e-9 && release < last + 0.01 - 1e-9;
+}
+
+static bool fail_release(const Reading *out, int row, double release, Error *err) {
+    if (is_known(row, release)) return true;
+    const char *first = engines[row].first, *last = engines[row].last;
+    bool is_one = strcmp(first, last) == 0;
+    return fail(err, "release %s of %s is not known (expected %s%s%s)", out->version, engines[row].name, first,
+                is_one ? "" : " to ", is_one ? "" : last);
+}
+
+// Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4", ":max_len=131072".
+static bool read_setting(Reading *out, const char *text, Error *err) {
+    static const Option max_len = {.type = WHOLE, .low = 1, .high = MOST};
+    static const char transformers[] = ":transformers=", length[] = ":max_len=";
+    char value[24], own[sizeof out->version];
+    if (strncmp(text, length, strlen(length)) == 0) {
+        text += strlen(length);
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(text, ":"), text);
+        return option_read(&max_len, &out->served, out->engine, value, err);
+    }
+    bool is_below = strncmp(text, transformers, strlen(transformers)) == 0;
+    const char *release = text + (is_below ? strlen(transformers) : 1);
+    if ((*text != '@' && !is_below) || (is_below && !(engines[out->row].flags & HAS_BELOW))) return fail(err, "%s", "");
+    snprintf(own, sizeof own, "%.*s", (int)strcspn(release, ":"), release);
+    double *to = is_below ? &out->transformers : &out->release;
+    const char *end = read_release(release, to);
+    if (!end || (*end && *end != ':')) return fail(err, "%s", "");
+    if (is_below) {
+        Reading hf5 = {.row = 0};
+        snprintf(hf5.version, sizeof hf5.version, "%s", own);
+        return fail_release(&hf5, 0, *to, err);
+    }
+    snprintf(out->version, sizeof out->version, "%s", own);
+    return fail_release(out, out->row, *to, err);
+}
+
+// Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
+static bool read_name(const char *text, int n, Reading *out, Error *err) {
+    const char *nearest = "";
+    char expected[240];
+    *out = (Reading){.release = 1e9, .transformers = 1e9};
+    snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
+    snprintf(expected, sizeof expected,
+             "one of %s, with @RELEASE or :max_len=N behind it, or vllm:transformers=RELEASE", all);
+    const char *name = out->engine, *behind = name + strcspn(name, "@:");
+    size_t length = (size_t)(behind - name);
+    for (; out->row < n_engines; out->row++) {
+        if (strlen(engines[out->row].name) == length && strncmp(engines[out->row].name, name, length) == 0) break;
+        nearest = nearer_name(name, engines[out->row].name, nearest);
+    }
+    if (out->row == n_engines) return fail_unknown(err, "there is no engine", name, nearest, expected);
+    snprintf(out->version, sizeof out->version, "%s", engines[out->row].version);
+    for (; *behind; behind += 1 + strcspn(behind + 1, ":")) {
+        if (read_setting(out, behind, err)) continue;
+        return err->text[0] ? false : fail_unknown(err, "there is no engine", name, "", expected);
+    }
+    return true;
+}
+
+int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {
+    int n = 0;
+    for (const char *at = list ? list : all; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (n == MOST_READINGS) return fail(err, "more than %d engines", MOST_READINGS);
+        if (!read_name(at, (int)strcspn(at, ","), &readings[n++], err)) return 0;
+    }
+    return n;
+}
+
+// Whether the config has layers of a kind, and whether it has both.
+static bool is_there(const Config *c, int kind) {
+    const ConfigLayers *l = &c->out->layers;
+    bool slides = c->family->period && !(c->family->flags & FAMILY_LINEAR) && l->window;
+    if (kind == KIND_FULL) return !slides || !l->n || l->n_of[KIND_FULL];
+    return slides && (!l->n || l->n_of[KIND_SLIDING]);
+}
+
+// One kind of layers as one engine reads it. False with the reason when the config has no family or no head.
+static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
+    const char *unknown = engines[out->row].unknown;
+    bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer;
+    out->unknown = family_is(c->family, unknown);
+    bool is_told = out->release < 1e9;
+    if (is_new(c) && !is_told) snprintf(out->version, sizeof out->version, "%s", engines[out->row].by_layer);
+    if (engines[out->row].prepares) engines[out->row].prepares(c);
+    if (!reading_begin(c, err)) return false;
+    engines[out->row].reads(c);
+    if (out->served && out->max_len) out->max_len = out->served;
+    bool is_limited = c->flags & HAS_LIMIT && c->flags & SERVES;
+    if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
+    out->has_rope = !is_bare;
+    reading_end(c, is_bare ? NULL : reference);
+    return true;
+}
+
+// What an engine makes of each kind of layers: *n readings from `out` on, of which the first has the engine's name.
+static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n, Error *err) {
+    const Reading asked = *out;
+    Config first = {.out = out};
+    if (!reading_open(&first, config, err)) return false;
+    bool both = is_there(&first, KIND_SLIDING);
+    *n = 0;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        if (!is_there(&first, kind)) continue;
+        Reading *one = &out[*n];
+        *one = asked;
+        one->kind = kind;
+        one->by_layer = both;
+        Config c = {.out = one, .rope = &one->rope, .kind = kind, .length = length, .flags = engines[asked.row].flags};
+        if (!reading_open(&c, config, err) || !read_kind(one, &c, reference ? &reference[*n] : NULL, err)) return false;
+        ++*n;
+    }
+    const Reading *worst = &out[*n - 1];  // refused or unknown for one kind is so for both
+    if (!worst->refused && !worst->unknown) worst = out;
+    for (int i = 0; i < *n; i++) {
+        out[i].unknown = worst->unknown;
+        out[i].refused = worst->refused;
+        if (worst->refused) out[i].verdict = "refused";
+        if (worst->refused && worst != &out[i]) memcpy(out[i].note, worst->note, sizeof worst->note);
+    }
+    return true;
+}
+
+// The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
+static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant, Error *err) {
+    int n = 0;
+    bool ok = true;
+    for (int row = 0; ok && row < 2 && (row == 0 || out->refused || out->unknown); row++)
+        ok = read_name(engines[row].name, 3, out, err) && read_as(out, config, length, NULL, &n, err);
+    if (ok && out->unknown) out->refused = true;
+    for (int i = 0; ok && meant && i < n; i++) {
+        out[i].rope = meant[out[i].kind];
+        out[i].refused = false;
+    }
+    return ok;
+}
+
+Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant, int *n, Error *err) {
+    Reading *readings = alloc_array(REFERENCE + N_KINDS + MOST_READINGS, sizeof *readings, "readings", err);
+    Reading *reference = readings + REFERENCE, *asked = reference + N_KINDS;
+    int n_asked = readings ? engines_list(list, asked, err) : 0, of_one = 0;
+    bool ok = n_asked > 0 && read_reference(reference, config, length, meant, err);
+    *n = 0;
+    for (int i = 0; ok && i < n_asked; i++) {
+        readings[*n] = asked[i];
+        ok = read_as(&readings[*n], config, length, reference, &of_one, err);
+        *n += of_one;
+    }
+    return keep_if(ok, readings);
+}
