@@ -8,6 +8,7 @@ import itertools
 import math
 import os
 
+import reference
 from common import (METHODS, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, read, run, table, tiny_model, with_header, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
@@ -26,6 +27,10 @@ def kinds(**changes):
 def model_of(c, name='model.bin', seed=1):
     write_model(in_work(name), c, random_weights(c, seed))
     return in_work(name)
+
+
+def by_reference(c, seed=1, n=len(IDS), **how):
+    return reference.nll(c, random_weights(c, seed), IDS[:n], **how)
 
 
 def differs(a, b):
@@ -47,7 +52,8 @@ SCALES = {}, dict(temperature_beta=0.3), dict(embedding_scale=3.0), dict(score_s
 
 def test_combinations():
     """Every place of norms with every norm of heads, either activation and each of the above, in turns with the rest.
-    The fast engine and the definition agree, as a prompt and token by token, and so do one thread and two."""
+    The fast engine and the definition agree, as a prompt and token by token, and so do one thread and two. Some of
+    them are held against tests/reference.py as well."""
     combined = itertools.product((0, 1, 2), (0, 1, 2), (0, 1), LAYERS)
     for i, (norm_place, qk_norm, activation, layers) in enumerate(combined):
         extra = dict(LAYERS[layers], **SCALES[i % len(SCALES)])
@@ -58,6 +64,8 @@ def test_combinations():
         model = model_of(c, seed=i % 5)
         expected = perplexity(model, IDS, '--plain')
         close(perplexity(model, IDS, *FLOATS), expected, 1e-4, what)
+        if i % 11 == 0:
+            close(expected, by_reference(c, i % 5), 1e-4, what + ', and the reference')
         if i % 3 == 0:
             close(perplexity(model, IDS, *FLOATS, '--stepwise'), expected, 1e-4, what + ', step by step')
         if i % 3 == 1:
@@ -103,6 +111,14 @@ def test_what_options_change():
             close(perplexity(model, IDS, *engine, *options), expected, 1e-4, '%s by %s' % (options, engine[-1]))
     check(differs(in_full, own) > 0.01 and differs(in_sliding, own) > 0.01 and differs(in_both, in_full) > 0.01,
           'these differ', (differs(in_full, own), differs(in_sliding, own), differs(in_both, in_full)))
+    # What other options do in either kind of layers, by the reference.
+    maps = reference.distance_map('self-extend', L, len(IDS), group=5)
+    for options, how, changes in ((['--rope', 'self-extend:group=5'], dict(map=maps), {}),
+                                  (['--logn', '--temperature-beta', 0.3], {}, dict(logn=1, temperature_beta=0.3)),
+                                  (['--spread', 400, '--piece', 16, '--crowd'],
+                                   dict(positions=reference.spread(len(IDS), 400, 16), piece=16), {})):
+        close(perplexity(model, IDS, *FLOATS, *options), by_reference(dict(c, **changes), **how), 1e-4,
+              '%s by the reference' % options)
     # A map or a window of a method leaves the sliding layers alone; --window W is the window of all layers.
     only_sliding = model_of(kinds(qk_norm=1, layers=[4, 4, 4]), 'only.bin')
     own = perplexity(only_sliding, IDS, *FLOATS)

@@ -216,6 +216,12 @@ static void test_i8(void) {
 
 // ---- loops over vectors ----
 
+// GELU in its tanh form, in double.
+static double gelu_of(double x) {
+    double z = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x);
+    return x * (1 + tanh(z)) / 2;
+}
+
 static void test_vectors(void) {
     enum { MOST = 100 };
     for (int n = 1; n <= MOST; n++) {
@@ -235,6 +241,11 @@ static void test_vectors(void) {
         swiglu(out, y, (size_t)n);
         for (int i = worst = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - x[i] / (1 + exp(-(double)x[i])) * y[i]));
         check(worst < 2e-5, "swiglu of %d: off by %g", n, worst);
+
+        memcpy(out, x, sizeof x);
+        geglu(out, y, n);
+        for (int i = worst = 0; i < n; i++) worst = fmax(worst, fabs(out[i] - gelu_of(x[i]) * y[i]));
+        check(worst < 2e-5, "geglu of %d: off by %g", n, worst);
 
         check(max_of(x, n) == (float)largest, "max_of %d", n);
         memcpy(out, x, sizeof x);
@@ -267,6 +278,15 @@ static void test_vectors(void) {
         check(fabs(found - x / (1 + exp(-(double)x))) <= 3e-7 * fabs(x) + 1e-30, "silu of %g is %g", (double)x,
               (double)found);
     }
+    const float far[] = {1e10f, 3e38f, -1e10f, -3e38f, 0, 1e-38f};  // their cubes are no numbers any more
+    for (int i = -1000; i < 1006; i++) {
+        float x = i < 1000 ? 0.011f * (float)i : far[i - 1000], found = x, one = 1;
+        geglu(&found, &one, 1);
+        check(fabs(found - gelu_of(x)) <= 4e-7 * fabs(x) + 1e-30, "gelu of %g is %g", (double)x, (double)found);
+    }
+    float nan = NAN, one = 1;
+    geglu(&nan, &one, 1);
+    check(isnan(nan), "gelu of NaN is %g", (double)nan);
 }
 
 static void test_gemm(void) {
