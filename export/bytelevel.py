@@ -105,7 +105,8 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
 
 LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3'
 WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
-GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'gpt-2': GPT2, 'smollm': DIGITS_GPT2,
+GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx': LLAMA3, 'gpt-2': GPT2,
+               'exaone4': GPT2, 'smollm': DIGITS_GPT2,
                'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN}
 
 

@@ -112,7 +112,7 @@ def text_config(config):
 def refuse_not_computed(config):
     """Refuses, by its key, what other families have (Gemma 2, Gemma 3n). Gemma 3's class does not look at one."""
     for key, expected in NOT_COMPUTED.items():
-        if config.values.get(key) is None:
+        if config.values.get(key) is None or key == 'hidden_size_per_layer_input' and config.values[key] == 0:
             continue
         if key != 'attn_logit_softcapping' or config.values.get('model_type') != 'gemma3_text':
             config.refuse(key, expected)

@@ -76,7 +76,8 @@ def complete(folder, source, tokenizer, model):
             raise Problem(path, 'added token %d is another one in tokenizer.model (found %r, expected %r)'
                           % (id, text, tokens[id][0]))
         if id < vocab_size:
-            tokens[id] = [text, tokens[id][1], kind if tokens[id][2] in (NORMAL, UNUSED) else tokens[id][2]]
+            own = tokens[id][2]  # Gemma's turns are user-defined in tokenizer.model
+            tokens[id] = [text, tokens[id][1], kind if own in (NORMAL, UNUSED, USER_DEFINED) else own]
         else:
             notes.append('added token %d, %r, is left out: the model has only %d' % (id, text, vocab_size))
     if not config.flag('add_bos_token', True, True):

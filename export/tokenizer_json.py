@@ -12,7 +12,8 @@ from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 MAX_MERGES = 1 << 24
 
 # Control tokens that end a text or a turn, for when no config.json says which.
-END_TOKENS = '</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>'
+END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>', '<eos>',
+              '<end_of_turn>', '[|endofturn|]')
 
 
 def inner(keys, key, null=None):
@@ -249,6 +250,12 @@ def check_user_defined(top, prefix):
     unless one that is sought in text can overlap with one of the other sort."""
     tokens = top.values.get('added_tokens') or []
     sought = [(token['content'], token.get('normalized', True)) for token in tokens if not token.get('special')]
+    both = {token.get('normalized', True) for token in tokens}
+    if prefix or len(both) > 1:
+        check_overlaps(top, tokens, sought, prefix)
+
+
+def check_overlaps(top, tokens, sought, prefix):
     if len(sought) * len(tokens) > 10 ** 7:
         raise Problem(top.path, 'has too many added_tokens (found %d, %d of them not special)'
                       % (len(tokens), len(sought)))
@@ -286,6 +293,8 @@ def read_characters(top, model, vocab, merges, unknown):
         # The library puts the space in front of every part of a text between such tokens, as Prepend says.
         if not special and flags & PREFIX_UNLESS_SPACE:
             token.refuse('special', 'true with a Metaspace')
+        if not special and set(text) == {'\u2581'} and id < len(vocab):  # Gemma: sought in text as U+2581, and merges
+            continue                                                     # make it of spaces
         if not special and (' ' in text or '\u2581' in text):
             token.refuse('content', 'a text without spaces')
         if id == len(tokens):
@@ -320,6 +329,9 @@ def read_metaspace(top):
             replaced = True
         finished(step)
     for step in steps(top, 'pre_tokenizer', 'pretokenizers'):
+        if step.values.get('type') == 'Split' and replaced:
+            check_empty_split(step)
+            continue
         step.get('type', lambda v: v == 'Metaspace' and not replaced and not flags,
                  'ByteLevel, or Metaspace and no normalizer')
         step.get('replacement', lambda v: v == '\u2581', '"\u2581"')
@@ -355,6 +367,15 @@ def read_metaspace(top):
     return flags
 
 
+def check_empty_split(step):
+    """Gemma's files cut at spaces, when none is left."""
+    step.get('pattern', lambda v: v == {'String': ' '}, '{"String": " "}')
+    step.only('type', 'Split')
+    step.only('behavior', 'MergedWithPrevious')
+    step.only('invert', False)
+    finished(step)
+
+
 def score_merges(model, vocab, merges, tokens):
     """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come
     first, is the list of merges; refused when it is not. Two things make it so. (In which order the merges stand
@@ -363,8 +384,13 @@ def score_merges(model, vocab, merges, tokens):
     def refuse(why, *what):
         raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)" % (why % what))
 
+    def cut_out(text):  # before there are merges, so nothing is made of it
+        return text in vocab and tokens[vocab[text]][2] == USER_DEFINED
+
     listed, order = set(merges), {}
     for a, b in merges:
+        if any(map(cut_out, (a, b, a + b))):
+            continue
         # 1. The merges that make a token stand together.
         if order.setdefault(a + b, len(order)) != len(order) - 1:
             refuse('%.40r is made both before and after another token', a + b)
@@ -381,5 +407,5 @@ def score_merges(model, vocab, merges, tokens):
         # 2. Every pair of symbols (tokens that can come up, characters) that spells a token is listed.
         for i in range(1, len(text)):
             a, b = text[:i], text[i:]
-            if (a, b) not in listed and all(len(x) == 1 or x in order for x in (a, b)):
+            if (a, b) not in listed and all((len(x) == 1 or x in order) and not cut_out(x) for x in (a, b)):
                 refuse('%.40r and %.40r are no merge, but make a token', a, b)

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef enum { TRIMS_NOTHING, TRIMS_USER, TRIMS_ALL } Trims;
+
 // How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $ the user's message.
 // Special tokens in a message are encoded as plain text, so no prompt can forge a turn.
 typedef struct {
     const char *told_by;          // a special token of this family's tokenizers that the families below do not have
     const char *end_of_turn;      // a special token, NULL: the text's end
-    bool trims;                   // spaces around messages are dropped
+    Trims trims;                  // what loses the spaces around it
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
 } Family;
@@ -18,20 +20,23 @@ typedef struct {
 // docs/checkpoints.md says what is left out of the templates.
 static const Family families[] = {
     // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use them.
-    {"<|im_start|>", "<|im_end|>", false, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
+    {"<|im_start|>", "<|im_end|>", TRIMS_NOTHING, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
     // Llama-3.1-8B-Instruct.
-    {"<|start_header_id|>", "<|eot_id|>", true, "{}", "",
+    {"<|start_header_id|>", "<|eot_id|>", TRIMS_ALL, "{}", "",
      "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}",
      "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}"
      "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
     // Phi-3-mini-4k-instruct.
-    {"<|assistant|>", "<|end|>", false, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
+    {"<|assistant|>", "<|end|>", TRIMS_NOTHING, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
      "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
+    // Gemma 3, whose system prompt opens the first message.
+    {"<start_of_turn>", "<end_of_turn>", TRIMS_USER, "{}{<start_of_turn>}user\n", "\n{<start_of_turn>}user\n", "&\n\n",
+     "${<end_of_turn>}\n{<start_of_turn>}model\n"},
     // Mistral-7B-Instruct-v0.3.
-    {"[INST]", NULL, false, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
+    {"[INST]", NULL, TRIMS_NOTHING, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
     // Llama-2-7b-chat.
-    {NULL, NULL, false, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
+    {NULL, NULL, TRIMS_NOTHING, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
 };
 
 // The ids so far, and the text behind the last special token.
@@ -92,8 +97,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
     bool ok = t.text && end_text(&t, before);
     for (const char *at = template; ok && *at; at++) {
-        if (*at == '&') put(&t, system_prompt, f->trims);
-        else if (*at == '$') put(&t, user, f->trims);
+        if (*at == '&') put(&t, system_prompt, f->trims == TRIMS_ALL);
+        else if (*at == '$') put(&t, user, f->trims != TRIMS_NOTHING);
         else if (*at != '{') t.text[t.n_text++] = *at;
         else {
             int length = (int)strcspn(at, "}") - 1;

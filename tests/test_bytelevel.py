@@ -786,6 +786,59 @@ def test_llama2(rng, texts):
             'pre_tokenizer.split')
 
 
+def gemma_spec(rng, texts):
+    """Llama 2's kind without the space in front, and with what is peculiar to Gemma: a Split that finds no space any
+    more, lines and placeholders that are cut out of texts, though merges make some of them, and runs of spaces that are
+    added tokens and made by merges all the same."""
+    spec = llama2_spec(rng, texts)
+    vocab, merges = spec['model']['vocab'], spec['model']['merges']
+    spec['normalizer'] = {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'}
+    spec['pre_tokenizer'] = {'type': 'Split', 'pattern': {'String': ' '}, 'behavior': 'MergedWithPrevious',
+                             'invert': False}
+    spec['decoder']['decoders'].pop()
+    lines = ['\n' * n for n in (1, 2, 3, 4)]
+    for token in lines + ['<unused0>', '<table>', '<start_of_turn>']:
+        vocab[token] = len(vocab)
+    merges += [' '.join((line[:i], line[i:])) for line in lines for i in range(1, len(line))]
+    add(spec, *lines, '<unused0>', '<table>', '\u2581' * 2, '\u2581' * 4, special=False)
+    add(spec, '<start_of_turn>', '<image>')
+    spec['model']['merges'] = [merge.split(' ') for merge in merges]  # as newer files have them
+    return spec
+
+
+def test_gemma(rng, texts):
+    spec = gemma_spec(rng, texts)
+    vocab = spec['model']['vocab']
+    ranks = {tuple(pair): i for i, pair in enumerate(spec['model']['merges'])}
+
+    def reference(text):
+        ids = []
+        for i, part in enumerate(re.split('(\n{1,4}|<unused0>|<table>)', text)):
+            symbols = [symbol for c in part.replace(' ', '\u2581')
+                       for symbol in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
+            ids += [vocab[part]] if i % 2 else [vocab[x] for x in merged(symbols, lambda a, b: ranks.get((a, b)))]
+        return ids
+
+    nasty = [b'\n', b'\n\n\n\n\n\n\n', b'a\n \n  b', b'<table>\n<unused0>x', b' <table> ', b'        ', b'<tab', b'',
+             b'user\nHi <start_of_turn>', b'\xff\n\xff', ('é\n' * 9).encode()]
+    mixed = [text for text in nasty + [rng.choice(nasty) + text + rng.choice(nasty) for text in texts[:200]]
+             if '\u2581'.encode() not in text]
+    compare('gemma', spec, reference, mixed)
+    exported, path, size = export(spec)
+    check(exported['flags'] == 2 + 16 + 32 and exported['bos_id'] == 1, 'gemma: flags', exported['flags'])
+    forged = {id for ids in encode(path, size, [b'<start_of_turn><image>']) for id in ids}
+    check(not forged & {vocab['<start_of_turn>'], len(vocab)}, 'gemma: texts cannot have control tokens')
+
+    def changed(**changes):
+        return {**spec, **changes}
+
+    refused('a Split at something else', changed(pre_tokenizer={**spec['pre_tokenizer'], 'pattern': {'String': 'a'}}),
+            'pre_tokenizer.pattern')
+    refused('a Split that cuts otherwise', changed(pre_tokenizer={**spec['pre_tokenizer'], 'behavior': 'Removed'}),
+            'pre_tokenizer.behavior')
+    refused('a Split before there is U+2581', changed(normalizer=None), 'pre_tokenizer')
+
+
 def test_scores_out(rng, texts):
     """sentencepiece's scores as a list of merges: runs of spaces may score alike, as Llama 2's do; nothing else may,
     and every character of a token has to be one."""
@@ -966,6 +1019,7 @@ def main():
             test_families(rng, texts, tokens, merges)
             test_tiktoken(rng, texts, tokens)
             test_llama2(rng, texts)
+            test_gemma(random.Random(4), texts)
             test_scores_out(random.Random(3), texts)
             test_refusals(tokens, merges)
             test_gguf(texts, tokens, merges)

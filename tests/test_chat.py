@@ -92,15 +92,20 @@ def test_llama2():
 
 # What the published templates make of a conversation is one string, cut at the special tokens as the library cuts it.
 
+PREFIX, FALLBACK = 1, 2  # flags of sentencepiece's tokenizers: a space in front of texts, and bytes
+
+
 def special_tokenizer(name, specials, sentencepiece, stripping=()):
-    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them."""
+    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them. sentencepiece:
+    its flags, or 0."""
     tokens = [b'<0x%02X>' % b if sentencepiece else bytes([b]) for b in range(256)] + [s.encode() for s in specials]
-    tokens += [b'<unk>'] * sentencepiece
+    tokens += [b'<unk>'] * bool(sentencepiece)
     data = struct.pack('<i', max(map(len, tokens))) + b''.join(struct.pack('<fi', 0, len(t)) + t for t in tokens)
-    types = [6 if sentencepiece else 1] * 256 + [3 + 16 * (s in stripping) for s in specials] + [2] * sentencepiece
-    bos = 256 + specials.index('<s>') if '<s>' in specials else -1
+    types = [6 if sentencepiece else 1] * 256 + [3 + 16 * (s in stripping) for s in specials]
+    types += [2] * bool(sentencepiece)
+    bos = next((256 + specials.index(bos) for bos in ('<s>', '<bos>') if bos in specials), -1)
     if sentencepiece:
-        data += struct.pack('<4s2I2iI', b'TKT1', 0, 3, bos, len(tokens) - 1, 0)
+        data += struct.pack('<4s2I2iI', b'TKT1', 0, sentencepiece, bos, len(tokens) - 1, 0)
     else:
         data += struct.pack('<4s2I2i3I', b'TKT1', 1, 0, bos, -1, 0, 1, 0)
     write(in_work(name), data + bytes(types))
@@ -117,7 +122,8 @@ def ids_of(text, specials, sentencepiece, stripping=()):
         part = part.lstrip() if strip else part
         strip = strip and not part
         if part:
-            ids += ('\u2581' + part.replace(' ', '\u2581') if sentencepiece else part).encode()
+            part = part.replace(' ', '\u2581') if sentencepiece else part
+            ids += ('\u2581' * (sentencepiece & PREFIX) + part).encode()
     return ids
 
 
@@ -134,16 +140,22 @@ def mistral(system, user):
     return '[INST]%s%s[/INST]' % (system + '\n\n' * (system != ''), user)  # the space behind [INST] is the dummy prefix
 
 
+def gemma(system, user):
+    return '<start_of_turn>user\n%s%s<end_of_turn>\n<start_of_turn>model\n' % (
+        system + '\n\n' * (system != ''), user.strip())
+
+
 CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
 PHI3 = ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
 SMOLLM3 = ['<|begin_of_text|>', '<|start_header_id|>', '<|eot_id|>', '<|im_start|>', '<|im_end|>']
 FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip, BOS once, end of turn, what is between
-    ('ChatML', chatml, CHATML, False, (), '', '<|im_end|>', '\n'),
-    ("ChatML beside Llama 3's tokens", chatml, SMOLLM3, False, (), '', '<|im_end|>', '\n'),
-    ('Phi-3', phi3, PHI3, True, PHI3[1:], '<s>', '<|end|>', '\n'),
-    ('Phi-3 without a BOS', phi3, PHI3[1:], True, PHI3[1:], '', '<|end|>', '\n'),
-    ('Phi-3, nothing stripped', phi3, PHI3, True, (), '<s>', '<|end|>', '\n'),
-    ('Mistral', mistral, ['<s>', '</s>', '[INST]', '[/INST]'], True, (), '<s>', '</s>', '')]
+    ('ChatML', chatml, CHATML, 0, (), '', '<|im_end|>', '\n'),
+    ("ChatML beside Llama 3's tokens", chatml, SMOLLM3, 0, (), '', '<|im_end|>', '\n'),
+    ('Phi-3', phi3, PHI3, PREFIX + FALLBACK, PHI3[1:], '<s>', '<|end|>', '\n'),
+    ('Phi-3 without a BOS', phi3, PHI3[1:], PREFIX + FALLBACK, PHI3[1:], '', '<|end|>', '\n'),
+    ('Phi-3, nothing stripped', phi3, PHI3, PREFIX + FALLBACK, (), '<s>', '<|end|>', '\n'),
+    ('Gemma', gemma, ['<bos>', '<start_of_turn>', '<end_of_turn>'], FALLBACK, (), '<bos>', '<end_of_turn>', '\n'),
+    ('Mistral', mistral, ['<s>', '</s>', '[INST]', '[/INST]'], PREFIX + FALLBACK, (), '<s>', '</s>', '')]
 
 
 def test_published_templates():

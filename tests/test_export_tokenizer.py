@@ -130,6 +130,10 @@ def test_folder_with_tokenizer():
           t.get('types', [])[n:] == [5, 3, 5, 4, 5, 5] and t['types'][1] == 3
           and t['types'][PIECES.index((b'he', -1.0, 1))] == 4,
           tokens[n:])
+    user = PIECES.index((b'[user]', -4.0, 4))
+    for special, kind in (True, 3), (False, 4):  # Gemma's turns are user-defined in tokenizer.model
+        t = folder('user-defined', added(**{'_%d' % user: {'content': '[user]', 'special': special}}))[1]
+        check('user-defined, special %s' % special, t.get('types', {})[user] == kind, t.get('types'))
     tokens, t, _, _ = folder('added_tokens.json', added_tokens__json={'<x>': n})
     check('added_tokens.json', tokens and tokens[n][0] == b'<x>' and t['types'][n] == 4)
     _, _, _, lines = folder('beyond', added(**{'_%d' % (n + 6): im_end}))
