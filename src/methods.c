@@ -138,3 +138,12 @@ bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err
     free(methods);
     return good || fail(err, "--rope-sliding: %s", err->text);
 }
+
+void settings_say(RopeSettings *s, const char *option, double value) {
+    for (int i = 0; i < rope_n_fields; i++) {
+        const Option *field = &rope_fields[i];
+        if (!field->option || strcmp(field->option, option) != 0) continue;
+        field_set(&s->rope, field, value);
+        s->said |= 1u << i;
+    }
+}

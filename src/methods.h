@@ -18,3 +18,5 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
 bool settings_idle(const RopeSettings *settings, const RopePlan *plan, int *row, Error *advice);
 // False with a line of advice when the window hides what a map does, or when `context` is more than the plan reaches.
 bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
+// Sets a setting, by an option of rope_fields ("--theta"), as if it was given.
+void settings_say(RopeSettings *settings, const char *option, double value);

@@ -29,18 +29,15 @@ float float16_at(const uint8_t *bytes) {
     return bits >> 15 ? -size : size;
 }
 
-float bfloat16_at(const uint8_t *bytes) {
-    uint32_t word = (uint32_t)(bytes[0] | bytes[1] << 8) << 16;
-    float x;
-    memcpy(&x, &word, sizeof x);
-    return x;
-}
-
 static void decode_f32(const uint8_t *block, float *out) { memcpy(out, block, sizeof *out); }
 
 static void decode_f16(const uint8_t *block, float *out) { *out = float16_at(block); }
 
-static void decode_bf16(const uint8_t *block, float *out) { *out = bfloat16_at(block); }
+// The upper half of a float32.
+static void decode_bf16(const uint8_t *block, float *out) {
+    uint32_t word = (uint32_t)(block[0] | block[1] << 8) << 16;
+    memcpy(out, &word, sizeof *out);
+}
 
 // ---- bits ----
 

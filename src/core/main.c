@@ -72,5 +72,5 @@ int main(int argc, char **argv) {
     if (!ok) fprintf(stderr, "core: %s\n", err.text);
     sampler_free(&s);
     reader_close(&r);
-    return ok ? YES : TROUBLE;
+    return ok ? 0 : 2;
 }

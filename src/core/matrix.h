@@ -75,7 +75,5 @@ typedef struct {
 
 extern const BlockType block_types[N_WEIGHT_TYPES];
 
-// The numbers at two bytes of any address: IEEE 754's half precision, and the upper half of a
-// float32.
+// The half-precision number (IEEE 754) at any address.
 float float16_at(const uint8_t *bytes);
-float bfloat16_at(const uint8_t *bytes);

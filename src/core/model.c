@@ -35,19 +35,14 @@ static int put_in_order(const ModelConfig *c, const Tensor all[N_TENSORS], Tenso
 // The same, of the table of all tensors.
 static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
     bool is_whole = c->qk_norm == QK_NORM_WHOLE;
-    int64_t dim = c->dim;
-    int64_t hidden = c->hidden_dim;
-    int64_t head = c->head_dim;
-    int64_t vocab = c->vocab_size;
-    int64_t q = c->n_heads * head;
-    int64_t kv = c->n_kv_heads * head;
+    int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, vocab = c->vocab_size;
+    int64_t q = c->n_heads * head, kv = c->n_kv_heads * head;
     int64_t xl = c->encoding == ENCODING_TRANSFORMER_XL;
     int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
     int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
     int64_t own = c->shared_classifier ? 0 : vocab;
     int64_t angles = c->version == 0 ? c->seq_len : 0;
-    int64_t before = c->norm_place != NORM_AFTER;
-    int64_t after = c->norm_place != NORM_BEFORE;
+    int64_t before = c->norm_place != NORM_AFTER, after = c->norm_place != NORM_BEFORE;
     int64_t has_norms = c->qk_norm != QK_NORM_NONE;
     const Tensor all[N_TENSORS] = {
         // In the order of versions 3 to 5: where, places in llama2.c's, what, rows (0: the model

@@ -6,6 +6,16 @@
 
 enum { USUAL_POSITIONS = 256 };
 
+// Whether something is given that means nothing without RoPE. Windows and sinks do.
+static bool is_about_rope(const RopeSettings *given) {
+    for (int i = 0; i < rope_n_fields; i++) {
+        if (!(given->said >> i & 1)) continue;
+        const char *option = rope_fields[i].option;
+        if (strcmp(option, "--window") != 0 && strcmp(option, "--sinks") != 0) return true;
+    }
+    return given->name[0];
+}
+
 static bool configure(Reader *r, const RopeSettings *given, int n, Error *err) {
     const Model *model = &r->model;
     const ModelConfig *m = &model->config;
@@ -13,7 +23,7 @@ static bool configure(Reader *r, const RopeSettings *given, int n, Error *err) {
     RopePlan plan;
     if (n == 0) n = m->seq_len;
     if (n < 0) n = model->learned && m->encoding_rows < USUAL_POSITIONS ? m->encoding_rows : USUAL_POSITIONS;
-    if (m->encoding != ENCODING_ROPE && (given->name[0] || given->said))
+    if (m->encoding != ENCODING_ROPE && is_about_rope(given))
         return fail(err, "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
                     encoding_names[m->encoding]);
     bool good = settings_resolve(given, &model->rope, model_window(model), n, &plan, err);

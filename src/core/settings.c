@@ -124,12 +124,6 @@ static int row_of(const char *option) {
     return i;
 }
 
-void settings_say(RopeSettings *s, const char *option, double value) {
-    int row = row_of(option);
-    field_set(&s->rope, &rope_fields[row], value);
-    s->said |= 1u << row;
-}
-
 static bool is_said(const RopeSettings *s, const char *option) { return s->said >> row_of(option) & 1; }
 
 // "dynamic" alone is dynamic-ntk, as in Hugging Face. A map alone has the method none.
@@ -181,7 +175,8 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
     if (length >= (int)sizeof copy) return fail(err, "'%.60s...' is too long", text);
     for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
     char *word = strtok_r(copy, ":", &rest);
-    if (!word || !settings_read_method(s, word)) return fail(err, "there is no method '%s'", text);
+    if (!word || !settings_read_method(s, word))
+        return fail(err, "there is no method '%s' (expected none, yarn, rerope or another of ./run --help)", text);
     while ((word = strtok_r(NULL, ":", &rest))) {
         char *value = strchr(word, '=');
         if (!value || value == word) return fail(err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);

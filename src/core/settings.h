@@ -46,9 +46,6 @@ typedef struct {
     unsigned said;               // bits (1 << row of rope_fields)
 } RopeSettings;
 
-// Sets a setting, by an option of rope_fields ("--theta"), as if it was given.
-void settings_say(RopeSettings *settings, const char *option, double value);
-
 // Settings with which a session runs.
 typedef struct {
     RopeConfig rope;             // complete, and checked

@@ -1,15 +1,11 @@
 // Small things that every file needs: errors as values, checked sizes, files as memory, random numbers.
 #pragma once
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
-
-// What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses of every command.
-typedef enum { YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 128 + SIGINT } Answer;
 
 // Why something failed, in one line. Functions that can fail take an Error* last, and return false or NULL with it.
 typedef struct {

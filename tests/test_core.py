@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""The core, linked here from rope.c and src/core alone (make core): it prints what ./run --plain prints, for the golden
+checkpoints, for every family, method, map, encoding and type of weights; what it refuses; and an error planted in it
+that the comparison must find."""
+
+import os
+import shlex
+import shutil
+import struct
+import subprocess
+
+import blocks
+from common import (BF16, BLOCK_MODELS, ENCODINGS, F16, Q4, Q8, ROOT, SHARED, block_weights, check, compiler,
+                    config, in_work, main, random_weights, run, skip, write, write_model, write_tokenizer)
+from test_golden import exported
+from test_legacy import write_legacy
+from test_plain import BASE, BEHIND, DYNAMIC, FAMILIES, MAPS, METHODS, OTHERS, in_blocks
+
+FOLDER = in_work('core')
+CORE = os.path.join(FOLDER, 'core')
+
+
+def core_files(folder):
+    inside = os.path.join(folder, 'src', 'core')
+    return [os.path.join(folder, 'rope.c')] + sorted(os.path.join(inside, name) for name in os.listdir(inside)
+                                                     if name.endswith('.c'))
+
+
+def sources(folder):
+    """Copies rope.c, rope.h and src/core, and nothing else. The C files there."""
+    os.makedirs(os.path.join(folder, 'src'))
+    shutil.copytree(os.path.join(ROOT, 'src', 'core'), os.path.join(folder, 'src', 'core'))
+    for name in ('rope.c', 'rope.h'):
+        shutil.copy(os.path.join(ROOT, name), folder)
+    return core_files(folder)
+
+
+def flags(*more):
+    """Those of ./run, but for threads: sums in another order would sample other tokens now and then."""
+    recorded = shlex.split(open(os.path.join(ROOT, 'build', 'flags')).read())
+    return [flag for flag in recorded if 'openmp' not in flag] + list(more)
+
+
+def test_alone():
+    """It is linked from these files alone, also with the sanitizers."""
+    files = sources(FOLDER)
+    check(compiler([flags(*files, '-o', CORE, '-lm')], 'the core'), 'the core is a whole program')
+    sanitizers = ['-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+    check(compiler([flags(*sanitizers, *files, '-o', CORE + '-sanitized', '-lm')], 'the core, sanitized')
+          or not os.path.exists(CORE + '-sanitized'), 'the core with sanitizers')
+
+
+def test_make_core():
+    """make links the same files, and no threads."""
+    said = subprocess.run(['make', '-s', '-n', '-W', 'rope.c', 'core'], cwd=ROOT, stdout=subprocess.PIPE,
+                          universal_newlines=True, env=dict(os.environ, MAKEFLAGS='')).stdout
+    links = [line.split() for line in said.splitlines() if ' -o core' in line]
+    linked = {word for line in links for word in line if word.endswith('.o')}
+    expected = {'build/' + os.path.relpath(path, FOLDER)[:-1] + 'o' for path in core_files(FOLDER)}
+    check(len(links) == 1 and linked == expected and '-fopenmp' not in links[0], 'make core', links)
+
+
+class Texts:
+    """Texts of the core beside those of ./run --plain, and how many of them were different ones."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def same(self, what, model, *options, program=CORE):
+        core, plain = run(model, *options, program=program), run(model, '--plain', *options)
+        self.seen.add(plain.raw)
+        return check(core.status == plain.status == 0 and core.raw == plain.raw,
+                     '%s %s: the core prints what --plain prints' % (what, ' '.join(map(str, options))),
+                     '%d, %d: %r, %r' % (core.status, plain.status, core.raw[-100:], plain.raw[-100:]))
+
+
+texts = Texts()
+
+
+def speaking(name, c, weights=None):
+    """A model with a tokenizer beside it, of bytes or, where the vocabulary is small, of single letters."""
+    path = in_work(name.replace(' ', '-') + '.bin')
+    letters = [chr(code) for code in range(97, 97 + 26)] + [' ', '.', ','] + [chr(code) for code in range(48, 97)]
+    n = c['vocab_size']
+    write_model(path, c, weights or random_weights(c, len(name)))
+    tokenizer_of(path, n, letters)
+    return path
+
+
+def tokenizer_of(model, n, letters=tuple(chr(code) for code in range(33, 1000))):
+    """A tokenizer of n tokens in llama2.c's format: three special ones, and letters."""
+    tokens = [b'<unk>', b'\n<s>\n', b'\n</s>\n'] + [letter.encode() for letter in letters]
+    tokens = (tokens + [b'<%d>' % i for i in range(n)])[:n]
+    data = struct.pack('<i', max(map(len, tokens)))
+    for i, token in enumerate(tokens):
+        data += struct.pack('<fi', -float(i), len(token)) + token
+    write(model[:-4] + '.tokenizer.bin', data)
+
+
+def test_golden():
+    """Hugging Face's checkpoints, past the 64 positions that they were trained on."""
+    for name in ('default', 'linear4', 'dynamic2', 'yarn4', 'llama3'):
+        model = exported(name)
+        tokenizer_of(model, 128)
+        for options in (['-t', 0], ['-s', 5], ['-s', 6, '-p', 0.5, '-t', 0.7]):
+            texts.same(name, model, '-i', 'ABCDEFG', '-n', 130, *options)
+
+
+def talking(name, **changes):
+    c = config(**dict(BASE, vocab_size=write_tokenizer(in_work(name + '.tokenizer.bin')), **changes))
+    write_model(in_work(name + '.bin'), c, random_weights(c, 2))
+    return in_work(name + '.bin')
+
+
+def test_methods():
+    pairs = range(4)
+    model = talking('methods', short_factors=[1 + 0.1 * i for i in pairs], long_factors=[1 + 1.5 * i for i in pairs],
+                    rotary_dim=8, n_layers=1)
+    for seed, rope in enumerate(METHODS + DYNAMIC + MAPS + BEHIND + OTHERS + ['dynamic', 'YARN:Factor=2', 'dca']):
+        texts.same('a method', model, '-i', 'hello', '-n', 70, '-s', seed + 1, '--rope', rope)
+    for options in (['--rope', 'yarn', '--factor', 8], ['--factor', 3, '--rope', 'linear'], ['--window', 9],
+                    ['--rope', 'yarn:factor=4', '--attn-factor', 1.5], ['--theta', 100], ['-n', 0], []):
+        texts.same('settings', model, '-i', 'hello there', '-s', 3, *options)
+    texts.same('no prompt', model, '-n', 30, '-s', 4)
+    texts.same('-n in 1024s', model, '-n', '1k', '-s', 4)
+
+
+def test_families():
+    for seed, (name, c) in enumerate(FAMILIES.items()):
+        model = speaking('family ' + name, c)
+        for options in (['-t', 0], ['-s', seed + 1], ['-s', 2, '--rope', 'dynamic-yarn+self-extend']):
+            texts.same(name, model, '-i', 'abc', '-n', 60, *options)
+
+
+def test_encodings():
+    for kind in ENCODINGS:
+        rows = {'learned': 90, 'shaw': 9}.get(kind, 0)
+        model = talking(kind, encoding=kind, encoding_rows=rows, seq_len=70)
+        for options in (['-t', 0], ['-s', 1], ['-s', 2, '--window', 9, '--sinks', 3]):
+            texts.same(kind, model, '-i', 'hello', '-n', 65, *options)
+    model = talking('learned', encoding='learned', encoding_rows=70, seq_len=70)
+    core, plain = run(model, '-n', 71, program=CORE), run(model, '-n', 71, '--plain')
+    check(core.status == plain.status == 2 and core.err.replace('core: ', 'run: ') == plain.err, 'more than is learned',
+          (core, plain))
+
+
+def test_weights():
+    shape = dict(BASE, dim=36, hidden_dim=70, vocab_size=100)
+    for name, fields in {'float16': dict(weight_type=F16), 'bfloat16': dict(weight_type=BF16),
+                         'q8 by 16': dict(weight_type=Q8, group_size=16),
+                         'q8 by 64': dict(weight_type=Q8, group_size=64),
+                         'q4': dict(weight_type=Q4, group_size=32)}.items():
+        texts.same(name, speaking(name, config(**shape, **fields)), '-i', 'abc', '-n', 50, '-s', 9)
+    for name, number in blocks.NUMBERS.items():
+        path, _ = in_blocks(name, number)
+        model = in_work(name + '-blocks.bin')
+        shutil.copy(path, model)
+        tokenizer_of(model, 30)
+        for seed in (1, 2, 3):
+            texts.same(name, model, '-n', 40, '-s', seed)
+    for name, c in BLOCK_MODELS.items():
+        for seed in (1, 2, 3):
+            texts.same(name, speaking(name, c, block_weights(c, random_weights(c, 4), 4)), '-n', 30, '-s', seed)
+
+
+def test_legacy():
+    c = config(vocab_size=60, seq_len=64)
+    for version, group in ((0, 0), (1, 0), (2, 4)):
+        model = in_work('legacy%d.bin' % version)
+        write_legacy(model, c, random_weights(c, 3), version, group or 64)
+        tokenizer_of(model, 60)
+        texts.same('version %d of llama2.c' % version, model, '-n', 50, '-s', 4)
+    shipped = os.path.join(SHARED, 'models', 'stories260K.bin')
+    if not os.path.exists(shipped):
+        return skip('llama2.c\'s own model (../shared/models is not here)')
+    texts.same('model.bin', os.path.join(ROOT, 'model.bin'), '-i', 'It was', '-n', 40, '-s', 4)
+
+
+def test_how_many():
+    check(len(texts.seen) >= 100, 'texts that differ from one another', len(texts.seen))
+
+
+def test_sanitized():
+    if not os.path.exists(CORE + '-sanitized'):
+        return skip('the core with sanitizers (the compiler has none)')
+    for name in ('gemma3', 'two kinds at once', 'phi3'):
+        model = speaking('sanitized ' + name, FAMILIES[name])
+        result = run(model, '-i', 'abc', '-n', 40, '-s', 3, '--rope', 'longrope:factor=8', program=CORE + '-sanitized')
+        check(result.status == 0, name + ', sanitized', result)
+    for kind in ('shaw', 'transformer-xl', 'disentangled', 'alibi', 'sinusoidal'):
+        model = talking(kind, encoding=kind, encoding_rows=9 if kind == 'shaw' else 0)
+        result = run(model, '-n', 40, program=CORE + '-sanitized')
+        check(result.status == 0, kind + ', sanitized', result)
+
+
+def test_refused():
+    """One line and status 2, as everywhere."""
+    program = CORE + '-sanitized' if os.path.exists(CORE + '-sanitized') else CORE
+    model, alibi = talking('refused'), talking('refusing', encoding='alibi')
+    no_tokenizer = in_work('alone/model.bin')
+    os.makedirs(os.path.dirname(no_tokenizer), exist_ok=True)
+    shutil.copy(model, no_tokenizer)
+    cut = write(in_work('cut.bin'), open(model, 'rb').read()[:-1])
+    c = config(vocab_size=60)
+    weights = random_weights(c, 3)
+    weights['wq.0'][5] = float('nan')
+    broken = speaking('broken', c, weights)
+    for what, words, arguments in (
+            ('no model', 'model.bin', []), ('no file', 'cannot open', ['nowhere.bin']),
+            ('a file cut short', 'truncated', [cut]), ('no tokenizer', 'no tokenizer', [no_tokenizer]),
+            ('an option', "there is no option 'x'", [model, 'x', '1']),
+            ('a setting', "'facto'", [model, '--facto', '2']),
+            ('no value', '-n needs a value', [model, '-n']), ('a number', "-n: '5x'", [model, '-n', '5x']),
+            ('a large top-p', "-p: '2'", [model, '-p', '2']), ('a seed', "-s: '-1'", [model, '-s', '-1']),
+            ('a method', "there is no method 'yran'", [model, '--rope', 'yran']),
+            ('a list of methods', "'none,yarn'", [model, '--rope', 'none,yarn']),
+            ('a setting of a method', "':factor' is not a setting", [model, '--rope', 'yarn:factor']),
+            ('its value', "'0.5'", [model, '--rope', 'yarn:factor=0.5']),
+            ('lists that are not there', 'longrope needs', [model, '--rope', 'longrope']),
+            ('a long name', 'too long', [model, '--rope', 'yarn' + ':factor=2' * 40]),
+            ('RoPE without RoPE', "encoding 'alibi'", [alibi, '--rope', 'yarn']),
+            ('a long prompt', 'the prompt has 9 tokens', [model, '-i', 'hello', '-n', '5']),
+            ('NaN', 'NaN or infinity came out of layer 0', [broken, '-n', '9'])):
+        result = run(*arguments, program=program)
+        check(result.status == 2 and result.err.count('\n') == 1 and result.err.startswith('core: ')
+              and words in result.err, 'the core refuses ' + what, result)
+    result = run(model, '-n', '1000m', program=CORE)
+    check(result.status == 2 and 'cannot get' in result.err, 'the core refuses what needs too much memory', result)
+
+
+def test_planted():
+    """An error in the core alone changes texts."""
+    folder = in_work('planted')
+    files = sources(folder)
+    path = os.path.join(folder, 'src', 'core', 'plain.c')
+    text = open(path).read()
+    old = 'now.attention_factor * now.attention_factor'
+    check(text.count(old) == 1, 'the text of the planted error stands once', text.count(old))
+    write(path, text.replace(old, 'now.attention_factor'))
+    compiler([flags(*files, '-o', os.path.join(folder, 'core'), '-lm')], 'a planted error')
+    model, options = talking('planted'), ['-i', 'hello', '-n', 90, '-s', 3, '--rope', 'yarn:factor=8']
+    plain, core = run(model, '--plain', *options), run(model, *options, program=os.path.join(folder, 'core'))
+    check(core.status == 0 and core.raw != plain.raw, 'an attention factor that is missing once is told', core)
+
+
+if __name__ == '__main__':
+    main(globals())
