@@ -267,7 +267,8 @@ static int fill_kinds(const Measurement *m, Kind kinds[N_LAYER_KINDS]) {
     for (int i = 0; i < N_LAYER_KINDS; i++) {
         if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
         Kind *kind = &kinds[n++];
-        bool own = i == LAYERS_SLIDING && k->own_sliding;
+        // Where full layers do not turn, their notes are those of the sliding layers, but for the window.
+        bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? m->rope_file->sliding_head_dim : 0;
         *kind = (Kind){.name = names[i], .turns = !both || k->turns[i], .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide) kind->rope.window = kind->rope.sinks = 0;
@@ -305,13 +306,10 @@ static void plot_pairs(const char *layers, const Measurement *m, const Kind *kin
     }
 }
 
-// The notes of all kinds. A kind that does not turn has none but that it does not, and its window's.
-static void print_all_notes(const Measurement *m, Table *t, const Kind *kinds, int n) {
-    const Kind *first = kinds, *second = n > 1 ? &kinds[1] : NULL;
-    bool own = m->kinds.own_sliding;  // settings of the first kind are then of no other
-    if (first->turns || !own) print_notes(t, &first->notes, NULL, first->name);
-    if (second && second->turns)
-        print_notes(t, &second->notes, first->turns || !own ? &first->notes : NULL, second->name);
+// The notes of all kinds. A kind that does not turn has one that says so.
+static void print_all_notes(Table *t, const Kind *kinds, int n) {
+    print_notes(t, &kinds[0].notes, NULL, kinds[0].name);
+    if (n > 1 && kinds[1].turns) print_notes(t, &kinds[1].notes, &kinds[0].notes, kinds[1].name);
     for (int i = 0; i < n; i++)
         if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
 }
@@ -326,7 +324,7 @@ bool explain(const Measurement *m, Error *err) {
     if (n > 1) add_name(columns, sizeof columns, "\t", "layers");
     add_name(columns, sizeof columns, "\t",
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
-    print_all_notes(m, &t, kinds, n);
+    print_all_notes(&t, kinds, n);
     note_layers(&t, &m->rope_file->layers);
     table_columns(&t, columns);
     for (const Kind *k = kinds; k < kinds + n; k++)

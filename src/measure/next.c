@@ -16,11 +16,11 @@ typedef struct {
 } Question;
 
 typedef struct {
-    char *file;          // where the words of the lines stand
-    int32_t *tokens;     // of all questions
+    char *file;       // where the words of the lines stand
+    int32_t *tokens;  // of all questions
     Question *questions;
     int n;
-    int likeliest;       // K; 0: the file names tokens
+    int likeliest;  // K; 0: the file names tokens
 } Questions;
 
 // ---- what is asked ----
@@ -38,8 +38,8 @@ static bool read_whole(const char **text, long low, long high, long *number) {
 static void skip_blanks(const char **text) { *text += strspn(*text, " \t\r"); }
 
 // Reads a line, `length id id ...`, up to its end.
-static bool read_question(const Measurement *m, const char *path, int line, const char **text,
-                          Question *q, Error *err) {
+static bool read_question(const Measurement *m, const char *path, int line, const char **text, Question *q,
+                          Error *err) {
     int longest = (int)m->n_ids;
     int last = (int)m->model->config.vocab_size - 1;
     long number;
@@ -49,8 +49,8 @@ static bool read_question(const Measurement *m, const char *path, int line, cons
     q->length = (int)number;
     for (skip_blanks(text); **text && **text != '\n'; skip_blanks(text)) {
         if (!read_whole(text, 0, last, &number))
-            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length",
-                        name_of_file(path), line, last);
+            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length", name_of_file(path), line,
+                        last);
         q->tokens[q->n_tokens++] = (int32_t)number;
     }
     return q->n_tokens > 0 ||
@@ -81,8 +81,7 @@ static bool read_questions(const Measurement *m, const char *path, Questions *al
         }
         text += *text == '\n';
     }
-    return all->n > 0 ||
-           fail(err, "%s: lines of a length and token ids expected, and it is empty", name_of_file(path));
+    return all->n > 0 || fail(err, "%s: lines of a length and token ids expected, and it is empty", name_of_file(path));
 }
 
 // --next has a number, or else the name of a file.
