@@ -105,7 +105,7 @@ void find_one_block(Reader *r) {
     if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
     if (is_scaling && is_something(json_member(r->config, "rope_parameters")))
         remark(r, "rope_parameters is not used, since there is a rope_scaling");
-    bool is_default = !is_something(v) && r->family && r->family->block;
+    bool is_default = (!v || *v == 'n') && r->family && r->family->block;  // an empty block has no defaults
     if (is_default && json_member(r->config, "rope_scaling"))
         remark(r, "rope_scaling is null, and model_type %s has YaRN all the same", r->family->model_type);
     name_block(r, is_default ? r->family->block : is_one ? v : NULL, NULL, name);
@@ -183,6 +183,7 @@ void find_block_of(Reader *r, int kind, double *theta) {
     }
     own = typed_parameters(r);
     const char *typed = json_member(own, kind_keys[kind]);
+    if (typed && *typed == 'n') typed = NULL;  // as good as none
     if (typed && *typed != '{') reject(r, own, kind_keys[kind], "an object of settings");
     name_block(r, typed, NULL,
                kind == KIND_FULL ? "rope_parameters.full_attention" : "rope_parameters.sliding_attention");

@@ -12,8 +12,9 @@ static const char of_gpt_oss[] =
     "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0, \"beta_slow\": 1.0, \"truncate\": false, "
     "\"original_max_position_embeddings\": 4096}";
 static const char of_ministral3[] =
-    "{\"rope_type\": \"yarn\", \"factor\": 16.0, \"beta_fast\": 32.0, \"beta_slow\": 1.0, \"mscale\": 1.0, "
-    "\"mscale_all_dim\": 1.0, \"original_max_position_embeddings\": 16384, \"llama_4_scaling_beta\": 0.1}";
+    "{\"rope_type\": \"yarn\", \"rope_theta\": 1000000.0, \"factor\": 16.0, \"beta_fast\": 32.0, "
+    "\"beta_slow\": 1.0, \"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"original_max_position_embeddings\": 16384, "
+    "\"llama_4_scaling_beta\": 0.1}";
 static const char of_gemma4[] = "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25}";
 
 static const RopeFamily families[] = {
@@ -28,7 +29,7 @@ static const RopeFamily families[] = {
     {"olmo2", "Olmo2ForCausalLM", 2048, 0, 1e4, .flags = FAMILY_RUNS},
     {"olmo3", "Olmo3ForCausalLM", 2048, 0, 5e5, .local_theta = 5e5, .window = 4096, .period = 4,
      .flags = FAMILY_BY_TYPE | FAMILY_RUNS},
-    {"ministral3", "Ministral3ForCausalLM", 262144, 128, 1e6, .block = of_ministral3,
+    {"ministral3", "Ministral3ForCausalLM", 262144, 128, 1e4, .block = of_ministral3,
      .flags = FAMILY_NEW | FAMILY_GROWS | FAMILY_RUNS},
     {"exaone4", "Exaone4ForCausalLM", 2048, 0, 1e4, .window = 4096, .period = 4,
      .flags = FAMILY_BARE_FULL | FAMILY_WINDOWLESS | FAMILY_PATTERN | FAMILY_RUNS},

@@ -263,7 +263,7 @@ static void read_growth(Reader *r, RopeConfig *c) {
     static const char beta[] = "llama_4_scaling_beta";
     const char *v = block_get(r, beta);
     block_get(r, "max_position_embeddings");  // of the class's own block
-    if (!v) reject(r, r->block.object, beta, "a number from 0, without which Hugging Face 5 fails");
+    if (!v || *v == 'n') reject(r, r->block.object, beta, "a number from 0, without which Hugging Face 5 fails");
     c->temperature_beta = number(r, r->block.object, beta, 0, 0, 0, UNSAID);
     if (r->type >= LLAMA3) return;
     int length = (int)number(r, r->block.object, original, 1, 1, MOST, REQUIRED);

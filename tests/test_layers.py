@@ -11,8 +11,8 @@ import struct
 import sys
 
 import reference
-from common import (ENGINES, ROOT, SHARED, check, close, config, in_work, main, perplexity, random_ids, random_weights,
-                    read, read_model, skip, write, write_model)
+from common import (ENGINES, ROOT, SHARED, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
+                    random_weights, read, read_model, run, skip, table, write, write_model)
 from rope_cases import (EXAONE4, FULL, GEMMA3, LAYERED, LAYERED_REFUSED, LAYERED_REMARKS, LLAMA3, MINISTRAL3, NOTHING,
                         OLMO2, OLMO3, SLIDING, YARN, changed)
 from test_families import export, in_halves
@@ -288,6 +288,47 @@ def test_remarks():
     for name, values, text in LAYERED_REMARKS:
         found, problem = exporter_says(values)
         check(found and text.replace('CONFIG', path) in export_common.notes, name, problem or export_common.notes)
+
+
+# What --rope-config does not read, since RoPE has nothing to do with it, or takes for another thing.
+EXPORTER_ALONE = {
+    'a word for a list', 'no window in exaone 4', 'a window of 0 in ministral 3', 'layers slide without a window',
+    'bidirectional attention', 'softcaps of logits', 'gemma 2', 'gemma 3n', 'gemma 3n with pictures',
+    'a kind that is a list', 'another text model inside', 'no text model inside', 'layer types in ministral 3',
+    'softcaps of scores in gemma 3', 'two answers about tying'}
+
+
+ONLY = {'F': 'full', 'S': 'sliding'}  # of which kind all layers are, where the table has no column for it
+
+
+def test_rope_config():
+    """The program reads the same: frequencies and attention factors of both kinds, what is refused, what is remarked."""
+    path = in_work('config.json')
+    for name, values, full, sliding, kinds, window, beta in LAYERED:
+        write(path, json.dumps(values))
+        for length in 1, 300:
+            settings, _, rows = table(good('--explain', '--tsv', '--rope-config', path, '-n', length).out)
+            for kind, fields in ('full', full), ('sliding', sliding):
+                found = [float(row['scaled_inv_freq']) for row in rows if row.get('layers', ONLY.get(kinds[0])) == kind]
+                if fields is None or kind[0].upper() not in kinds:
+                    check(not found, '%s: %s layers' % (name, kind), found)
+                    continue
+                c = config(head_dim=16, **{key: value for key, value in dict(NOTHING, **fields).items()
+                                           if key not in ('short', 'long')})
+                f, a = reference.rope(c, length)
+                close(found, f, 1e-9, '%s: frequencies of %s layers at %d' % (name, kind, length))
+                said = settings.get('attention_factor_sliding', settings['attention_factor']) if kind == 'sliding' \
+                    else settings['attention_factor']
+                close([float(said)], [a], 1e-6, '%s: attention factor of %s layers' % (name, kind))
+        check(float(settings.get('temperature_beta', 0)) == beta, '%s: beta' % name, settings)
+    for name, values, key in LAYERED_REFUSED:
+        if name not in EXPORTER_ALONE:
+            one_line(run('--explain', '--rope-config', write(path, json.dumps(values))), 2, name,
+                     key + ' cannot be used')
+    for name, values, text in LAYERED_REMARKS:
+        if name not in EXPORTER_ALONE:
+            said = good('--explain', '--rope-config', write(path, json.dumps(values))).err
+            check(text.replace('warning: CONFIG: ', '') in said, name + ', by the program', said)
 
 
 # ---- random models of each family, in and out ----
