@@ -302,7 +302,7 @@ ONLY = {'F': 'full', 'S': 'sliding'}  # of which kind all layers are, where the 
 
 
 def test_rope_config():
-    """The program reads the same: frequencies and attention factors of both kinds, what is refused, what is remarked."""
+    """The program reads the same: frequencies and attention factors of both kinds, refusals, remarks."""
     path = in_work('config.json')
     for name, values, full, sliding, kinds, window, beta in LAYERED:
         write(path, json.dumps(values))
