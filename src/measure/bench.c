@@ -1,4 +1,5 @@
 // Times a model, and what the machine's memory and arithmetic could give.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -85,20 +86,27 @@ static double multiplying_speed(Error *err) {
 
 // Bytes of the file without the embedding, of which a token needs one row, unless it is the classifier too.
 static double weight_bytes(const Model *m) {
-    const uint8_t *embedding = m->embedding.data, *after = (const uint8_t *)m->layers[0].attention_norm;
+    const Layer *first = &m->layers[0];
+    const uint8_t *embedding = m->embedding.data;
+    const uint8_t *after = first->attention_norm ? (const void *)first->attention_norm : first->wq.data;
     bool apart = !m->config.shared_classifier && after > embedding;
     return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
 }
 
-// Bytes of the cache of so many positions, or of those that a window shows.
+// Bytes of the cache of so many positions, or in each layer of those that its window shows.
 static double cache_bytes(const Measurement *m, double positions) {
     const ModelConfig *c = &m->model->config;
-    const RopeConfig *rope = &m->plans->rope;
-    double seen = rope->window > 0 ? (double)rope->window + rope->sinks : positions;
-    KvCache block = {(Number)m->options->kv, c->n_layers, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
+    KvCache block = {(Number)m->options->kv, 1, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
     Arena count = {0};
+    double seen = 0;
     kv_cache_lay_out(&block, &count);
-    return (double)count.used / KV_BLOCK * (seen < positions ? seen : positions);
+    for (int l = 0; l < c->n_layers; l++) {
+        const Layer *layer = &m->model->layers[l];
+        const RopeConfig *rope = layer_rope(layer, &m->plans->rope, &m->plans->sliding);
+        bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
+        seen += sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
+    }
+    return (double)count.used / KV_BLOCK * seen;
 }
 
 // Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these have been read.
