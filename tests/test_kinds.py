@@ -9,8 +9,9 @@ import math
 import os
 
 import reference
-from common import (METHODS, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read, run, table, tiny_model, with_header, write_model, write_tokenizer)
+from common import (ENGINES, METHODS, block_weights, check, close, config, good, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, read, run, table, tiny_model, with_header, write_model,
+                    write_tokenizer)
 from test_forward import TOLERANCE, session_test
 
 L = 24
@@ -20,8 +21,12 @@ FLOATS = '--kv', 'f32', '--activations', 'f32'
 IDS = random_ids(70, 50, 4)
 
 
+def kinds_of(**changes):
+    return dict(SLIDING, **changes)
+
+
 def kinds(**changes):
-    return config(**dict(BASE, **dict(SLIDING, **changes)))
+    return config(**dict(BASE, **kinds_of(**changes)))
 
 
 def model_of(c, name='model.bin', seed=1):
@@ -71,6 +76,44 @@ def test_combinations():
         if i % 3 == 1:
             both = [perplexity(model, IDS, *FLOATS, '--threads', n) for n in (1, 2)]
             check(both[0] == both[1], what + ', on one thread and on two', differs(*both))
+
+
+# Settings that meet in few places of the above, and what encodings before RoPE have of it.
+CORNERS = [
+    dict(layers=[0, 3, 0], sliding_window=11, logn=1, temperature_beta=0.3),
+    kinds_of(layers=[4, 3, 4], logn=1, temperature_beta=0.3),
+    kinds_of(method='proportional', factor=2.0, rotary_dim=6, sliding_method='proportional', sliding_factor=3.0),
+    kinds_of(sliding_method='proportional', sliding_factor=3.0, sliding_rotary_dim=4),
+    kinds_of(sliding_method='yarn', sliding_factor=3.0, sliding_attention_factor=1.3, layers=[4, 1, 5], rotary_dim=6),
+    kinds_of(sliding_method='yarn', sliding_factor=3.0, sliding_mscale=1.0, sliding_mscale_all_dim=0.7),
+    kinds_of(sliding_method='ntk-by-parts', sliding_ramp=1, sliding_factor=3.0, sliding_train_ctx=16, rotary_dim=6,
+             sliding_rotary_dim=8),
+    kinds_of(method='llama3', factor=4.0, sliding_method='llama3', sliding_factor=4.0, sliding_low_freq_factor=2.0,
+             sliding_high_freq_factor=3.0, sliding_train_ctx=16),
+    kinds_of(sliding_method='ntk', sliding_factor=4.0, rope_dynamic=1, method='ntk', factor=2.0),
+    dict(encoding='alibi', score_scale=0.2, norm_place=1, activation=1, embedding_scale=2.0),
+    dict(encoding='transformer-xl', score_scale=0.2, norm_place=2, qk_norm=2),
+    dict(encoding='disentangled', score_scale=0.2, norm_place=2, qk_norm=2, embedding_scale=2.0),
+    dict(encoding='learned', encoding_rows=200, embedding_scale=3.0)]
+
+
+def test_corners():
+    for fields in CORNERS:
+        c = config(**dict(BASE, **fields))
+        model, expected = model_of(c), by_reference(c)
+        for engine in ENGINES:
+            close(perplexity(model, IDS, *engine), expected, 1e-4, '%s by %s' % (fields, engine[-1]))
+
+
+def test_weights():
+    """Weights of every kind, in layers of two kinds with all norms: what is read does not depend on the engine."""
+    shape = dict(dim=64, hidden_dim=64, n_heads=2, n_kv_heads=1, head_dim=32, qk_norm=2, norm_place=2, activation=1)
+    mixed = dict(types=[3] + [9, 5, 6, 7, 8, 17, 4] * 3 + [15], group_size=64)
+    for fields in dict(weight_type=1), dict(weight_type=3, group_size=64), dict(weight_type=4, group_size=32), mixed:
+        c = kinds(**dict(shape, **fields))
+        write_model(in_work('weights.bin'), c, block_weights(c, random_weights(c, 3), 3))
+        floats, definition = (perplexity(in_work('weights.bin'), IDS, *engine) for engine in ENGINES)
+        close(floats, definition, 2e-4, '%s by both engines' % fields)
 
 
 def test_sessions():
