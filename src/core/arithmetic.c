@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-// Sums side by side, of which compilers make vectors.
+// Sums side by side, of which compilers make vectors. In the end the upper half of them is added to
+// the lower, and so on.
 float dot(const float *a, const float *b, int64_t n) {
-    enum { SUMS = 16 };
+    enum { SUMS = 8 };
     float sums[SUMS] = {0};
     float sum = 0;
     int64_t whole = n / SUMS * SUMS;
@@ -13,8 +14,10 @@ float dot(const float *a, const float *b, int64_t n) {
         for (int s = 0; s < SUMS; s++) sums[s] += a[i + s] * b[i + s];
     }
     for (int64_t i = whole; i < n; i++) sum += a[i] * b[i];
-    for (int s = 0; s < SUMS; s++) sum += sums[s];
-    return sum;
+    for (int half = SUMS / 2; half > 0; half /= 2) {
+        for (int s = 0; s < half; s++) sums[s] += sums[s + half];
+    }
+    return sum + sums[0];
 }
 
 void scale_all(float *x, float scale, int64_t n) {

@@ -49,21 +49,22 @@ static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
 
 // ---- attention ----
 
-// The score of the query's head h with the key of token j: q turned . k / sqrt(d). Queries far on
-// in a text may grow.
-static float rope_score(const Plain *p, int h, int j) {
+// The query's head h, turned to meet the key of token j, times that key. In some layers it does not
+// turn.
+static float rope_product(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
     const float *k = kv_head(p, p->keys, j, h);
     bool turns = !(p->w->flags & LAYER_NOPE);
-    float product;
-    if (turns) product = turned_dot(p, q, k, j);
-    else product = dot(q, k, d);
+    return turns ? turned_dot(p, q, k, j) : dot(q, k, d);
+}
+
+// A score is that times 1 / sqrt(d), and grows with the query's position in some models.
+static float rope_scale(const Plain *p) {
     int position = place_of(p, p->i);
     double logn = rope_logn(p->turns->rope, position);
     double temperature = rope_temperature(p->turns->rope, position);
-    float scale = model_score_scale(&p->model->config);
-    return (float)(logn * temperature) * scale * product;
+    return (float)(logn * temperature) * model_score_scale(&p->model->config);
 }
 
 // Whether the query sees the key of token j. A window may hide it.
@@ -78,10 +79,11 @@ static void fill_scores(Plain *p, int h) {
     const Spread *spread = &p->config->spread;
     const Watch *watch = &p->config->watch;
     bool is_rope = p->model->config.encoding == ENCODING_ROPE;
+    float scale = rope_scale(p);
     for (int j = 0; j <= p->i; j++) {
         float *score = &p->scores[j];
         if (!sees(p, j)) *score = -INFINITY;
-        else if (is_rope) *score = rope_score(p, h, j);
+        else if (is_rope) *score = scale * rope_product(p, h, j);
         else *score = encoded_score(p, h, j);
         double crowd = spread->crowd ? spread_crowd(spread, p->i, j) : 1;
         if (crowd != 1) *score += (float)log(crowd);
