@@ -122,6 +122,23 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     return true;
 }
 
+// An engine that refuses the config for one kind of layers, or is not known for one, does or is so for all.
+static void agree(Reading *out, int n) {
+    const Reading *refused = NULL;
+    bool is_unknown = false;
+    for (int i = n - 1; i >= 0; i--) {
+        if (out[i].refused) refused = &out[i];
+        is_unknown = is_unknown || out[i].unknown;
+    }
+    for (int i = 0; i < n; i++) {
+        out[i].unknown = is_unknown;
+        if (!refused || out[i].refused) continue;
+        out[i].refused = true;
+        out[i].verdict = "refused";
+        memcpy(out[i].note, refused->note, sizeof refused->note);
+    }
+}
+
 // What an engine makes of each kind of layers: *n readings from `out` on, of which the first has the engine's name.
 static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n, Error *err) {
     const Reading asked = *out;
@@ -139,14 +156,7 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
         if (!reading_open(&c, config, err) || !read_kind(one, &c, reference ? &reference[*n] : NULL, err)) return false;
         ++*n;
     }
-    const Reading *worst = &out[*n - 1];  // refused or unknown for one kind is so for both
-    if (!worst->refused && !worst->unknown) worst = out;
-    for (int i = 0; i < *n; i++) {
-        out[i].unknown = worst->unknown;
-        out[i].refused = worst->refused;
-        if (worst->refused) out[i].verdict = "refused";
-        if (worst->refused && worst != &out[i]) memcpy(out[i].note, worst->note, sizeof worst->note);
-    }
+    agree(out, *n);
     return true;
 }
 
