@@ -115,7 +115,7 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
     if (out->served && out->max_len) out->max_len = out->served;
-    bool is_limited = c->flags & HAS_LIMIT && c->flags & SERVES;
+    bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
     out->has_rope = !is_bare;
     reading_end(c, is_bare ? NULL : reference);

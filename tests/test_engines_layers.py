@@ -328,6 +328,27 @@ def test_hf5_is_ours():
     check(both > 25, 'most configs are taken by both', both)
 
 
+def test_rope_json():
+    """The portable block: the older layout where it can say what is meant, else a block for each kind, and who reads it
+    otherwise. It comes back to the last digit."""
+    configs = {case['name']: case['config'] for case in CASES}
+    for name, alike, inside in (('gemma3_r5', '7 of 8', 'rope_local_base_freq 10000'), ('olmo3_r5', '7 of 8', 'factor'),
+                                ('gptoss_r5', '5 of 8', 'truncate'), ('laguna', '4 of 6', 'sliding_attention'),
+                                ('gemma4', '6 of 7', 'sliding_attention'), ('ministral3', '4 of 8', 'scaling_beta'),
+                                ('exaone4', '7 of 8', 'high_freq_factor')):
+        path = saved(configs[name], name + '.json')
+        shown = good('--rope-json', '--rope-config', path).out
+        check('so %s engines read it alike' % alike in shown and inside in shown, 'the block of ' + name, shown)
+        block = json.loads(shown.splitlines()[-1])
+        text = configs[name].get('text_config', configs[name])
+        values = {key: value for key, value in text.items() if key not in ('rope_parameters', 'rope_scaling')}
+        typed = FULL in block or 'llama_4_scaling_beta' in block
+        values.update({'rope_parameters': block} if typed else {'rope_scaling': block})
+        back = saved(values, 'back.json')
+        for kind, rows in explained('hf5', path, 20000)[0].items():
+            check(explained('hf5', back, 20000)[0][kind] == rows, name + ' comes back: ' + kind, shown)
+
+
 def test_refusals():
     path = saved(CASES[0]['config'])
     for arguments, words in (
