@@ -124,9 +124,7 @@ def read_head_dim(config, kind, dim, n_heads):
     if not usual:
         if config.values.get('head_dim') is None and dim % (2 * n_heads):
             config.refuse('hidden_size', 'an even multiple of num_attention_heads, %d' % n_heads)
-        usual = dim // n_heads
-    if not FAMILIES[kind].head_dim or kind == 'ministral3':
-        null = dim // n_heads
+        usual = null = dim // n_heads
     head_dim = config.integer('head_dim', MAX_HEAD_DIM, usual, null)
     if head_dim % 2 or not 0 < head_dim <= MAX_HEAD_DIM:
         config.refuse('head_dim', 'an even number up to %d' % MAX_HEAD_DIM)

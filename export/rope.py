@@ -52,7 +52,8 @@ def refuse_by_layer(config, kind):
             config.refuse(key, expected)
     for name in BLOCKS:
         block = config.values.get(name)
-        if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and kind != 'ministral3':
+        if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and \
+                kind not in (*BY_KIND, 'ministral3'):
             Keys(config.path, block, name + '.').refuse('llama_4_scaling_beta', expected)
         by_kind = isinstance(block, dict) and any(isinstance(value, dict) for value in block.values())
         if by_kind and (kind not in BY_KIND or name == 'rope_scaling'):
@@ -87,7 +88,7 @@ def as_sliding(rope, layers):
 def blocks_by_kind(config, kind):
     """The settings of full layers, those of sliding ones, and their theta unless the block says another one.
     rope_scaling is the older layout, and speaks of full layers alone."""
-    scaling, own = (config.get(name, lambda v: isinstance(v, dict), 'an object of settings', None, None) or {}
+    scaling, own = (config.get(name, lambda v: not v or isinstance(v, dict), 'an object of settings', None) or {}
                     for name in BLOCKS)
     if own and not {FULL, SLIDING} & set(own):
         if scaling:
@@ -142,6 +143,8 @@ def rope_block(config, family):
         warn(config, 'rope_parameters is not used, since there is a rope_scaling')
     if family == 'ministral3' and name == 'rope_parameters' and config.values.get(name) is None:
         values = MINISTRAL
+        if 'rope_scaling' in config.values:
+            warn(config, 'rope_scaling is null, and model_type %s has YaRN all the same', family)
     return Keys(config.path, values, name + '.')
 
 
@@ -236,7 +239,7 @@ def read_yarn(config, block, rope, family):
         warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
              given, block.inside[:-1], by_pair, given)
     if family in BY_KIND and 'truncate' in block.values:
-        block.asked.add('truncate')
+        block.flag('truncate', True, False)
         notes.append('%struncate means nothing to model_type %s and is not used' % (block.inside, family))
         return yarn
     return {**yarn, 'truncate': int(block.flag('truncate', True, False))}

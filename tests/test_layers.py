@@ -7,14 +7,15 @@ against reference.py, in and out again."""
 import json
 import math
 import os
+import random
 import struct
 import sys
 
 import reference
-from common import (ENGINES, ROOT, SHARED, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read, read_model, run, skip, table, write, write_model)
+from common import (ENGINES, FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, read, read_model, run, skip, table, write, write_model)
 from rope_cases import (EXAONE4, FULL, GEMMA3, LAYERED, LAYERED_REFUSED, LAYERED_REMARKS, LLAMA3, MINISTRAL3, NOTHING,
-                        OLMO2, OLMO3, SLIDING, YARN, changed)
+                        OLMO2, OLMO3, ORIGINAL, SLIDING, YARN, changed)
 from test_families import export, in_halves
 
 sys.path.insert(0, ROOT)
@@ -331,6 +332,34 @@ def test_rope_config():
             check(text.replace('warning: CONFIG: ', '') in said, name + ', by the program', said)
 
 
+ODD = [None, 0, 1, -1, 0.5, 2, 4, 1e6, 64, 512, True, False, 'yarn', 'linear', 'default', 'dynamic', 'llama3', [], {},
+       [1.0], {'rope_type': 'linear', 'factor': 4.0}, dict(YARN), 'x', 1e300, 2.5]
+IN_BLOCK = ['factor', 'rope_type', 'type', 'rope_theta', ORIGINAL, 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim',
+            'attention_factor', 'truncate', 'low_freq_factor', 'high_freq_factor', 'llama_4_scaling_beta', 'name',
+            'partial_rotary_factor']
+BESIDE = ['rope_theta', 'rope_local_base_freq', 'sliding_window_pattern', 'rope_scaling', 'rope_parameters', ORIGINAL,
+          'partial_rotary_factor', '_sliding_window_pattern', 'max_position_embeddings', 'head_dim']
+
+
+def test_random_changes():
+    """Whatever is changed about RoPE's keys, the program takes it and so does the exporter, or neither does."""
+    rng, taken, path = random.Random(7), 0, in_work('config.json')
+    sources = [values for _, values, *_ in LAYERED if 'text_config' not in values]
+    for _ in range(400):
+        values = json.loads(json.dumps(rng.choice(sources)))
+        for _ in range(rng.randrange(1, 3)):
+            blocks = [values[key] for key in ('rope_scaling', 'rope_parameters') if isinstance(values.get(key), dict)]
+            blocks += [block[kind] for block in blocks for kind in (FULL, SLIDING) if isinstance(block.get(kind), dict)]
+            place, keys = (rng.choice(blocks), IN_BLOCK) if blocks and rng.random() < 0.6 else (values, BESIDE)
+            place[rng.choice(keys)] = json.loads(json.dumps(rng.choice(ODD)))
+        result = run('--explain', '--rope-config', write(path, json.dumps(values)))
+        found, problem = exporter_says(values)
+        check((result.status == 0) == bool(found) and result.status in (0, 2),
+              'both take it, or none: %s' % json.dumps(values), (result.err, problem))
+        taken += result.status == 0
+    check(taken > 80, 'many are taken', taken)
+
+
 # ---- random models of each family, in and out ----
 
 PARTS = {'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj',
@@ -525,6 +554,80 @@ def tensors_of(path):
 
 def one_more(data):
     return [as_float32(1 + x) for x in struct.unpack('<%df' % (len(data) // 4), data)]
+
+
+# ---- hostile files ----
+
+def test_hostile_models():
+    """What version 5 cannot mean goes nowhere: one line that names the field."""
+    c = model_of(**dict(GEMMA, layers=SSSSSF, sliding_window=9))
+    weights = random_weights(c, 1)
+    for field, value in (('norm_place', 3), ('activation', 2), ('qk_norm', 3), ('sliding_rope', 2),
+                         ('sliding_method', 6), ('sliding_theta', 0.5), ('sliding_theta', math.nan), ('sliding_factor', -1.0),
+                         ('sliding_train_ctx', 1 << 31), ('temperature_beta', math.inf), ('embedding_scale', -1.0),
+                         ('score_scale', 1e7)):
+        write_model(in_work('good.bin'), c, weights)
+        data = bytearray(read(in_work('good.bin')))
+        at, kind = next((at, kind) for name, at, kind, _ in FIELDS if name == field)
+        struct.pack_into('<' + kind, data, at, value)
+        done = export(write(in_work('bad.bin'), bytes(data)), in_work('bad') + '/')
+        check(done.returncode == 2 and done.stderr.count('\n') == 1 and field in done.stderr,
+              'out: %s %s' % (field, value), done.stderr)
+    for what, layers in ('an unknown bit', [8] * 6), ('still and turning', [6] * 6):
+        write_model(in_work('bad.bin'), dict(c, layers=layers), weights)
+        done = export(in_work('bad.bin'), in_work('bad') + '/')
+        check(done.returncode == 2 and 'tables' in done.stderr, 'out: ' + what, done.stderr)
+    data = read(in_work('good.bin'))
+    for n in 300, 511, 512, 515, len(data) - 64:
+        done = export(write(in_work('bad.bin'), data[:n]), in_work('bad') + '/')
+        check(done.returncode == 2 and done.stderr.count('\n') == 1, 'out: cut at %d' % n, done.stderr)
+
+
+def test_no_such_family():
+    """Layers and norms that no family has together are refused by what they are."""
+    for what, meaning, words in (
+            ('GELU alone', dict(activation=1), 'found GELU together'),
+            ('norms after, and none of heads', dict(norm_place=1), 'found norms after together'),
+            ('an embedding scale', dict(GEMMA, embedding_scale=2.0, sliding_rope=0), 'embedding scale of 2'),
+            ('a score scale', dict(GEMMA, score_scale=0.3, sliding_rope=0), 'score scale of 0.3'),
+            ('a layer between the kinds', dict(GEMMA, layers=[4, 4, 0, 4, 4, 1], sliding_window=9), 'layer 2'),
+            ('proportional', dict(method='proportional', rotary_dim=4, factor=1.0), 'proportional')):
+        c = model_of(**meaning)
+        write_model(in_work('odd.bin'), c, random_weights(c, 2))
+        done = export(in_work('odd.bin'), in_work('odd') + '/')
+        check(done.returncode == 2 and done.stderr.count('\n') == 1 and words in done.stderr, 'out: ' + what,
+              done.stderr)
+
+
+def test_hostile_gguf():
+    """Keys about layers that make no sense."""
+    c = model_of(**dict(GEMMA, layers=SSSSSF, sliding_window=9))
+    write_model(in_work('good.bin'), c, random_weights(c, 1))
+    check(export(in_work('good.bin'), in_work('good.gguf')).returncode == 0, 'a GGUF file of Gemma')
+    good_file = read(in_work('good.gguf'))
+
+    def with_key(name, kind, value):
+        """The same file with one more setting, and another one that moves the tensors by a multiple of 32 bytes."""
+        key = b'gemma3.' + name.encode()
+        more = struct.pack('<Q', len(key)) + key + kind + value + struct.pack('<Q', 1) + b'x' + struct.pack('<I', 8)
+        filling = -(len(more) + 8) % 32
+        more += struct.pack('<Q', filling) + bytes(filling)
+        count, = struct.unpack_from('<Q', good_file, 16)
+        return good_file[:16] + struct.pack('<Q', count + 2) + more + good_file[24:]
+
+    array, number, float32 = (struct.pack('<I', kind) for kind in (9, 4, 6))
+    for what, name, kind, value, word in (
+            ('a period of 0', 'attention.sliding_window_pattern', number, struct.pack('<I', 0),
+             'sliding_window_pattern'),
+            ('too few layers', 'attention.sliding_window_pattern', array, struct.pack('<IQ3?', 7, 3, 1, 1, 0),
+             'sliding_window_pattern'),
+            ('numbers for layers', 'attention.sliding_window_pattern', array, struct.pack('<IQ6I', 4, 6, *6 * [1]),
+             'sliding_window_pattern'),
+            ('a softcap', 'final_logit_softcapping', float32, struct.pack('<f', 30), 'final_logit_softcapping'),
+            ('a temperature', 'attention.temperature_scale', float32, struct.pack('<f', 0.1), 'temperature_scale')):
+        done = export(write(in_work('bad.gguf'), with_key(name, kind, value)), in_work('refused.bin'))
+        check(done.returncode == 2 and done.stderr.count('\n') == 1 and word in done.stderr, 'GGUF: ' + what,
+              done.stderr)
 
 
 # ---- models of pictures and text ----
