@@ -10,8 +10,8 @@ import os
 
 import reference
 from common import (ENGINES, METHODS, block_weights, check, close, config, good, in_work, main, one_line, perplexity,
-                    random_ids, random_weights, read, run, table, tiny_model, with_header, write_model,
-                    write_tokenizer)
+                    processor_seconds, random_ids, random_weights, read, run, table, tiny_model, with_header, write,
+                    write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
 
 L = 24
@@ -162,6 +162,9 @@ def test_what_options_change():
                                    dict(positions=reference.spread(len(IDS), 400, 16), piece=16), {})):
         close(perplexity(model, IDS, *FLOATS, *options), by_reference(dict(c, **changes), **how), 1e-4,
               '%s by the reference' % options)
+    settings = table(good(model, '--ppl', write(in_work('a.txt'), ' '.join(map(str, IDS))), '--ids', '-n', 30,
+                          '--rope-sliding', 'yarn:factor=4').out)[0]
+    check(settings.get('rope_sliding') == 'yarn:factor=4', 'a table says what the sliding layers do', settings)
     # A map or a window of a method leaves the sliding layers alone; --window W is the window of all layers.
     only_sliding = model_of(kinds(qk_norm=1, layers=[4, 4, 4]), 'only.bin')
     own = perplexity(only_sliding, IDS, *FLOATS)
@@ -171,6 +174,21 @@ def test_what_options_change():
     close(perplexity(only_sliding, IDS, *FLOATS, '--window', 7, '--sinks', 2),
           perplexity(only_sliding, IDS, '--plain', '--window', 7, '--sinks', 2), 1e-4, '--window of all layers')
     check(differs(perplexity(only_sliding, IDS, *FLOATS, '--window', 7), own) > 0.01, '--window changes them')
+
+
+def test_windows_cost_less():
+    """A long prompt pays in sliding layers for what their windows show, in processor time of attention that is most of
+    the work."""
+    n, spent = 8192, {}
+    text = write(in_work('long.txt'), ' '.join(map(str, random_ids(n, 50, 5))))
+    shape = dict(dim=16, hidden_dim=16, n_layers=1, n_heads=8, n_kv_heads=1, head_dim=64, seq_len=n, train_ctx=n)
+    for window in 0, 64:
+        c = config(**shape, sliding_rope=1, layers=[4], sliding_train_ctx=n, sliding_window=window)
+        model = model_of(c, 'long.bin')
+        began = processor_seconds()
+        good(model, '--ppl', text, '--ids', '-n', n)
+        spent[window] = processor_seconds() - began
+    check(spent[0] > 2 * spent[64], 'a window makes a long prompt cheaper', spent)
 
 
 def test_refused():

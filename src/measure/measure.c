@@ -203,6 +203,7 @@ void print_heading(const Measurement *m, Table *t, const char *what) {
     if (m->plans->spread) table_note(t, "piece", "%d", m->plans->piece);
     if (m->plans->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
+    if (m->sliding.name[0]) table_note(t, "rope_sliding", "%s", m->sliding.name);
     table_note(t, "kv", "%s", kv_type_names[m->options->kv]);
     if (m->options->activations) table_note(t, "activations", "f32");
     if (m->options->text_path) table_note(t, "text", "%.200s", m->options->text_path);
