@@ -563,7 +563,8 @@ def test_hostile_models():
     c = model_of(**dict(GEMMA, layers=SSSSSF, sliding_window=9))
     weights = random_weights(c, 1)
     for field, value in (('norm_place', 3), ('activation', 2), ('qk_norm', 3), ('sliding_rope', 2),
-                         ('sliding_method', 6), ('sliding_theta', 0.5), ('sliding_theta', math.nan), ('sliding_factor', -1.0),
+                         ('sliding_method', 6), ('sliding_theta', 0.5),
+                         ('sliding_theta', math.nan), ('sliding_factor', -1.0),
                          ('sliding_train_ctx', 1 << 31), ('temperature_beta', math.inf), ('embedding_scale', -1.0),
                          ('score_scale', 1e7)):
         write_model(in_work('good.bin'), c, weights)
