@@ -102,6 +102,10 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     }
     if (!good) return false;
     page->start = file->rope;
+    // A config takes the place of a model, whose sliding layers may turn by settings of their own.
+    page->model.sliding = file->sliding;
+    page->model.config.sliding_rope = file->by_layer;
+    page->model.config.sliding_window = file->by_layer ? file->layers.window : 0;
     return settings_check(&page->start, page->start.train_ctx, &page->err);
 }
 
@@ -220,7 +224,9 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
 // What page_config read and page_plan planned, for a measurement of settings alone.
 static Measurement measurement_of(Page *page, Model *model, Options *options, int length) {
     const int positions = page->file.max_positions;
-    *model = (Model){.rope = page->start, .config.seq_len = positions ? positions : page->start.train_ctx};
+    *model = page->model;
+    model->rope = page->start;
+    model->config.seq_len = positions ? positions : page->start.train_ctx;
     *options = (Options){.tsv = true, .methods = page->methods->name[0] ? page->methods->name : NULL};
     return (Measurement){.options = options,
                          .model = model,
@@ -228,7 +234,19 @@ static Measurement measurement_of(Page *page, Model *model, Options *options, in
                          .n_plans = 1,
                          .length = length,
                          .file = page->start,
+                         .file_sliding = page->file.sliding,
+                         .kinds = kinds_of_file(&page->file),
                          .rope_file = &page->file};
+}
+
+// The table of --explain, to standard output.
+FOR_PAGE bool page_explain(Page *page, int length) {
+    Model model;
+    Options options;
+    const Measurement m = measurement_of(page, &model, &options, length);
+    bool ok = explain(&m, &page->err);
+    fflush(stdout);
+    return ok;
 }
 
 // The plan as the block that most engines read alike, to standard output.
@@ -332,7 +350,7 @@ FOR_PAGE bool page_is_end(const Page *page, int token) {
 
 // Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging
 // Face's generate would, with floats as --activations f32; NULL with the reason.
-FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys, bool floats) {
+FOR_PAGE Reader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
     Reader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;
     r->page = page;
@@ -353,7 +371,7 @@ FOR_PAGE Reader *reader_new(Page *page, int context, bool stale_keys, bool float
     return NULL;
 }
 
-FOR_PAGE void reader_free(Reader *r) {
+FOR_PAGE void page_reader_free(Reader *r) {
     if (!r) return;
     session_free(r->session);
     sampler_free(&r->sampler);
@@ -361,21 +379,21 @@ FOR_PAGE void reader_free(Reader *r) {
     free(r);
 }
 
-FOR_PAGE int reader_position(const Reader *r) { return r->session->position; }
-FOR_PAGE void reader_rewind(Reader *r, int position) { session_rewind(r->session, position); }
+FOR_PAGE int page_reader_position(const Reader *r) { return r->session->position; }
+FOR_PAGE void page_reader_rewind(Reader *r, int position) { session_rewind(r->session, position); }
 
 // See session_read.
-FOR_PAGE bool reader_read(Reader *r, const int32_t *ids, int n, int length, int n_logits) {
+FOR_PAGE bool page_reader_read(Reader *r, const int32_t *ids, int n, int length, int n_logits) {
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
 // See score_next.
-FOR_PAGE bool reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
+FOR_PAGE bool page_reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
     return score_next(r->session, ids, n, length, nll, &r->page->err);
 }
 
-// From now on the scores of a head for the last position of each read are at reader_scores, one per position.
-FOR_PAGE bool reader_watch(Reader *r, int layer, int head) {
+// From now on the scores of a head for the last position of each read are at page_reader_scores, one per position.
+FOR_PAGE bool page_reader_watch(Reader *r, int layer, int head) {
     const ModelConfig *m = &r->page->model.config;
     if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
         return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
@@ -384,7 +402,7 @@ FOR_PAGE bool reader_watch(Reader *r, int layer, int head) {
     return r->scores != NULL;
 }
 
-FOR_PAGE const float *reader_scores(const Reader *r) { return r->scores; }
+FOR_PAGE const float *page_reader_scores(const Reader *r) { return r->scores; }
 
 // -ln of the probability that `logits` give to `target`. Overwrites the logits.
 static double negative_log_likelihood(float *logits, int vocab_size, int target) {
@@ -392,13 +410,13 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
     return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
 }
 
-FOR_PAGE bool reader_sampler(Reader *r, double temperature, double top_p, uint32_t seed) {
+FOR_PAGE bool page_reader_sampler(Reader *r, double temperature, double top_p, uint32_t seed) {
     sampler_free(&r->sampler);
     return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed, &r->page->err);
 }
 
-// The next token, as run.c's answer() would sample it, -1: it cannot be. reader_surprise is its -ln p at temperature 1.
-FOR_PAGE int reader_next(Reader *r) {
+// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is its -ln p at temperature 1.
+FOR_PAGE int page_reader_next(Reader *r) {
     Error *err = &r->page->err;
     int vocab_size = r->page->model.config.vocab_size;
     float *logits = session_logits(r->session, 0, 1, err);
@@ -412,7 +430,7 @@ FOR_PAGE int reader_next(Reader *r) {
 }
 
 // The probability that this token comes next, behind a read that kept logits; -1: it cannot be had.
-FOR_PAGE double reader_probability(Reader *r, int id) {
+FOR_PAGE double page_reader_probability(Reader *r, int id) {
     Error *err = &r->page->err;
     const int vocab_size = r->page->model.config.vocab_size;
     const float *logits = session_logits(r->session, 0, 1, err);
@@ -425,4 +443,4 @@ FOR_PAGE double reader_probability(Reader *r, int id) {
     return exp(-nll);
 }
 
-FOR_PAGE double reader_surprise(const Reader *r) { return r->nll; }
+FOR_PAGE double page_reader_surprise(const Reader *r) { return r->nll; }

@@ -213,8 +213,14 @@ class Page {
     // processor writes the same text. Must be closed.
     open(method, context, { staleKeys = false, floats = false } = {}) {
         this.plan(method, context);
-        return new Reader(this, this.check(this.wasm._reader_new(this.at, context, staleKeys, floats)));
+        return new Reader(this, this.check(this.wasm._page_reader_new(this.at, context, staleKeys, floats)));
     }
+}
+
+// The rows of a table as the program prints it, each by the names of its columns.
+function rowsOf(lines) {
+    const [names, ...rows] = lines.filter((line) => line[0] !== '#').map((line) => line.split('\t'));
+    return rows.map((cells) => Object.fromEntries(names.map((name, i) => [name, cells[i]])));
 }
 
 // What a page makes of a method. The C holds one plan at a time; a plan that is asked puts itself in force first.
@@ -261,37 +267,54 @@ class Plan {
         return { scale, attention, frequencies: all.slice(0, pairs), plain: all.slice(pairs) };
     }
 
+    // --explain at a length: { notes, kinds }, its notes by their keys, and the pairs of each kind of layers (full, sliding;
+    // '' where all are alike): { plain, frequencies } in radians per position. A kind that does not turn has none.
+    explain(length) {
+        const lines = this.page.printed(() => this.wasm._page_explain(this.use(), length)),
+            notes = {},
+            kinds = {};
+        for (const line of lines) {
+            const note = line.match(/^# (\S+)\t(.*)$/);
+            if (note) notes[note[1]] = note[2];
+        }
+        for (const row of rowsOf(lines)) {
+            const { plain, frequencies } = (kinds[row.layers ?? ''] ??= { plain: [], frequencies: [] });
+            plain.push(+row.inv_freq);
+            frequencies.push(+row.scaled_inv_freq);
+        }
+        return { notes, kinds };
+    }
+
     // The lines of --rope-json.
     json() {
         return this.page.printed(() => this.wasm._page_json(this.use()));
     }
 
-    // --engines for a text of `length` positions: the date of its facts, and its rows: { engine, version, verdict, most,
-    // pair, times, attention, note }. `most` are the positions that the engine allows, Infinity without a limit; there is
-    // no pair where frequencies are the same.
+    // --engines for a text of `length` positions: the date of its facts, and its rows: { engine, layers, version, verdict,
+    // most, pair, times, attention, note }. `layers` is full or sliding where they differ, and there are two rows of an
+    // engine. `most` are the positions that the engine allows, Infinity without a limit, NaN where nobody knows; there is no
+    // pair where frequencies are the same.
     engines(length) {
         const lines = this.page.printed(() => this.wasm._page_engines(this.use(), length)),
             date = lines.find((line) => line.startsWith('# facts_of\t')).split('\t')[1];
-        const rows = lines
-            .filter((line) => line[0] !== '#')
-            .slice(1)
-            .map((line) => {
-                const [engine, version, verdict, , , , attention, limit, pair, times, note] = line.split('\t');
-                const furthest = { pair: pair === '-' ? null : +pair, times: +times },
-                    most = limit === '-' ? Infinity : +limit;
-                return { engine, version, verdict, most, ...furthest, attention: +attention, note };
-            });
+        const rows = rowsOf(lines).map((row) => ({
+            engine: row.engine,
+            layers: row.layers ?? '',
+            version: row.version,
+            verdict: row.verdict,
+            most: row.max_len === '-' ? Infinity : +row.max_len,
+            pair: row.worst_pair === '-' ? null : +row.worst_pair,
+            times: +row.worst_ratio,
+            attention: +row.attention_factor,
+            note: row.note,
+        }));
         return { date, rows };
     }
 
     // The rows of --check about settings for a text of `length` positions: { check, value, limit, verdict }.
     judge(length) {
         const lines = this.page.printed(() => this.wasm._page_check(this.use(), length));
-        const rows = lines.filter((line) => line[0] !== '#').slice(1);
-        return rows.map((line) => {
-            const [check, , value, , limit, verdict] = line.split('\t');
-            return { check, value, limit, verdict };
-        });
+        return rowsOf(lines).map(({ check, value, limit, verdict }) => ({ check, value, limit, verdict }));
     }
 }
 
@@ -303,22 +326,22 @@ class Reader {
     }
 
     close() {
-        this.wasm._reader_free(this.at);
+        this.wasm._page_reader_free(this.at);
         this.at = 0;
     }
 
     get position() {
-        return this.wasm._reader_position(this.at);
+        return this.wasm._page_reader_position(this.at);
     }
     rewind(position) {
-        this.wasm._reader_rewind(this.at, position);
+        this.wasm._page_reader_rewind(this.at, position);
     }
 
     // Reads ids at a current length; the last `kept` keep their logits.
     read(ids, length, kept) {
         const bytes = new Uint8Array(Int32Array.from(ids).buffer);
         this.page.check(
-            this.page.rope.with(bytes, (at) => this.wasm._reader_read(this.at, at, ids.length, length, kept)),
+            this.page.rope.with(bytes, (at) => this.wasm._page_reader_read(this.at, at, ids.length, length, kept)),
         );
     }
 
@@ -328,34 +351,34 @@ class Reader {
         return this.page.rope.with(new Uint8Array(12 * n), (at) => {
             // malloc's addresses suit doubles: they come first
             this.wasm.HEAP32.set(ids, (at + 8 * n) / POINTER);
-            this.page.check(this.wasm._reader_score(this.at, at + 8 * n, n, length, at));
+            this.page.check(this.wasm._page_reader_score(this.at, at + 8 * n, n, length, at));
             return this.page.rope.doubles(at, n - 1);
         });
     }
 
     // Reads an id (again, if need be), and what one head thinks of each position then, for the softmax.
     scores(layer, head, id, length) {
-        this.page.check(this.wasm._reader_watch(this.at, layer, head));
+        this.page.check(this.wasm._page_reader_watch(this.at, layer, head));
         this.read([id], length, 1);
-        const at = this.wasm._reader_scores(this.at) / POINTER;
+        const at = this.wasm._page_reader_scores(this.at) / POINTER;
         return this.wasm.HEAPF32.slice(at, at + this.position);
     }
 
     // The probability that an id comes next, behind a read that kept logits.
     probability(id) {
-        const p = this.wasm._reader_probability(this.at, id);
+        const p = this.wasm._page_reader_probability(this.at, id);
         this.page.check(p >= 0);
         return p;
     }
 
     sampler(temperature, topP, seed) {
-        this.page.check(this.wasm._reader_sampler(this.at, temperature, topP, seed));
+        this.page.check(this.wasm._page_reader_sampler(this.at, temperature, topP, seed));
     }
 
     // The next token and how surprising it was, -ln p.
     next() {
-        const id = this.wasm._reader_next(this.at);
+        const id = this.wasm._page_reader_next(this.at);
         this.page.check(id >= 0);
-        return { id, nll: this.wasm._reader_surprise(this.at) };
+        return { id, nll: this.wasm._page_reader_surprise(this.at) };
     }
 }

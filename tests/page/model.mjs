@@ -68,7 +68,7 @@ export default {
                 ) &&
                 lines[2] ===
                     'Hugging Face 5, Hugging Face 4, vLLM, MLX-LM read it as it is meant, for all 131,072 positions.' &&
-                lines[3] === 'SGLang, llama.cpp read it as it is meant, but stop at 32,768 positions.',
+                lines[3] === 'SGLang, llama.cpp, ik_llama.cpp read it as it is meant, but stop at 32,768 positions.',
             "--engines's rows in a sentence each, and where each engine stops",
             lines,
         );
@@ -115,15 +115,76 @@ export default {
                 'nor the heading of its block',
             );
         }
-        await area.fill('{"model_type": "gpt_oss", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
-        await until('#model .status', /gpt_oss/);
+        await area.fill('{"model_type": "deepseek_v3", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
+        await until('#model .status', /deepseek_v3/);
         check(/paste only the block/.test(await text('#model')), 'a family that is not read: what would do');
-        await area.fill('{"hidden_size": 1152, "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear"}}');
+        await area.fill(
+            '{"hidden_size": 1152, "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear"}}',
+        );
         await until('#model .status', /rope_local_base_freq/);
         check(/full-attention layers/.test(await text('#model')), 'layers that differ: what would do');
         await example('a block alone');
         check(/linear/.test(await text('#model .numbers')) && (await text('#model .status')) === '', 'a block alone');
         await example('Llama 3.1');
+    },
+
+    // Configs whose layers differ: both kinds are told, by the program's own numbers, and what engines make of each.
+    async layers_that_differ() {
+        const gemma = {
+            model_type: 'gemma3_text',
+            hidden_size: 2560,
+            num_attention_heads: 8,
+            num_key_value_heads: 4,
+            head_dim: 256,
+            num_hidden_layers: 12,
+            max_position_embeddings: 131072,
+            sliding_window: 1024,
+            rope_theta: 1000000,
+            rope_local_base_freq: 10000,
+            rope_scaling: { rope_type: 'linear', factor: 8 },
+        };
+        await page.evaluate(() => rope.state.set('want', 131072));
+        await page.locator('#model textarea').fill(JSON.stringify(gemma));
+        await until('#model', /Layers 5, 11 are full: they see all positions\./);
+        const told = await text('#model');
+        check(
+            told.includes('Layers 0 to 4, 6 to 10 slide: they see the last 1,024') &&
+                told.includes('and turn by theta 10,000, plain.'),
+            'which layers slide, how far they see, and how they turn',
+            told.slice(0, 1500),
+        );
+        check(/method of full layers, scale 8/.test(told), 'whose method it is');
+        check(/SGLang .* ignores it in full layers/.test(told), 'what an engine makes of one kind');
+        const squares = await page.locator('#model svg.bars rect').count();
+        check(squares === 128, 'the pairs of the sliding layers are drawn', squares);
+        const tops = await page
+            .locator('#model svg.bars circle title')
+            .evaluateAll((all) => all.map((one) => +one.textContent.match(/wavelength ([\d.]+)/)[1]));
+        check(Math.abs(tops[0] - 16 * Math.PI) < 0.1, "the full layers' pairs turn eight times slower", tops[0]);
+        const ministral = {
+            model_type: 'ministral3',
+            hidden_size: 4096,
+            num_attention_heads: 32,
+            max_position_embeddings: 262144,
+            rope_parameters: {
+                rope_type: 'yarn',
+                rope_theta: 1000000,
+                factor: 16,
+                original_max_position_embeddings: 16384,
+                beta_fast: 32,
+                beta_slow: 1,
+                mscale: 1,
+                mscale_all_dim: 1,
+                llama_4_scaling_beta: 0.1,
+            },
+        };
+        await page.locator('#model textarea').fill(JSON.stringify(ministral));
+        const growth = (1 + 0.1 * Math.log(1 + Math.floor(131071 / 16384))).toPrecision(4);
+        await until('#model', /Queries grow with their position/);
+        const grown = (await text('#model')).match(/at 131,072 they are ([\d.]+) times as long/)[1];
+        check(Math.abs(grown - growth) < 0.002, 'a temperature by position', `${grown} ${growth}`);
+        check(/vLLM .* a 1\.27726, not 1/.test(await text('#model')), 'a number in words keeps its digits');
+        await page.locator('#model button', { hasText: 'Llama 3.1' }).first().click();
     },
 
     // Published configs: the block to paste keeps the model's own context, and the share of a head that turns.

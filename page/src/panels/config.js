@@ -98,9 +98,36 @@ function squeezed(words) {
 // What the program says, for people: large numbers with commas, and methods by their names on the page.
 const inWords = (line) =>
     line
-        .replace(/\b\d{5,}\b/g, (digits) => count(+digits))
+        .replace(/(?<![.\d])\d{5,}\b/g, (digits) => count(+digits))
         .replace(/\brope none\b/g, 'plain RoPE')
         .replace(/(try|or) --rope (\S+)/g, '$1 $2');
+
+// '0-2 5' in words, with what is said of one layer or of several.
+function theLayers(list, one, several) {
+    const single = /^\d+$/.test(list);
+    const layers = list.replaceAll('-', ' to ').replace(/(\d) (?=\d)/g, '$1, ');
+    return single ? `Layer ${layers} ${one}: it` : `Layers ${layers} ${several}: they`;
+}
+
+// What differs from layer to layer, or grows with the position; '' where nothing does.
+function layersInWords(notes, kinds, want) {
+    const grows = notes.temperature
+        ? `Queries grow with their position: at ${count(want)} they are ${short(+notes.temperature, 4)} times as long. `
+        : '';
+    if (!kinds.sliding && !notes.full) return grows;
+    const of = (key) => notes[`${key}_sliding`] ?? notes[key],
+        full = notes.layers_full ? theLayers(notes.layers_full, 'is full', 'are full') : 'Its full layers',
+        slide = notes.layers_sliding ? theLayers(notes.layers_sliding, 'slides', 'slide') : 'Its sliding layers';
+    const sees = (list) => (/^\d+$/.test(list ?? '') ? 'sees' : 'see'),
+        turns = (list) => (/^\d+$/.test(list ?? '') ? 'turns' : 'turn');
+    const still = notes.full ? ` and never ${turns(notes.layers_full)}` : '',
+        how = of('method') === 'none' ? 'plain' : `with ${titleOf(of('method'))}`;
+    return (
+        `${grows}${full} ${sees(notes.layers_full)} all positions${still}. ${slide} ${sees(notes.layers_sliding)} the ` +
+        `last ${count(+of('window'))}, so nothing there is further away, and ${turns(notes.layers_sliding)} by theta ` +
+        `${count(+of('theta'))}, ${how}.`
+    );
+}
 
 // What a reader can do about a refusal.
 function wayOut(reason, words) {
@@ -130,6 +157,7 @@ export function yourModel({ small }) {
         carried = h('p.fine'),
         dated = h('p.fine'),
         facts = h('div.numbers', { ariaLive: 'polite' }),
+        kindsOfLayers = h('p', { ariaLive: 'polite' }),
         verdicts = h('div.overflow', { ariaLive: 'polite' }),
         readings = h('ul.readings', { ariaLive: 'polite' }),
         warnings = h('ul.warnings'),
@@ -168,6 +196,7 @@ export function yourModel({ small }) {
     const lines = svg.append('g'),
         plainDots = svg.append('g'),
         dots = svg.append('g'),
+        slidingDots = svg.append('g'),
         axis = svg.append('g');
     const box = h('div', svg.node());
     let picture = null; // { plain, frequencies, trained, want, holds }
@@ -177,14 +206,14 @@ export function yourModel({ small }) {
         const width = box.clientWidth || 600;
         svg.attr('width', width).attr('viewBox', `0 0 ${width} ${HEIGHT}`);
         if (!picture) return void svg.selectAll('g').selectAll('*').remove();
-        const { plain, frequencies, trained, want, holds } = picture,
+        const { plain, frequencies, trained, want, holds, sliding } = picture,
             n = plain.length;
         const waves = (list) => Array.from(list, (f) => TURN / f);
         const x = bands()
             .domain(Array.from(plain, (_, i) => i))
             .range([58, width - 8])
             .padding(0.3);
-        const high = Math.max(want * 2, ...waves(plain), ...waves(frequencies));
+        const high = Math.max(want * 2, ...waves(plain), ...waves(frequencies).filter(isFinite), ...waves(sliding));
         const y = scaleLog()
             .domain([5, high * 1.4])
             .range([HEIGHT - 30, 10]);
@@ -192,7 +221,7 @@ export function yourModel({ small }) {
         const unseen = shares.filter((s) => s < 0.98).length;
         svg.attr('aria-label', `wavelengths of ${n} pairs; ${unseen} meet unseen angles`);
         const at = (sel, list) =>
-            sel.attr('cx', (_, i) => x(i) + x.bandwidth() / 2).attr('cy', (_, i) => y(TURN / list[i]));
+            sel.attr('cx', (_, i) => x(i) + x.bandwidth() / 2).attr('cy', (_, i) => y(Math.min(high, TURN / list[i]))); // what stands still has no wavelength
         at(
             plainDots
                 .selectAll('circle')
@@ -222,6 +251,17 @@ export function yourModel({ small }) {
             ])
             .join('title')
             .text((t) => t);
+        const side = 5;
+        slidingDots
+            .selectAll('rect')
+            .data(sliding)
+            .join('rect')
+            .attr('width', side)
+            .attr('height', side)
+            .attr('x', (_, i) => x(i) + x.bandwidth() / 2 - side / 2)
+            .attr('y', (f) => y(TURN / f) - side / 2)
+            .style('fill', 'none')
+            .style('stroke', 'var(--soft)');
         const rules = [
             [trained, `trained ${count(trained)}`, 'var(--blue)'],
             [want, `wanted ${count(want)}`, 'var(--vermillion)'],
@@ -279,6 +319,7 @@ export function yourModel({ small }) {
         for (const one of Object.values(fields)) one.put();
         for (const shown of [checkLine, enginesLine, elsewhereLines]) shown.put();
         facts.replaceChildren();
+        kindsOfLayers.textContent = '';
         verdicts.replaceChildren();
         readings.replaceChildren();
         warnings.replaceChildren();
@@ -307,7 +348,14 @@ export function yourModel({ small }) {
             rows = plan.judge(want),
             failed = rows.filter((row) => row.verdict === 'fail');
         const advice = plan.advice(want),
-            { frequencies, plain, scale, attention } = plan.frequencies(want);
+            { scale, attention } = plan.frequencies(want),
+            { notes, kinds } = plan.explain(want);
+        // Where layers differ, the full ones come first. Where these do not turn, the sliding ones are what there is.
+        const bare = !!notes.full,
+            { plain, frequencies } = (bare ? kinds.sliding : (kinds.full ?? kinds[''])) ?? {
+                plain: [],
+                frequencies: [],
+            };
         const method = other || told.method,
             shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trainedContext, want));
         const unseen = shares.filter((s) => s < 0.98).length,
@@ -320,8 +368,8 @@ export function yourModel({ small }) {
         showGaps(told);
         facts.replaceChildren(
             fact(
-                titleOf(method),
-                `method${scale > 1 && !['none', 'window'].includes(method) ? `, scale ${short(scale)}` : ''}` +
+                bare ? `no RoPE; ${titleOf(method)}` : titleOf(method),
+                `method${kinds.sliding ? (bare ? ' of full, and of sliding layers' : ' of full layers') : ''}${scale > 1 && !['none', 'window'].includes(method) ? `, scale ${short(scale)}` : ''}` +
                     (attention === 1 ? '' : `, attention × ${short(attention, 4)}`),
             ),
             fact(count(trainedContext), 'positions trained, as it says'),
@@ -349,6 +397,7 @@ export function yourModel({ small }) {
         if (told.maxPositions && want > told.maxPositions)
             all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
         warnings.replaceChildren(...all.map((line) => h('li', line)));
+        kindsOfLayers.textContent = layersInWords(notes, kinds, want);
         showVerdicts(rows);
         showReadings(plan, want);
         try {
@@ -366,7 +415,8 @@ export function yourModel({ small }) {
             [`./run --rope-json ${how}${chosen} -n ${want}`, file],
             [`./run --explain ${how}${chosen} -n ${want}`, file],
         );
-        picture = { plain, frequencies, trained: trainedContext, want, holds: !failed.length };
+        const sliding = bare ? [] : (kinds.sliding?.frequencies ?? []).slice(0, plain.length);
+        picture = { plain, frequencies, trained: trainedContext, want, holds: !failed.length, sliding };
         redraw();
     }
 
@@ -408,7 +458,12 @@ export function yourModel({ small }) {
             verdict === 'refused'
                 ? 1e-9
                 : Math.abs(Math.log(times)) + Math.abs(Math.log(attention / reference.attention) || 0);
-        const others = rows.filter((row) => row.verdict !== 'same').sort((a, b) => far(b) - far(a));
+        // What an engine refuses it refuses for all of its layers; and it may read all of them otherwise in one way.
+        const alikeIn = (a, b) => a?.engine === b?.engine && a.verdict === b.verdict && a.note === b.note,
+            again = (row, i) => alikeIn(row, rows[i - 1]);
+        const others = rows
+            .filter((row, i) => row.verdict !== 'same' && !again(row, i))
+            .sort((a, b) => far(b) - far(a));
         const name = ({ engine }) => ENGINES[engine] ?? engine,
             stops = ({ most }) => (most < length ? ` It stops at ${count(most)} positions.` : '');
         const sentence = (row) => {
@@ -421,10 +476,13 @@ export function yourModel({ small }) {
                       : ` Pair ${pair} turns ${short(1 / times)} times as slowly.`;
             const does = { refused: 'refuses it', ignored: 'ignores it', differs: 'reads it otherwise' }[verdict];
             const why = note === '-' ? '' : ` (${inWords(note)})`;
-            return h(`li.${verdict}`, h('b', name(row)), ` ${version} ${does}${why}.${turns}${stops(row)}`);
+            const inAll = rows.some((other) => other !== row && alikeIn(row, other));
+            const where = row.layers && verdict !== 'refused' ? ` in ${inAll ? 'all' : row.layers} layers` : '';
+            return h(`li.${verdict}`, h('b', name(row)), ` ${version} ${does}${where}${why}.${turns}${stops(row)}`);
         };
         // Engines that read it alike, by where they stop.
-        const same = rows.filter((row) => row.verdict === 'same'),
+        const odd = new Set(others.map(({ engine }) => engine)),
+            same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine),
             limits = [...new Set(same.map(({ most }) => (most < length ? most : Infinity)))].sort((a, b) => b - a);
         const alike = limits.map((limit) => {
             const names = same.filter(({ most }) => (most < length ? most : Infinity) === limit).map(name),
@@ -516,6 +574,7 @@ export function yourModel({ small }) {
         h('div.row', want),
         other,
         facts,
+        kindsOfLayers,
         h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:'),
         verdicts,
         checkLine,
@@ -527,7 +586,8 @@ export function yourModel({ small }) {
         h(
             'p.hint',
             'The wavelength of every pair, small dots plain, large ones as scaled; empty or red: it goes past ' +
-                'the angles of its first training before the length you want. Red where the settings do not hold.',
+                'the angles of its first training before the length you want. Red where the settings do not hold. ' +
+                'Squares are the pairs of sliding layers.',
         ),
         box,
         h('h3', 'To paste elsewhere'),
