@@ -183,7 +183,7 @@ export default {
         await until('#model', /Queries grow with their position/);
         const grown = (await text('#model')).match(/at 131,072 they are ([\d.]+) times as long/)[1];
         check(Math.abs(grown - growth) < 0.002, 'a temperature by position', `${grown} ${growth}`);
-        check(/vLLM .* a 1\.27726, not 1/.test(await text('#model')), 'a number in words keeps its digits');
+        check(/vLLM .*\(a 1\.27726, not 1/.test(await text('#model')), 'a number in words keeps its digits');
         await page.locator('#model button', { hasText: 'Llama 3.1' }).first().click();
     },
 
