@@ -30,11 +30,11 @@ from export.common import Problem  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
            for name in ('core/tokenizer', 'core/encode', 'core/split', 'core/nfc', 'core/unicode', 'core/util')]
-# The commands of tokenizer_test.c, and three of our own: the class of every code point, the words of texts by a
+# The commands of test_tokenizer.c, and three of our own: the class of every code point, the words of texts by a
 # pattern, and the ids of control tokens.
 DRIVER = r'''
 #define main tokenizer_main
-#include "%s/tests/tokenizer_test.c"
+#include "%s/tests/test_tokenizer.c"
 #undef main
 #include "%s/src/core/tokenizer_private.h"
 int main(int argc, char **argv) {

@@ -262,6 +262,16 @@ def test_reading_the_code():
     check(not rooms and '(docs/code.md)' in walk, 'the README has the walk, and leads to the rest', rooms)
 
 
+def test_map_of_tests():
+    """tests/README.md has every test file, and no other."""
+    named = set(re.findall(r'\btest_[a-z_]+\.py\b', document('tests/README.md')))
+    there = {name for name in os.listdir(os.path.join(ROOT, 'tests')) if re.fullmatch(r'test_\w+\.py', name)}
+    check(named == there, 'tests/README.md names the test files', (sorted(named - there), sorted(there - named)))
+    alone = {name for name in os.listdir(os.path.join(ROOT, 'tests')) if name.endswith('.c')
+             and not name.startswith('test_')}
+    check(not alone, 'a test in C is called after what drives it', alone)
+
+
 def test_reading_itself():
     """The test of the section, on sections made up here."""
     rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/options.c'), lines_of('src/core')

@@ -5,7 +5,7 @@ A vocabulary made up here is encoded by the program, by a naive reference writte
 and, where the sentencepiece package is installed, by the library itself. Then come files damaged in every
 way, and texts made to be slow.
 
-CC names the compiler; TOKENIZER_TEST names a tests/tokenizer_test.c that is built already.
+CC names the compiler; TOKENIZER_TEST names a tests/test_tokenizer.c that is built already.
 """
 import os
 import random
@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SOURCES = ["tests/tokenizer_test.c"] + ["src/%s.c" % name for name in (
+SOURCES = ["tests/test_tokenizer.c"] + ["src/%s.c" % name for name in (
     "core/tokenizer", "core/encode", "core/split", "core/nfc",
     "core/unicode", "core/util")]
 SOURCES = [os.path.join(ROOT, *name.split("/")) for name in SOURCES]
@@ -619,7 +619,7 @@ def main():
         program = os.environ.get("TOKENIZER_TEST")
         programs = [program]
         if not program:
-            program, words = compile_test(folder, "tokenizer_test", "-O2", "-Wall", "-Wextra", "-Werror")
+            program, words = compile_test(folder, "test_tokenizer", "-O2", "-Wall", "-Wextra", "-Werror")
             if not program:
                 sys.exit("test_tokenizer: cannot compile: " + words)
             programs = [program]

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reader.h"
+#include "core.h"
 #include "sampler.h"
 
 typedef struct {
@@ -39,18 +39,18 @@ static bool read_option(Asked *a, const char *name, const char *value, Error *er
 
 // Writes and reads the prompt, then samples, writes and reads until a token ends the text, or the
 // context is full.
-static bool write_text(Reader *r, Sampler *s, Error *err) {
+static bool write_text(Core *r, Sampler *s, Error *err) {
     const ModelConfig *m = &r->model.config;
     TextOut out = {.tokenizer = r->tokenizer, .previous = -1};
     for (int i = 0; i <= r->config.context; i++) {
         bool in_prompt = i < r->n_prompt;
-        float *logits = in_prompt ? NULL : reader_logits(r, i - 1, err);
+        float *logits = in_prompt ? NULL : core_logits(r, i - 1, err);
         if (!in_prompt && !logits) return false;
         int32_t token = in_prompt ? r->prompt[i] : sampler_next(s, logits);
         if (!in_prompt && tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
         text_out_token(&out, token);
         int length = in_prompt ? r->n_prompt : i + 1;
-        if (i < r->config.context && !reader_read(r, token, i, length, err)) return false;
+        if (i < r->config.context && !core_read(r, token, i, length, err)) return false;
     }
     putchar('\n');
     return (!fflush(stdout) && !ferror(stdout)) || fail(err, "cannot write to standard output");
@@ -58,19 +58,19 @@ static bool write_text(Reader *r, Sampler *s, Error *err) {
 
 int main(int argc, char **argv) {
     Asked a = {.prompt = "", .n = -1, .temperature = 1, .top_p = 0.9};
-    Reader r = {.prompt = NULL};
+    Core r = {.prompt = NULL};
     Sampler s = {.candidates = NULL};
     Error err;
     bool ok = argc > 1 || fail(&err, "a model is needed (core model.bin -n N -i TEXT -t T -p P -s SEED "
                                      "--rope NAME:SETTING=VALUE --factor S)");
     for (int i = 2; ok && i < argc; i += 2) ok = read_option(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
-    ok = ok && reader_open(&r, argv[1], &a.settings, a.n, &err) && reader_take_prompt(&r, argv[1], a.prompt, &err);
+    ok = ok && core_open(&r, argv[1], &a.settings, a.n, &err) && core_take_prompt(&r, argv[1], a.prompt, &err);
     uint64_t seed = a.seed ? a.seed : seed_from_clock();
     ok = ok && sampler_init(&s, r.model.config.vocab_size, a.temperature, a.top_p, seed, &err);
     ok = ok && write_text(&r, &s, &err);
     if (!ok) fprintf(stderr, "core: %s\n", err.text);
     sampler_free(&s);
-    reader_close(&r);
+    core_close(&r);
     return ok ? 0 : 2;
 }

@@ -1,10 +1,10 @@
 // A small command line around src/text/tokenizer.c, for tests/test_tokenizer.py, which knows what the answers should be.
 //
-//   tokenizer_test info   FILE VOCAB   vocabulary size, BOS and end tokens
-//   tokenizer_test encode FILE VOCAB   texts in, one line of ids out for each
-//   tokenizer_test decode FILE VOCAB   lists of ids in, texts out
-//   tokenizer_test utf8                pieces of text in, for each what the stream lets go of; an empty one flushes it
-//   tokenizer_test open VOCAB          names of files in, one line for each: "ok" or the error; a file that opens is used, too
+//   test_tokenizer info   FILE VOCAB   vocabulary size, BOS and end tokens
+//   test_tokenizer encode FILE VOCAB   texts in, one line of ids out for each
+//   test_tokenizer decode FILE VOCAB   lists of ids in, texts out
+//   test_tokenizer utf8                pieces of text in, for each what the stream lets go of; an empty one flushes it
+//   test_tokenizer open VOCAB          names of files in, one line for each: "ok" or the error; a file that opens is used, too
 //
 // Texts, names and lists of 32-bit ids come in and go out as records: a 32-bit length, then that many bytes (little-endian).
 #include "../src/core/tokenizer.h"
@@ -17,7 +17,7 @@
 
 static void *must(void *memory) {
     if (memory) return memory;
-    fprintf(stderr, "tokenizer_test: out of memory\n");
+    fprintf(stderr, "test_tokenizer: out of memory\n");
     exit(3);
 }
 
@@ -29,7 +29,7 @@ static char *read_record(size_t *length) {
     *length = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     char *bytes = must(malloc(*length ? *length : 1));
     if (fread(bytes, 1, *length, stdin) != *length) {
-        fprintf(stderr, "tokenizer_test: the input ends inside a record\n");
+        fprintf(stderr, "test_tokenizer: the input ends inside a record\n");
         exit(3);
     }
     return bytes;
@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (argc != 4) {
-        fprintf(stderr, "usage: tokenizer_test info|encode|decode FILE VOCAB, utf8, open VOCAB\n");
+        fprintf(stderr, "usage: test_tokenizer info|encode|decode FILE VOCAB, utf8, open VOCAB\n");
         return 2;
     }
     Error err;

@@ -1,5 +1,5 @@
 // A text by the definition: its model, its RoPE, its memory.
-#include "reader.h"
+#include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_about_rope(const RopeSettings *given) {
     return given->name[0];
 }
 
-static bool configure(Reader *r, const RopeSettings *given, int n, Error *err) {
+static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     const Model *model = &r->model;
     const ModelConfig *m = &model->config;
     const RopeSettings none = {.said = 0};
@@ -35,22 +35,22 @@ static bool configure(Reader *r, const RopeSettings *given, int n, Error *err) {
     return true;
 }
 
-static void lay_out_reader(Reader *r) {
+static void lay_out_core(Core *r) {
     plain_lay_out(&r->plain, &r->arena);
     r->x = arena_take(&r->arena, r->model.config.dim, sizeof(float));
     r->logits = arena_take(&r->arena, r->model.config.vocab_size, sizeof(float));
 }
 
-bool reader_open(Reader *r, const char *path, const RopeSettings *given, int n, Error *err) {
-    *r = (Reader){.arena = {0}};
+bool core_open(Core *r, const char *path, const RopeSettings *given, int n, Error *err) {
+    *r = (Core){.arena = {0}};
     if (!model_open(path, &r->model, err) || !configure(r, given, n, err)) return false;
-    lay_out_reader(r);
+    lay_out_core(r);
     if (!arena_open(&r->arena, "the past", err)) return false;
-    lay_out_reader(r);
+    lay_out_core(r);
     return true;
 }
 
-bool reader_take_prompt(Reader *r, const char *path, const char *text, Error *err) {
+bool core_take_prompt(Core *r, const char *path, const char *text, Error *err) {
     size_t n;
     r->tokenizer = tokenizer_find(NULL, path, r->model.config.vocab_size, err);
     if (!r->tokenizer) return false;
@@ -63,19 +63,19 @@ bool reader_take_prompt(Reader *r, const char *path, const char *text, Error *er
            fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", n, context);
 }
 
-void reader_close(Reader *r) {
+void core_close(Core *r) {
     tokenizer_free(r->tokenizer);
     free(r->prompt);
     arena_close(&r->arena);
     model_close(&r->model);
 }
 
-bool reader_read(Reader *r, int32_t token, int i, int length, Error *err) {
+bool core_read(Core *r, int32_t token, int i, int length, Error *err) {
     int layer = plain_forward(&r->plain, token, i, length, r->x);
     return layer == r->model.config.n_layers || fail_not_finite(&r->plain, layer, i, err);
 }
 
-float *reader_logits(Reader *r, int i, Error *err) {
+float *core_logits(Core *r, int i, Error *err) {
     plain_logits(&r->plain, r->x, r->logits);
     if (all_finite(r->logits, r->model.config.vocab_size)) return r->logits;
     fail_not_finite(&r->plain, r->model.config.n_layers, i, err);

@@ -15,17 +15,17 @@ typedef struct {
     Arena arena;    // where all arrays below lie
     float *x;       // (dim) what the last layer made of the last token
     float *logits;  // (vocab_size) of the token behind it
-} Reader;
+} Core;
 
 // Opens a model for a text of n positions (0: its context; -1: 256, or all that it has learned), with
-// the settings that are given, else its own. False with the reason. reader_close in any case.
-bool reader_open(Reader *reader, const char *path, const RopeSettings *given, int n, Error *err);
+// the settings that are given, else its own. False with the reason. core_close in any case.
+bool core_open(Core *core, const char *path, const RopeSettings *given, int n, Error *err);
 // Finds its tokenizer, and the tokens of a prompt. False with the reason.
-bool reader_take_prompt(Reader *reader, const char *path, const char *text, Error *err);
-void reader_close(Reader *reader);
+bool core_take_prompt(Core *core, const char *path, const char *text, Error *err);
+void core_close(Core *core);
 
 // Reads token number i behind those before it, in a text of `length` tokens by now. False with the
 // reason when what comes out is not finite, as in the next one.
-bool reader_read(Reader *reader, int32_t token, int i, int length, Error *err);
+bool core_read(Core *core, int32_t token, int i, int length, Error *err);
 // The logits of the token behind number i, the last that was read; the caller's to change, or NULL.
-float *reader_logits(Reader *reader, int i, Error *err);
+float *core_logits(Core *core, int i, Error *err);
