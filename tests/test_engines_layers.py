@@ -8,8 +8,11 @@ import json
 import math
 import os
 import random
+import subprocess
+import sys
 
-from common import ROOT, at_terminal, check, close, good, in_work, main, one_line, run, screen, table, write
+from common import (ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run, screen, skip,
+                    table, write)
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]
@@ -347,6 +350,27 @@ def test_rope_json():
         back = saved(values, 'back.json')
         for kind, rows in explained('hf5', path, 20000)[0].items():
             check(explained('hf5', back, 20000)[0][kind] == rows, name + ' comes back: ' + kind, shown)
+
+
+def test_in_force():
+    """On models whose layers differ, a reading puts both kinds in force: a wrong one costs what Hugging Face's own code
+    says of that mistake."""
+    folder = os.path.join(SHARED, 'golden_layers')
+    if not os.path.isdir(folder):
+        skip('what readings by layer cost (../shared/golden_layers is not here)')
+        return
+    for name, reading, mistake in (('olmo3_yarn', 'hf5', None), ('gemma3_linear8', 'hf5', None),
+                                   ('ministral3', 'hf5', None),
+                                   ('olmo3_yarn', 'hf5@5.12', 'scaling in sliding layers too'),
+                                   ('gemma3_linear8', 'sglang', 'no scaling'), ('ministral3', 'vllm', 'temperature off')):
+        golden = json.load(open(os.path.join(folder, name, 'golden.json'), encoding='utf-8'))
+        model, ids = in_work(name + '.bin'), golden['ids']
+        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
+                        os.path.join(folder, name), model], check=True, capture_output=True)
+        for engine in ('--activations', 'f32'), ('--plain',):
+            nll = perplexity(model, ids, '--kv', 'f32', '--reading', reading, *engine)
+            off = max(abs(x - y) for x, y in zip(nll, golden['nll']))
+            close([off], [golden['mistakes'][mistake] if mistake else 0], 1e-3, '%s as %s reads it' % (name, reading))
 
 
 def test_refusals():
