@@ -77,11 +77,21 @@ const char *family_text(const char *config) {
     return is_inside ? text : config;
 }
 
-const RopeFamily *config_family(const char *text) {
+static const RopeFamily *family_named(const char *model_type) {
+    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
+        if (strcmp(model_type, f->model_type) == 0) return f;
+    return NULL;
+}
+
+const RopeFamily *config_family(const char *config) {
+    const char *text = family_text(config);
+    bool is_said = json_member(text, "model_type") || json_member(text, "architectures");
+    int row = wrapper_of(config);
+    if (text != config && !is_said && wrappers[row].inside) return family_named(wrappers[row].inside);
     for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
         if (is_named(text, f->model_type, f->architecture)) return f;
     bool is_unified = json_is(json_member(text, "model_type"), "gemma4_unified_text");
-    return is_unified ? config_family("{\"model_type\": \"gemma4_text\"}") : NULL;
+    return is_unified ? family_named("gemma4_text") : NULL;
 }
 
 bool family_is(const RopeFamily *family, const char *model_types) {

@@ -41,8 +41,9 @@ typedef struct {
 
 // The config of the text model: that of a wrapper's text_config, else the config itself.
 const char *family_text(const char *config);
-// The family of a text model's config, by its model_type or else its architecture. NULL: unknown.
-const RopeFamily *config_family(const char *text);
+// The family of a config's text model, by its model_type or else its architecture, or what the
+// wrapper has inside. NULL: unknown.
+const RopeFamily *config_family(const char *config);
 // Whether a family is one of a list of model_types, with a space between two.
 bool family_is(const RopeFamily *family, const char *model_types);
 // The model_types of all families, with commas between them.

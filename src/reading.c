@@ -229,7 +229,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     const char *key, *expected;
     c->config = family_text(config);
     c->is_wrapped = c->config != config;
-    c->family = config_family(c->config);
+    c->family = config_family(config);
     char names[300];
     family_names(names, sizeof names);
     if (!c->family) return fail(err, "model_type: one of %s expected", names);

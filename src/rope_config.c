@@ -108,7 +108,7 @@ static void read_family(Reader *r) {
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
     const char *text = family_text(r->config), *architecture = family_architecture(r->config);
-    const RopeFamily *f = config_family(r->is_llama ? "{\"model_type\": \"llama\"}" : text);
+    const RopeFamily *f = config_family(r->is_llama ? "{\"model_type\": \"llama\"}" : r->config);
     char names[300];
     family_names(names, sizeof names);
     r->family = f;

@@ -159,6 +159,87 @@ def test_table():
             check_row(name, cells)
 
 
+# ---- cards whose layers differ ----
+
+def layered_rows():
+    text = open(os.path.join(ROOT, 'docs', 'checkpoints.md'), encoding='utf-8').read()
+    for line in text.splitlines():
+        link = re.match(r'\| \[[^]]*\]\(\.\./tests/configs/by_layer/([\w.-]+)\.json\)', line)
+        if link:
+            yield link.group(1), [cell.strip() for cell in line.strip('|').split('|')]
+
+
+def layered_meaning(config, n):
+    """By kind: method, theta, L, s and frequencies; then a and what the last query is multiplied by."""
+    own = config.get('rope_parameters') or {}
+    typed = 'full_attention' in own
+    full = own['full_attention'] if typed else config.get('rope_scaling') or own
+    theta, d = full.get('rope_theta', config.get('rope_theta')), config.get('head_dim') or (
+        256 if config['model_type'] == 'gemma3_text' else config['hidden_size'] // config['num_attention_heads'])
+    method, s = full.get('rope_type', 'none').replace('default', 'none'), full.get('factor', 1.0)
+    L, share = full.get(ORIGINAL, 0), full.get('partial_rotary_factor', 1)
+    whole = config.get('global_head_dim', d)
+    r = whole if method == 'proportional' else int(whole * share)
+    f = [theta ** (-2 * i / r) for i in range(r // 2)]
+    if method == 'linear':
+        f = [x / s for x in f]
+    if method == 'proportional':
+        f = f[:int(share * whole) // 2]
+    if method == 'yarn':
+        low, high = (r * math.log(L / (2 * math.pi * turns)) / (2 * math.log(theta)) for turns in (32, 1))
+        if full.get('truncate', True):
+            low, high = math.floor(low), math.ceil(high)
+        ramp = [min(max((i - low) / (high - low), 0), 1) for i in range(r // 2)]
+        f = [x * (1 - g) + x / s * g for x, g in zip(f, ramp)]
+    a = 1 if method != 'yarn' or 'mscale' in full else 0.1 * math.log(s) + 1
+    local = config.get('rope_local_base_freq', theta if config['model_type'] == 'olmo3' else 1e4)
+    plain = 'none', local, 0, 1.0, [local ** (-2 * i / d) for i in range(d // 2)]
+    kinds = {'full': (method, theta, L, s, f)}
+    if config.get('sliding_window'):
+        kinds['sliding'] = kinds['full'] if config['model_type'] == 'gpt_oss' else plain
+    grows = full.get('llama_4_scaling_beta', 0)
+    return kinds, a, 1 + grows * math.log(1 + (n - 1) // L) if grows else 1
+
+
+def check_layered(name, cells):
+    with open(os.path.join(CONFIGS, 'by_layer', name + '.json')) as file:
+        config = json.load(file)
+    text = config.get('text_config', config)
+    text.setdefault('model_type', 'gemma4_text' if 'gemma-4' in name else 'qwen3_5_text')
+    _, at, full, attention, sliding, window, layers, times = cells
+    n = int(at.replace(',', ''))
+    kinds, a, grown = layered_meaning(text, n)
+    path = os.path.join(CONFIGS, 'by_layer', name + '.json')
+    settings, _, found = table(good('--explain', '--rope-config', path, '-n', n).out)
+    for kind, cell in ('full', full), ('sliding', sliding):
+        if kind not in kinds:
+            check(cell == 'all alike', 'one kind: ' + name, cell)
+            continue
+        method, theta, L, s, f = kinds[kind]
+        scaled = [float(row['scaled_inv_freq']) for row in found if row.get('layers', 'full') == kind]
+        turning = [x for x in scaled if x]
+        close([x / y for x, y in zip(turning, f)], [1] * len(f), 1e-9, '%s of %s' % (kind, name))
+        check(cell.startswith('`%s`' % method) and len(turning) == len(f), 'method: ' + name, cell)
+        said = ([L] if L else []) + ([s] if s != 1 else []) + [theta] + [2 * math.pi / x for x in (f[0], f[-1])]
+        as_written(cell, said + ([len(f), len(scaled)] if len(scaled) > len(f) else []), kind + ': ' + name)
+    close([float(settings['attention_factor'])], [a], 1e-9, 'a of ' + name)
+    as_written(attention, [a], 'a of ' + name)
+    as_written(window, [text['sliding_window']] if 'sliding' in kinds else [], 'window of ' + name)
+    as_written(times, [grown], 'growth of ' + name)
+    period = {'gemma3_text': 6, 'olmo3': 4, 'gpt_oss': 2, 'gemma4_text': 6}.get(text['model_type'])
+    expected = ' '.join(str(i) for i in range(text['num_hidden_layers']) if (i + 1) % period == 0) if period else 'all'
+    check(layers == expected and settings.get('layers_full', 'all') == expected, 'layers of ' + name, settings)
+
+
+def test_layered():
+    found = list(layered_rows())
+    check({name + '.json' for name, _ in found} == set(os.listdir(os.path.join(CONFIGS, 'by_layer'))),
+          'a row for each config whose layers differ', [name for name, _ in found])
+    for name, cells in found:
+        if check(len(cells) == 8, 'eight cells: ' + name, cells):
+            check_layered(name, cells)
+
+
 # ---- the exporter, and keys of the wild ----
 
 def test_exporter():
@@ -185,7 +266,7 @@ def test_commands():
     """Those of the document that need nothing of the reader's own."""
     text = open(os.path.join(ROOT, 'docs', 'checkpoints.md'), encoding='utf-8').read()
     found = re.findall(r'^    \./run (--explain --rope-config tests/.*)$', text, re.M)
-    check(len(found) == 2, 'commands of the document', found)
+    check(len(found) == 3, 'commands of the document', found)
     for command in found:
         words = [os.path.join(ROOT, word) if '/' in word else word for word in command.split()]
         good(*words)

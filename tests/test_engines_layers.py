@@ -11,8 +11,8 @@ import random
 import subprocess
 import sys
 
-from common import (ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run, screen, skip,
-                    table, write)
+from common import (ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run, screen,
+                    skip, table, write)
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]
@@ -362,7 +362,8 @@ def test_in_force():
     for name, reading, mistake in (('olmo3_yarn', 'hf5', None), ('gemma3_linear8', 'hf5', None),
                                    ('ministral3', 'hf5', None),
                                    ('olmo3_yarn', 'hf5@5.12', 'scaling in sliding layers too'),
-                                   ('gemma3_linear8', 'sglang', 'no scaling'), ('ministral3', 'vllm', 'temperature off')):
+                                   ('gemma3_linear8', 'sglang', 'no scaling'),
+                                   ('ministral3', 'vllm', 'temperature off')):
         golden = json.load(open(os.path.join(folder, name, 'golden.json'), encoding='utf-8'))
         model, ids = in_work(name + '.bin'), golden['ids']
         subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
