@@ -307,8 +307,9 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
 // The queries' growth with their position.
 static void compare_growth(const Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
+    const char *why = c->why_grows ? c->why_grows : "llama_4_scaling_beta is not read";
     if (r->temperature_beta != s->temperature_beta)
-        note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta, s->temperature_beta, c->why_grows);
+        note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta, s->temperature_beta, why);
     if (r->temperature_early != s->temperature_early) note(c, "queries grow one position early");
 }
 

@@ -5,6 +5,7 @@ options change in which layers; --explain by kind; copies with other weights. Nu
 test_layers.py, refused files in test_hostile.py, planted errors in test_plain.py."""
 
 import itertools
+import json
 import math
 import os
 
@@ -242,6 +243,20 @@ def test_explain():
     check(out.count('pair  turns') == 1, 'one kind is drawn once', out)
     out = good(model_of(c), '--explain', '--plot').err
     check('full layers, linear' in out and 'sliding layers, none' in out, 'both kinds are drawn', out)
+
+
+def test_published():
+    """--rope-json of every place of norms and kind of layers: a block, or one line that says why there is none."""
+    for i, (norm_place, qk_norm, layers) in enumerate(itertools.product((0, 1, 2), (0, 1, 2), LAYERS)):
+        extra = dict(LAYERS[layers], temperature_beta=(0, 0.2)[i % 2])
+        model = model_of(config(**dict(BASE, norm_place=norm_place, qk_norm=qk_norm, **extra)), 'published.bin')
+        result = run(model, '--rope-json')
+        if result.status != 0:
+            one_line(result, 2, '--rope-json, %s' % extra)
+            continue
+        block = json.loads(result.out.splitlines()[-1])
+        check(isinstance(block, dict) and '(null)' not in result.out, '--rope-json, %s' % extra, result.out)
+        check(run(model, '--engines', '-n', 90).status in (0, 1), '--engines, %s' % extra, result)
 
 
 def test_temperature():

@@ -168,7 +168,7 @@ static LayerForm form_of(const Measurement *m, const char *family) {
     const RopePlan sliding = of_sliding(m);
     bool is_plain = sliding.rope.method == ROPE_NONE, is_local = sliding.rope.theta == 5e5;
     bool is_gemma3 = strcmp(family, "gemma3_text") == 0, is_olmo3 = strcmp(family, "olmo3") == 0;
-    if (!family[0]) return FORM_NONE;
+    if (!family[0] || m->model->config.sliding_window == 0) return FORM_NONE;
     if (strcmp(family, "gemma4_text") == 0 || strcmp(family, "laguna") == 0) return FORM_TYPES;
     if (!is_gemma3 && !is_olmo3) return FORM_ONE;
     return is_plain && (is_gemma3 || is_local) ? FORM_OLD : FORM_TYPES;
