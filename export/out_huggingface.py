@@ -138,6 +138,8 @@ def config_of(path, model):
         'written_by': WRITTEN_BY}
     if family in NEWER:
         config.update(config_of_layers(path, family, model), **ropes_of(path, family, model))
+        if 'hidden_activation' in config:  # Gemma's own key
+            del config['hidden_act']
         return config
     if family == 'llama':
         config.update(attention_bias=False, mlp_bias=False)

@@ -18,11 +18,14 @@ bool is_same_file(const char *a, const char *b) {
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-const char *name_of_file(const char *path) { return strcmp(path, "-") ? path : "standard input"; }
+const char *name_of_file(const char *path) {
+    if (!path) return "-i";
+    return strcmp(path, "-") ? path : "standard input";
+}
 
 char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     const char *name = name_of_file(path);
-    bool is_stdin = name != path;
+    bool is_stdin = strcmp(path, "-") == 0;
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
     size_t capacity = 0, used = 0;
     char *text = NULL;
@@ -52,7 +55,7 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_
         good =
             isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
         if (!good)
-            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", path ? name_of_file(path) : "-i",
+            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path),
                  (size_t)(at - text), at, vocab_size);
         ids[(*n)++] = (int32_t)id;
     }
@@ -111,13 +114,13 @@ int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path
     bool measured = tokenizer && !is_prompt;
     int32_t *ids = NULL;
     if (!tokenizer) ids = parse_ids(path, text, length, vocab_size, n, err);
-    else if (is_prompt || check_text(path, text, length, err))
+    else if (!path || is_prompt || check_text(path, text, length, err))
         ids = tokenizer_encode(tokenizer, text, length, is_prompt, n, err);
     free(file);
     if (ids && measured) warn_of_parts(tokenizer, path, ids, *n);
     if (!ids || *n > 0) return ids;
     if (tokenizer && is_prompt) fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    else fail(err, "%s: there are no token ids in it", path ? name_of_file(path) : "-i");
+    else fail(err, "%s: there are no token ids in it", name_of_file(path));
     return keep_if(false, ids);
 }
 

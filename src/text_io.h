@@ -3,7 +3,7 @@
 
 #include "core/tokenizer.h"
 
-// What messages call the file at `path`: it, or standard input where it is "-".
+// What messages call the file at `path`: it, or standard input where it is "-"; NULL is the prompt of -i.
 const char *name_of_file(const char *path);
 
 // The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the

@@ -207,7 +207,7 @@ static bool take_tables(Cursor *at, Error *err) {
     if (at->offset > m->file.size)
         return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)at->offset);
     if (!check_layer_table(c, flags, err)) return false;
-    for (int l = 0; l < n_layers; l++) m->layers[l].flags = flags[l];
+    for (int l = 0; flags && l < n_layers; l++) m->layers[l].flags = flags[l];
     return check_type_table(c, at->types, n_matrices, err);
 }
 

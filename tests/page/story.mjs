@@ -227,7 +227,10 @@ export default {
         const p = await open(browser, `${url}#at=clocks&seed=77`);
         check((await p.evaluate(() => rope.state.get('seed'))) === 77, 'something is changed');
         await p.locator('footer button', { hasText: 'Start again' }).click();
-        await p.waitForFunction(() => globalThis.rope?.state.get('seed') !== 77 && /Ready/.test(boot.textContent));
+        await p.waitForFunction(
+            () =>
+                globalThis.rope?.state.get('seed') !== 77 && /Ready/.test(document.getElementById('boot').textContent),
+        );
         const left = await p.evaluate(() => [
             location.hash,
             document.querySelectorAll('details[open]').length,
