@@ -179,7 +179,11 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
     if (!count_of(&r, "num_hidden_layers", &layers->n) || layers->n > MOST_LAYERS)
         return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
     if (!family->period) return true;
+    bool is_no_list = types && list && *list != '[' && *list != 'n';
+    if (is_no_list) return fault(&r, "layer_types", "full_attention or sliding_attention for each layer");
     if (no_window && family->flags & FAMILY_WINDOWLESS) {
+        // The class then divides by a period of 0.
+        if (!has_types) return fault(&r, "sliding_window", "a whole number from 1, or layer_types");
         layers->window = 0;
         layers->n_of[KIND_FULL] = layers->n;
         return true;

@@ -267,7 +267,7 @@ RULES = [
         'hf5': {'sliding': (yarn(64, 5e4, 8192, 4), temperature(4))},
         'hf4': {'sliding': (yarn(64, 5e4, 8192, 4), temperature(4))},
         'llama.cpp': {'sliding': (plain(64, 5e4), 1)}, 'mlx-lm': {'sliding': (plain(64, 5e4), 1)}}),
-    ('EXAONE 4 without a window', layered('exaone4', sliding_window=None, rope_theta=1e6), {
+    ('EXAONE 4 without a window', layered('exaone4', sliding_window=None, rope_theta=1e6, layer_types=[FULL] * 12), {
         'hf5': {'full': (plain(64, 1e6), 1)}}),
     ('all layers of Qwen 3 MoE', layered('qwen3_moe', rope_theta=1e6, rope_scaling=YARN), {
         'hf5': {'full': (yarn(64, 1e6, 8192, 4), temperature(4))},
@@ -389,6 +389,8 @@ def test_refusals():
             ('a window of 0', layered('gemma3_text', sliding_window=0), 'sliding_window'),
             ('a pattern of letters', layered('exaone4', sliding_window_pattern='LLLG'), 'sliding_window_pattern'),
             ('a pattern of 0', layered('gemma3_text', sliding_window_pattern=0), 'sliding_window_pattern'),
+            ('no window and no layer_types', layered('exaone4', sliding_window=None), 'sliding_window'),
+            ('layer_types that are no list', layered('olmo3', layer_types=4), 'layer_types'),
             ('layers without end', layered('olmo3', num_hidden_layers=10 ** 9), 'num_hidden_layers')):
         one_line(run('--explain', '--rope-config', saved(values)), 2, what, key + ' cannot be used')
         one_line(run('--engines', '--rope-config', saved(values)), 2, 'engines: ' + what, key)
