@@ -4,6 +4,7 @@ Face's numbers (../shared/golden_layers, where it is there) hold both engines an
 named beside them is made on purpose and found. Then what config.json says, key by key, and random models of each family
 against reference.py, in and out again."""
 
+import cmath
 import json
 import math
 import os
@@ -182,14 +183,16 @@ def test_mistakes():
                 check(all(abs(x - moved) < 0.01 * moved for x in apart), '%s: %s' % (name, mistake), (apart, moved))
 
 
-def with_other(name, function, model, ids):
-    """What reference.py says with another function in the place of one of its own."""
-    own = getattr(reference, name)
-    setattr(reference, name, function)
+def with_others(functions, model, ids):
+    """What reference.py says with other functions in the places of its own, by their names."""
+    own = {name: getattr(reference, name) for name in functions}
     try:
+        for name, function in functions.items():
+            setattr(reference, name, function)
         return reference.nll(*read_model(model), ids)
     finally:
-        setattr(reference, name, own)
+        for name, function in own.items():
+            setattr(reference, name, function)
 
 
 def normed_by_head(c, weights, name, layer, x, seen):
@@ -202,6 +205,30 @@ def normed_by_head(c, weights, name, layer, x, seen):
     return [reference.norm(head, own[i * d:i * d + d], c['norm_eps']) for i, head in enumerate(heads)]
 
 
+def normed_after_rope():
+    """Queries and keys that are turned by their own positions first, and normed then: of a norm only the weights see
+    the difference."""
+    weights_of = {}
+
+    def heads_of(c, weights, name, layer, x, seen):
+        weights_of[name] = weights.get('%s_norm.%d' % (name, layer))
+        heads = HEADS_OF(dict(c, qk_norm=0), weights, name, layer, x, seen)
+        return [reference.norm(head, [1.0] * len(head), c['norm_eps']) for head in heads] if weights_of[name] else heads
+
+    def turns(c, positions, map=None, stale=False):
+        f, _ = reference.rope(c, positions[-1] + 1)
+        return lambda i, j: (f, i, j), 2 * len(f)
+
+    def meet_turned(_, q, k, where):
+        (f, i, j), score = where, 0.0
+        for n, (x, y, speed) in enumerate(zip(q[0], k[0], f)):
+            x, y = x * cmath.rect(1, i * speed), y.conjugate() * cmath.rect(1, j * speed)
+            (a, b), (p, r) = (weights_of[name][2 * n:2 * n + 2] for name in 'qk')
+            score += a * p * x.real * y.real + b * r * x.imag * y.imag
+        return score
+    return {'heads_of': heads_of, 'turns': turns, 'meet_turned': meet_turned}
+
+
 def temperature(position_of):
     return lambda c, i, logn=False: 1 + c['temperature_beta'] * math.log(1 + position_of(c, i))
 
@@ -210,14 +237,19 @@ def norm_of_the_sum(stream, rows, after):
     return after(reference.both(stream, rows))
 
 
-HEADS_OF = reference.heads_of
-# What no field says: the function of reference.py that does otherwise.
+def counting_from_max(c, length):
+    return ROPE(dict(c, train_ctx=c['seq_len']), length)
+
+
+HEADS_OF, ROPE = reference.heads_of, reference.rope
+# What no field says: the functions of reference.py that do otherwise.
 IN_THE_REFERENCE = {
-    'q,k norm per head': ('heads_of', normed_by_head), 'norm of the sum': ('added', norm_of_the_sum),
-    'temperature one early': ('growth', temperature(lambda c, i: (i + 1) // c['train_ctx'])),
-    'temperature one late': ('growth', temperature(lambda c, i: max(0, i - 1) // c['train_ctx'])),
-    'temperature without floor': ('growth', temperature(lambda c, i: i / c['train_ctx'])),
-    'temperature by max length': ('growth', temperature(lambda c, i: i // c['seq_len']))}
+    'q,k norm per head': {'heads_of': normed_by_head}, 'q,k norm after rope': normed_after_rope(),
+    'norm of the sum': {'added': norm_of_the_sum}, 'original length = max': {'rope': counting_from_max},
+    'temperature one early': {'growth': temperature(lambda c, i: (i + 1) // c['train_ctx'])},
+    'temperature one late': {'growth': temperature(lambda c, i: max(0, i - 1) // c['train_ctx'])},
+    'temperature without floor': {'growth': temperature(lambda c, i: i / c['train_ctx'])},
+    'temperature by max length': {'growth': temperature(lambda c, i: i // c['seq_len'])}}
 
 
 def test_mistakes_that_no_field_says():
@@ -225,10 +257,12 @@ def test_mistakes_that_no_field_says():
     for name, folder, golden in goldens():
         model = exported(folder, name)
         check(min(golden['mistakes'].values()) > 0.1, '%s: each is a thousand times the tolerance' % name)
+        unknown = set(golden['mistakes']) - set(PLANTED) - set(IN_THE_REFERENCE)
+        check(not unknown, '%s: each is made here' % name, unknown)
         for mistake, moved in golden['mistakes'].items():
             if mistake in IN_THE_REFERENCE:
-                n = len(golden['ids']) if moved < 0.3 else 120  # small ones come late
-                apart = worst(with_other(*IN_THE_REFERENCE[mistake], model, golden['ids'][:n]), golden['nll'])
+                n = len(golden['ids']) if moved < 0.3 else 100  # small ones come late
+                apart = worst(with_others(IN_THE_REFERENCE[mistake], model, golden['ids'][:n]), golden['nll'])
                 check(min(moved, 1) * 0.2 < apart < 1.01 * moved, '%s: %s' % (name, mistake), (apart, moved))
 
 
