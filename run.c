@@ -13,6 +13,7 @@
 #include "src/fast/machine.h"
 #include "src/fast/session.h"
 #include "src/fast/team.h"
+#include "src/foreign.h"
 #include "src/measure/measure.h"
 #include "src/options.h"
 #include "src/text_io.h"
@@ -113,7 +114,9 @@ static bool load_text(Program *p, Error *err) {
     bool prompted = o->job == JOB_ATTN || o->job == JOB_NEXT || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     bool textless = o->job == JOB_EXPLAIN || o->job == JOB_BENCH || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
     if (!textless && !o->ids) {
-        p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, err);
+        char room[4096];
+        const char *exporter = exporter_command(room, sizeof room);
+        p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, exporter, err);
         if (!p->job.tokenizer) return false;
     }
     if (!text && !prompted) return true;

@@ -7,8 +7,19 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/unicode.h"
+
+const char *exporter_command(char *path, size_t size) {
+    static const char ending[] = "-export";
+    ssize_t length = readlink("/proc/self/exe", path, size - sizeof ending);
+    if (length > 0) {
+        memcpy(path + length, ending, sizeof ending);
+        if (access(path, X_OK) == 0) return strrchr(path, '/') + 1;
+    }
+    return "python3 model_export.py";
+}
 
 // The quote that a path needs on both sides in a command, if any.
 static const char *quote(const char *path) {

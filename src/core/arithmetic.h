@@ -6,21 +6,15 @@
 
 // The sum of a[i] * b[i], all (n).
 float dot(const float *a, const float *b, int64_t n);
-
 // x (n) *= scale.
 void scale_all(float *x, float scale, int64_t n);
-
 // out += scale * x, both (n).
 void add(float *out, float scale, const float *x, int64_t n);
-
 // out = x / sqrt(mean(x^2) + eps) * weight, all (n); out may be x. arXiv 1910.07467.
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps);
-
 // x (n >= 1) = exp(x) / sum(exp(x)); 0 where x is -infinity. Not all of it may be that.
 void softmax(float *x, int n);
-
 // z / (1 + exp(-z)). arXiv 1702.03118.
 float silu(float z);
-
 // z (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))) / 2, the usual form of GELU. arXiv 1606.08415.
 float gelu(float z);

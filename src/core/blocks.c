@@ -17,8 +17,7 @@
 // infinity (f = 0) or NaN, else (1 + f / 1024) 2^(e - 15).
 float float16_at(const uint8_t *bytes) {
     uint32_t bits = bytes[0] | bytes[1] << 8;
-    uint32_t exponent = bits >> 10 & 31;
-    uint32_t fraction = bits & 1023;
+    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
     float size = (float)fraction * 0x1p-24f;
     if (exponent > 0) {
         // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
@@ -50,11 +49,8 @@ static int nibble_of(const uint8_t *bytes, int i) {
 // Bit i of a number that begins with its lowest byte: |76543210|fedcba98| ...
 static int bit_of(const uint8_t *bytes, int i) { return bytes[i / 8] >> i % 8 & 1; }
 
-// Bit `part` of byte `column`: |76543210| of column 0 | of column 1 | ...
-static int part_bit_of(const uint8_t *bytes, int part, int column) {
-    int byte = bytes[column];
-    return byte >> part & 1;
-}
+// Bit `part` of byte i: |76543210|76543210| ...
+static int part_bit_of(const uint8_t *bytes, int part, int i) { return bytes[i] >> part & 1; }
 
 // The two bits of weight i of 256 in 64 bytes. The first 32 bytes have weights 0 to 127, the others
 // 128 to 255 likewise: |96643200|97653301|98663402| ...
@@ -89,8 +85,7 @@ static void decode_q4_0(const uint8_t *block, float *out) {
 //     0  |dddddddd|dddddddd|mmmmmmmm|mmmmmmmm|
 //     4  |16160000|17170101| ... |31311515|
 static void decode_q4_1(const uint8_t *block, float *out) {
-    float d = float16_at(block);
-    float m = float16_at(block + 2);
+    float d = float16_at(block), m = float16_at(block + 2);
     for (int i = 0; i < 32; i++) {
         int q = nibble_of(block + 4, i);
         out[i] = d * (float)q + m;
@@ -114,8 +109,7 @@ static void decode_q5_0(const uint8_t *block, float *out) {
 //     4  |76543210|fedcba98| ...            the fifth bits
 //     8  |16160000|17170101| ... |31311515|  the lower four
 static void decode_q5_1(const uint8_t *block, float *out) {
-    float d = float16_at(block);
-    float m = float16_at(block + 2);
+    float d = float16_at(block), m = float16_at(block + 2);
     for (int i = 0; i < 32; i++) {
         int q = nibble_of(block + 8, i) | bit_of(block + 4, i) << 4;
         out[i] = d * (float)q + m;
@@ -169,8 +163,7 @@ static void decode_mxfp4(const uint8_t *block, float *out) {
 //    16  two_of's 64 bytes, q
 //    80  |dddddddd|dddddddd|MMMMMMMM|MMMMMMMM|  d and dm
 static void decode_q2_k(const uint8_t *block, float *out) {
-    float d = float16_at(block + 80);
-    float dm = float16_at(block + 82);
+    float d = float16_at(block + 80), dm = float16_at(block + 82);
     for (int i = 0; i < 256; i++) {
         int both = block[i / 16];
         float scale = d * (float)(both & 15);
@@ -224,8 +217,7 @@ static void q4_k_scales(const uint8_t *bytes, int p, int *scale, int *minimum) {
 //     4  q4_k_scales' 12 bytes
 //    16  four_of's 128 bytes, q
 static void decode_q4_k(const uint8_t *block, float *out) {
-    float d = float16_at(block);
-    float dm = float16_at(block + 2);
+    float d = float16_at(block), dm = float16_at(block + 2);
     for (int i = 0; i < 256; i++) {
         int scale, minimum;
         q4_k_scales(block + 4, i / 32, &scale, &minimum);
@@ -241,8 +233,7 @@ static void decode_q4_k(const uint8_t *block, float *out) {
 //    16  part_bit_of's 32 bytes, the fifth bits
 //    48  four_of's 128 bytes, the lower four
 static void decode_q5_k(const uint8_t *block, float *out) {
-    float d = float16_at(block);
-    float dm = float16_at(block + 2);
+    float d = float16_at(block), dm = float16_at(block + 2);
     for (int i = 0; i < 256; i++) {
         int scale, minimum;
         q4_k_scales(block + 4, i / 32, &scale, &minimum);

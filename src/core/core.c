@@ -9,8 +9,7 @@ enum { USUAL_POSITIONS = 256 };
 // Whether something is given that means nothing without RoPE. Windows and sinks do.
 static bool is_about_rope(const RopeSettings *given) {
     for (int i = 0; i < rope_n_fields; i++) {
-        if (!(given->said >> i & 1)) continue;
-        const char *option = rope_fields[i].option;
+        const char *option = given->said >> i & 1 ? rope_fields[i].option : "--window";
         if (strcmp(option, "--window") != 0 && strcmp(option, "--sinks") != 0) return true;
     }
     return given->name[0];
@@ -52,7 +51,7 @@ bool core_open(Core *r, const char *path, const RopeSettings *given, int n, Erro
 
 bool core_take_prompt(Core *r, const char *path, const char *text, Error *err) {
     size_t n;
-    r->tokenizer = tokenizer_find(NULL, path, r->model.config.vocab_size, err);
+    r->tokenizer = tokenizer_find(NULL, path, r->model.config.vocab_size, "python3 model_export.py", err);
     if (!r->tokenizer) return false;
     r->prompt = tokenizer_encode(r->tokenizer, text, strlen(text), true, &n, err);
     if (!r->prompt) return false;

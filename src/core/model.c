@@ -134,8 +134,7 @@ typedef struct {
 
 // Takes count * item_bytes bytes, which is 2^47 at most. NULL for a count of 0.
 static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
-    uint64_t size = at->model->file.size;
-    uint64_t filled = at->offset + at->alignment - 1;
+    uint64_t size = at->model->file.size, filled = at->offset + at->alignment - 1;
     uint64_t here = filled / at->alignment * at->alignment;
     if (here <= INT64_MAX) at->offset = here + count * item_bytes;
     if (count == 0) return NULL;
@@ -162,8 +161,7 @@ static void take_tensor(void *cursor, const Tensor *t, void *member) {
 // How many matrices a model has, of all layers.
 static int count_matrices(const ModelConfig *c) {
     Tensor tensors[N_TENSORS] = {{0}};
-    int n = tensors_in_order(c, tensors);
-    int n_matrices = 0;
+    int n = tensors_in_order(c, tensors), n_matrices = 0;
     for (const Tensor *t = tensors; t < tensors + n; t++) {
         if (t->kind == FLOATS) continue;
         n_matrices += t->of_layer ? c->n_layers : 1;

@@ -252,8 +252,8 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
 
 // ---- What others ask ----
 
-Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err) {
-    char own[4096], common[4096], program[4096];  // cut, they lead to no file
+Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, const char *exporter, Error *err) {
+    char own[4096], common[4096];  // cut, they lead to no file
     const char *slash = strrchr(model_path, '/'), *name = slash ? slash + 1 : model_path, *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - model_path) : strlen(model_path);
     snprintf(own, sizeof own, "%.*s.tokenizer.bin", (int)stem, model_path);
@@ -264,7 +264,7 @@ Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_si
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a "
          "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s)",
-         own, common, exporter_command(program, sizeof program), own);
+         own, common, exporter, own);
     return NULL;
 }
 

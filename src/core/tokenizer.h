@@ -14,8 +14,9 @@ typedef struct Tokenizer Tokenizer;
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err);
 void tokenizer_free(Tokenizer *tokenizer);
 
-// The same, of `path`, or if that is NULL of NAME.tokenizer.bin beside NAME.bin, or else of tokenizer.bin there.
-Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, Error *err);
+// The same, of `path`, or if that is NULL of NAME.tokenizer.bin beside NAME.bin, or else of tokenizer.bin there. When
+// there is none, the reason says how to make one by the exporter's command.
+Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, const char *exporter, Error *err);
 
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none; so without a tokenizer
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token

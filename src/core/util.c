@@ -110,16 +110,6 @@ bool all_finite(const float *x, int64_t n) {
     return strange == 0;
 }
 
-const char *exporter_command(char *path, size_t size) {
-    static const char ending[] = "-export";
-    ssize_t length = readlink("/proc/self/exe", path, size - sizeof ending);
-    if (length > 0) {
-        memcpy(path + length, ending, sizeof ending);
-        if (access(path, X_OK) == 0) return strrchr(path, '/') + 1;
-    }
-    return "python3 model_export.py";
-}
-
 uint64_t next_random(uint64_t *state) {
     *state ^= *state >> 12;
     *state ^= *state << 25;

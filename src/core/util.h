@@ -54,10 +54,6 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
 // Whether neither NaN nor infinity is among n numbers.
 bool all_finite(const float *x, int64_t n);
 
-// The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
-// it is that of the folder of the sources. `path` is room for it, of `size` bytes.
-const char *exporter_command(char *path, size_t size);
-
 // 64 random bits, the upper ones better: xorshift64* (Vigna, arXiv 1402.6246). *state starts as a seed and is never 0.
 uint64_t next_random(uint64_t *state);
 
