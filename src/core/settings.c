@@ -176,7 +176,7 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
     for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
     char *word = strtok_r(copy, ":", &rest);
     if (!word || !settings_read_method(s, word))
-        return fail(err, "there is no method '%s' (expected none, yarn, rerope or another of ./run --help)", text);
+        return fail(err, "there is no method '%s' (expected none, yarn, rerope or another row of rope.c)", text);
     while ((word = strtok_r(NULL, ":", &rest))) {
         char *value = strchr(word, '=');
         if (!value || value == word) return fail(err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
