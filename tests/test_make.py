@@ -273,8 +273,8 @@ def test_install():
 
 
 def test_messages_name_what_is_there():
-    """One function knows what the exporter is called, and the core, which is not installed. No message calls the program
-    ./run."""
+    """One function knows what the exporter is called, and the core, which is not installed. No message calls the
+    program ./run."""
     paths = glob.glob(os.path.join(ROOT, 'src', '**', '*.c'), recursive=True) + [os.path.join(ROOT, 'run.c')]
     found = [os.path.basename(path) for path in paths
              if re.search(r'".*(model_export\.py|\./run).*"', read(path).decode())]
