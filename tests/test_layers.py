@@ -328,7 +328,7 @@ def test_remarks():
 
 # What --rope-config does not read, since RoPE has nothing to do with it, or takes for another thing.
 EXPORTER_ALONE = {
-    'a word for a list', 'no window in exaone 4', 'a window of 0 in ministral 3', 'layers slide without a window',
+    'a window of 0 in ministral 3', 'layers slide without a window',
     'bidirectional attention', 'softcaps of logits', 'gemma 2', 'gemma 3n', 'gemma 3n with pictures',
     'a kind that is a list', 'another text model inside', 'no text model inside', 'layer types in ministral 3',
     'softcaps of scores in gemma 3', 'two answers about tying'}
