@@ -17,7 +17,7 @@ static void score_plainly(Reader *r, const int32_t *ids, int n, double *nll) {
     const int vocab_size = r->page->model.config.vocab_size;
     for (int i = 0; i < n - 1; i++) {
         double sum = 0;
-        check(reader_read(r, ids + i, 1, n, 1), "reading token %d: %s", i, page_error(r->page));
+        check(page_reader_read(r, ids + i, 1, n, 1), "reading token %d: %s", i, page_error(r->page));
         const float *logits = session_logits(r->session, 0, 1, &r->page->err);
         for (int t = 0; logits && t < vocab_size; t++) sum += exp((double)logits[t] - logits[ids[i + 1]]);
         nll[i] = log(sum);
@@ -103,20 +103,20 @@ int main(int argc, char **argv) {
     int32_t *ids = (int32_t *)(nll + MOST), one = 5;
     for (int i = 0; i < MOST; i++) ids[i] = 3 + i * 7 % 200;
 
-    Reader *whole = reader_new(page, MOST, false, false);
-    Reader *parts = reader_new(page, 1 << 14, false, false);
+    Reader *whole = page_reader_new(page, MOST, false, false);
+    Reader *parts = page_reader_new(page, 1 << 14, false, false);
     score_plainly(whole, ids, MOST, expected);
-    check(reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
-    check(reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s", page_error(page));
+    check(page_reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
+    check(page_reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s", page_error(page));
     check(furthest(nll, expected, MOST - 1) < 1e-4, "scores in two parts: off by %g",
           furthest(nll, expected, MOST - 1));
 
     // So far in that nll - position would be below address 0: the sanitizer sees such a pointer.
-    while (reader_position(parts) <= LOWEST / 8) reader_read(parts, &one, 1, MOST, 0);
-    check(reader_score(parts, ids, 5, MOST, nll) && isfinite(nll[3]), "scores at the lowest address");
+    while (page_reader_position(parts) <= LOWEST / 8) page_reader_read(parts, &one, 1, MOST, 0);
+    check(page_reader_score(parts, ids, 5, MOST, nll) && isfinite(nll[3]), "scores at the lowest address");
 
-    reader_free(whole);
-    reader_free(parts);
+    page_reader_free(whole);
+    page_reader_free(parts);
     page_free(page);
     fill_gaps();
     hear_of_pasted();
