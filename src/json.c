@@ -7,9 +7,11 @@
 
 static const char *space(const char *p) { return p + strspn(p, " \t\r\n"); }
 
+static bool are_dots(const char *p) { return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0; }
+
 static const char *behind_dots(const char *p) {
     p = space(p);
-    return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0 ? space(p + 3) : p;
+    return are_dots(p) ? space(p + 3) : p;
 }
 
 // Where the next value or member begins, or the container ends, behind the bracket or comma at p. "{...}" is no object.
@@ -138,8 +140,8 @@ bool json_check(const char *text, size_t length, Error *err) {
 const char *json_loose(const char *text, char what) {
     for (const char *p = text; *p; p++) {
         const char *next = *p == ',' ? space(p + 1) : p;
-        bool is_last = next > p && (*next == '}' || !*next), is_dots = behind_dots(p) > space(p);
-        if (what == ',' ? is_last : is_dots) return p;
+        bool is_last = next > p && (*next == '}' || !*next);
+        if (what == ',' ? is_last : are_dots(p)) return p;
         if (*p == '"') p = behind_string(p, NULL) - 1;
     }
     return NULL;

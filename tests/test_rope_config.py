@@ -256,6 +256,8 @@ def test_json():
     for depth, status in ((31, 0), (32, 2)):
         result = run(*base, saved('{"hidden_size": %s}' % ('[' * depth + ']' * depth)))
         check(result.status == status, '%d deep' % depth, result)
+    spaces = json.dumps(LLAMA).replace('}', ' ' * 300000 + '}' + ' ' * 300000)
+    check(run(*base[:1], *base[-1:], saved(spaces)).status == 0, 'many spaces take no time')
     for n, status in ((0, 0), (1, 2)):
         result = run(*base, saved('{}' + ' ' * ((1 << 20) - 2 + n)))
         check(result.status == status, '%d bytes more than there may be' % n, result)
