@@ -326,18 +326,19 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
     sees of a longer text is enough for a model of one layer. map: of distance_map, for full layers; logn: scores grow
     past L; stale: every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count
-    as a crowd."""
-    positions = positions or list(range(len(ids)))
+    as a crowd. Layers that turn as sliding ones read in place."""
+    in_place = list(range(len(ids)))
+    of_text = positions or in_place
     dim, eps = c['dim'], c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
     if map and map['name'] in ('streaming', 'lm-infinite'):
         window, sinks = map['window'], map['sinks']
     SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING = 1, 2, 4
-    of_full = turns(c, positions, map, stale)
-    of_sliding = turns(sliding(c), positions) if c['sliding_rope'] else None
+    of_full = turns(c, of_text, map, stale)
+    of_sliding = turns(sliding(c), in_place) if c['sliding_rope'] else None
     embedding = rows_of(weights, 'embedding', dim)
     scaled = [[x * (c['embedding_scale'] or 1) for x in embedding[token]] for token in ids]
-    stream = [embedded(c, weights, x, p) for x, p in zip(scaled, positions)]
+    stream = [embedded(c, weights, x, p) for x, p in zip(scaled, of_text)]
 
     def normed(place, layer, rows):
         """The rows behind one of the layer's norms, if the model has that one."""
@@ -346,6 +347,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
 
     for layer in range(c['n_layers']):
         flags = c['layers'][layer] if c['layer_table'] else 0
+        positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
         queries, keys, values = ([heads_of(c, weights, name, layer, x, seen) for x in before] for name in 'qkv')
@@ -359,7 +361,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
-                       lambda i, j: crowd(positions, piece, i, j) if piece else 1)
+                       lambda i, j: crowd(positions, piece, i, j) if piece and positions is of_text else 1)
         wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
                           (('wo', c['n_heads'] * c['head_dim']), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
         bias = weights.get('bo.%d' % layer, [0] * dim)

@@ -236,6 +236,22 @@ def test_tuned_with_another_method():
     fails('model-8k.bin without its method', lost, 'jumps')
 
 
+def test_sliding_layers():
+    """Layers that turn by settings of their own read in place. So jumps say of the others what a whole text says."""
+    data, flags = read(MODEL), bytes([4, 4, 1, 4, 4, 1])
+    fields = dict(version=5, sliding_window=128, layer_table=1, sliding_rope=1, sliding_theta=10000.0,
+                  sliding_train_ctx=512, sliding_truncate=1)
+    head = bytearray(data[:256] + bytes(256))
+    for field, offset, kind, _ in FIELDS:
+        if field in fields:
+            struct.pack_into('<' + kind, head, offset, fields[field])
+    path = write(in_work('sliding.bin'), bytes(head) + flags + bytes(64 - len(flags)) + data[256:])
+    found = run(path, '--check', '-z', TOKENIZER, '-n', 2048, '--rope', 'yarn', '--whole', '--budget', 600, timeout=600)
+    rows = {(r['check'], int(r['length'])): r for r in table(found.out)[2]}
+    jumps, whole = (float(rows[check_name, 2048]['value']) for check_name in ('jumps', 'perplexity'))
+    check(abs(jumps - whole) < 0.1, 'jumps and a whole text', (jumps, whole))
+
+
 def test_window():
     fails('a window shorter than the text', judge(changed(MODEL, 'window.bin', sliding_window=256)), 'window')
 

@@ -9,7 +9,7 @@ from common import ROOT, add_counts, check, in_work, main, run, write
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
 FAULTS = {
     'a number that is off': ('628.3  0.815      1', '668.3  0.815      1'),
-    'a word': ('llama.cpp\tignored', 'llama.cpp\tsame'),
+    'a word': ('\nllama.cpp\tignored', '\nllama.cpp\tsame'),
     'a line that nothing prints': ('    31 0.000133', '    30 9.000133  1.0e+04\n    31 0.000133'),
     'a line too few': ('mlx-lm\tsame\t29\n', ''),
     'a sum': ('# 174970', '# 174971'),

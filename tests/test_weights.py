@@ -70,6 +70,8 @@ def test_quantized_file():
             good(model, '--quantize', 'q8', out, '--threads', threads)
             check(read(out) == first, '--quantize with %d threads writes the same bytes' % threads)
         for name, offset, kind, _ in FIELDS:
+            if offset >= 256:  # of version 5
+                continue
             expected = {'weight_type': Q8, 'group_size': 64}.get(name, c[name])
             found = struct.unpack_from('<' + kind, first, offset)
             found = found if isinstance(expected, tuple) else found[0]

@@ -55,16 +55,14 @@ static float rope_product(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
     const float *k = kv_head(p, p->keys, j, h);
-    bool turns = !(p->w->flags & LAYER_NOPE);
-    return turns ? turned_dot(p, q, k, j) : dot(q, k, d);
+    return p->w->flags & LAYER_NOPE ? dot(q, k, d) : turned_dot(p, q, k, j);
 }
 
 // A score is that times 1 / sqrt(d), and grows with the query's position in some models.
 static float rope_scale(const Plain *p) {
     int position = place_of(p, p->i);
-    double logn = rope_logn(p->turns->rope, position);
-    double temperature = rope_temperature(p->turns->rope, position);
-    return (float)(logn * temperature) * model_score_scale(&p->model->config);
+    double grown = rope_logn(p->turns->rope, position) * rope_temperature(p->turns->rope, position);
+    return (float)grown * model_score_scale(&p->model->config);
 }
 
 // Whether the query sees the key of token j. A window may hide it.
@@ -76,7 +74,7 @@ static bool sees(const Plain *p, int j) {
 
 // scores (i + 1) of the query's head h with all keys, -infinity where it sees none
 static void fill_scores(Plain *p, int h) {
-    const Spread *spread = &p->config->spread;
+    const Spread *spread = p->turns->spread;
     const Watch *watch = &p->config->watch;
     bool is_rope = p->model->config.encoding == ENCODING_ROPE;
     float scale = rope_scale(p);
@@ -198,8 +196,8 @@ static void feed_forward(Plain *p, float *x) {
 
 // The angles of the present token by one RoPE.
 static void fill_angles(Plain *p, Turns *t, int length) {
-    bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
-    if (is_uneven) fill_uneven_turns(p, t, length);
+    p->turns = t;
+    if (p->config->stale_keys || t->rope->unscaled_positions > 0) fill_uneven_turns(p, t, length);
     else fill_turns(p, t, length);
 }
 
@@ -254,8 +252,7 @@ void plain_logits(Plain *p, const float *x, float *logits) {
 static void fill_uneven_turns(Plain *p, Turns *t, int length) {
     const RopeConfig *c = t->rope;
     int m = place_of(p, p->i);
-    RopeFreqs now;
-    RopeFreqs then;
+    RopeFreqs now, then;
     rope_frequencies(c, length, &now);
     p->lengths[p->i] = length;
     for (int j = 0; j <= p->i; j++) {
@@ -282,8 +279,8 @@ static float *floats(Arena *arena, int64_t rows, int64_t width) {
     return arena_take(arena, rows, width * sizeof(float));
 }
 
-static Turns lay_out_turns(const RopeConfig *rope, Arena *arena, int64_t context) {
-    Turns t = {.rope = rope};
+static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *arena, int64_t context) {
+    Turns t = {.rope = rope, .spread = spread};
     t.cosines = floats(arena, context, rope->rotary_dim / 2);
     t.sines = floats(arena, context, rope->rotary_dim / 2);
     return t;
@@ -304,8 +301,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     if (has_queries) p->distance_queries = floats(arena, rows, heads);
     p->lengths = arena_take(arena, context, sizeof(int));
     p->distances = arena_take(arena, rows, sizeof(int));
-    p->full = lay_out_turns(&p->config->rope, arena, context);
-    if (m->sliding_rope) p->sliding = lay_out_turns(&p->config->sliding, arena, context);
+    p->full = lay_out_turns(&p->config->rope, &p->config->spread, arena, context);
+    if (m->sliding_rope) p->sliding = lay_out_turns(&p->config->sliding, &in_place, arena, context);
     p->scores = floats(arena, context, 1);
     p->normed = floats(arena, m->dim, 1);
     p->added = floats(arena, m->dim, 1);

@@ -9,6 +9,7 @@
 // The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
 typedef struct {
     const RopeConfig *rope;
+    const Spread *spread;    // where tokens stand in these layers
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
 } Turns;
 

@@ -21,7 +21,7 @@ static const float *sinusoids(Plain *p, int position) {
 // A learned row, or sinusoids.
 void add_position(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    int position = place_of(p, p->i);
+    int position = spread_position(&p->config->spread, p->i);
     const float *vector = NULL;
     if (m->encoding == ENCODING_LEARNED) vector = p->model->learned + position * m->dim;
     if (m->encoding == ENCODING_SINUSOIDAL) vector = sinusoids(p, position);

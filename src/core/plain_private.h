@@ -3,8 +3,8 @@
 
 #include "plain.h"
 
-// Where token i stands: at i, unless the text jumps.
-static inline int place_of(const Plain *p, int i) { return spread_position(&p->config->spread, i); }
+// Where token i stands in the present layer: at i, unless the text jumps there.
+static inline int place_of(const Plain *p, int i) { return spread_position(p->turns->spread, i); }
 
 // The present layer's row of token i in an array (n_layers, context, width).
 static inline float *layer_row(const Plain *p, float *array, int i, int64_t width) {

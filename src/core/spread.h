@@ -12,6 +12,8 @@ typedef struct {
     int n;       // tokens of the text, at most `length`
     int crowd;   // the keys of tokens from this one on count as a crowd, see spread_crowd; 0: no key does
 } Spread;
+// A sliding layer reads in place: all that it sees of a long text stands side by side.
+static const Spread in_place = {0, 1, 0, 0};
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces. One piece stands as
 // without a spread. Tokens behind the last piece do not jump again.

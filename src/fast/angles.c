@@ -30,14 +30,14 @@ static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t
     a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
 }
 
-void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope) {
+void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope, const Spread *spread) {
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
-    rope_frequencies(rope, c->spread.length ? c->spread.length : c->context, &last);
+    rope_frequencies(rope, spread->length ? spread->length : c->context, &last);
     bool follows = !c->stale_keys && !are_equal(&first, &last);
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
-    int one = c->spread.length ? 0 : 1, period = one * rope_key_period(rope);
-    *a = (Angles){.config = c, .rope = rope, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
+    int one = spread->length ? 0 : 1, period = one * rope_key_period(rope);
+    *a = (Angles){.rope = rope, .spread = spread, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
     a->queries = a->keys = take_turns(arena, c->chunk, a->n_pairs);
     if (rope->map) {
         a->far = take_turns(arena, c->chunk, a->n_pairs);
@@ -53,7 +53,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     const RopeConfig *rope = a->rope;
     double factor = a->freqs.attention_factor;
     for (int t = 0; t < n; t++) {
-        int p = spread_position(&a->config->spread, first + t);
+        int p = spread_position(a->spread, first + t);
         RopeParts parts = rope_parts(rope, p);
         for (int pair = from; pair < to; pair++) {
             int64_t cosine = (int64_t)t * 2 * a->n_pairs + pair, sine = cosine + a->n_pairs;
@@ -68,7 +68,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
 
 // By how many positions the cached key of token i must still turn.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
-    int p = spread_position(&a->config->spread, (int)i);
+    int p = spread_position(a->spread, (int)i);
     double far = rope_parts(a->rope, p).key, wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }

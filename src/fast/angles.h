@@ -19,8 +19,8 @@ typedef struct {
 } Lack;
 
 typedef struct {
-    const SessionConfig *config;
     const RopeConfig *rope;  // of the config, for the layers that these angles are of
+    const Spread *spread;    // where tokens stand in these layers
     bool follows_length;     // frequencies can change, so that keys are cached before they are turned
     int n_pairs;             // of a head that turn: its first 2 n_pairs elements
     RopeFreqs freqs;         // in force
@@ -42,8 +42,10 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding layers.
-void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config, const RopeConfig *rope);
+// Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding layers, and `spread`
+// is where tokens stand in these.
+void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config, const RopeConfig *rope,
+                    const Spread *spread);
 
 // Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);

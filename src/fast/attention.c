@@ -106,7 +106,7 @@ static void load_queries(const Task *k) {
     const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
     float *near = k->scratch->q[NEAR].x, *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
-        int token = token_of(k, r), position = spread_position(&c->config->spread, token);
+        int token = token_of(k, r), position = spread_position(c->spread, token);
         int64_t head = head_of(k, r);
         const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
         float factor = c->scale * (float)(rope_logn(c->rope, position) * rope_temperature(c->rope, position));
@@ -227,8 +227,8 @@ static void multiply_keys(const Task *k, const uint8_t *keys, int64_t block, Zon
 
 // The first token whose key is near to a query of token i.
 static int near_from(const Attention *c, int i) {
-    int p = spread_position(&c->config->spread, i);
-    return spread_token(&c->config->spread, p + 1 - rope_parts(c->rope, p).near);
+    int p = spread_position(c->spread, i);
+    return spread_token(c->spread, p + 1 - rope_parts(c->rope, p).near);
 }
 
 // multiply_keys for a block that is near to all queries of the task, far from all, or on the border.
@@ -249,8 +249,7 @@ static void multiply_zones(const Task *k, const uint8_t *keys, int block) {
 
 // The first token that a query of token i sees, the sinks apart.
 static int window_start(const Attention *c, int i) {
-    const Spread *spread = &c->config->spread;
-    return c->window > 0 ? spread_token(spread, spread_position(spread, i) - c->window + 1) : 0;
+    return c->window > 0 ? spread_token(c->spread, spread_position(c->spread, i) - c->window + 1) : 0;
 }
 
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.
@@ -262,7 +261,7 @@ static void mask(float *scores, int first, int i, const Attention *c) {
 
 // scores (rows, KV_BLOCK) += ln of how many positions a key stands for: e^score is added up once for each of them.
 static void add_crowd(const Task *k, int block, float *scores) {
-    const Spread *s = &k->call->config->spread;
+    const Spread *s = k->call->spread;
     float added[KV_BLOCK];
     if (!s->crowd) return;
     for (int j = 0; j < KV_BLOCK; j++) added[j] = (float)log(spread_crowd(s, INT32_MAX, block * KV_BLOCK + j));

@@ -10,8 +10,8 @@ typedef struct AttentionScratch AttentionScratch;
 typedef struct {
     const KvCache *cache;
     AttentionScratch *scratch;
-    const SessionConfig *config;
     const RopeConfig *rope;  // of this layer
+    const Spread *spread;    // where tokens stand in this layer
     int layer, n_heads;
     float scale;                 // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
     int window;                  // a query sees the last `window` positions, itself included; 0: all before it

@@ -96,11 +96,12 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const RopeConfig *rope = layer_rope(layer, &t->config->rope, &t->config->sliding);
-    Attention a = {.cache = &t->cache, .scratch = t->attention, .config = t->config, .rope = rope, .layer = index};
+    Attention a = {.cache = &t->cache, .scratch = t->attention, .rope = rope, .layer = index};
     a.n_heads = m->n_heads;
     a.scale = model_score_scale(m);
     a.window = (layer->flags & LAYER_SEES_ALL) && !rope->all_slide ? 0 : rope->window;
-    a.sinks = spread_token(&t->config->spread, rope->sinks);
+    a.spread = layer->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
+    a.sinks = spread_token(a.spread, rope->sinks);
     a.angles = angles_of(t, layer);
     a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
@@ -259,8 +260,8 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->mixed = arena_take(arena, chunk * heads, sizeof(float));
     t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
     t->added = m->norm_place != NORM_BEFORE ? arena_take(arena, chunk * m->dim, sizeof(float)) : NULL;
-    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, &c->sliding);
-    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c, &c->rope);
+    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, &c->sliding, &in_place);
+    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c, &c->rope, &c->spread);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
     t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->floats);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
