@@ -105,9 +105,14 @@ static void test_cache(void) {
             scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }
-        Attention attention = {&cache,     scratch,         &(SessionConfig){.kv = type},
-                               &rope,      .layer = 1,      .n_heads = 4,
-                               .scale = 1, .window = WINDOW};
+        Attention attention = {.cache = &cache,
+                               .scratch = scratch,
+                               .rope = &rope,
+                               .spread = &in_place,
+                               .layer = 1,
+                               .n_heads = 4,
+                               .scale = 1,
+                               .window = WINDOW};
         attention.q = q, attention.first = n - 1, attention.n = 1, attention.out = out;
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {
