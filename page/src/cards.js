@@ -46,7 +46,10 @@ const METHODS = {
         'Ding and others, 2024',
         'arxiv.org/abs/2402.13753',
     ],
-    proportional: ['f / s, then 0', 'The first pairs turn, a quarter of them. The slow ones stand still, as in Gemma 4.'],
+    proportional: [
+        'f / s, then 0',
+        'The first pairs turn, a quarter of them. The slow ones stand still, as in Gemma 4.',
+    ],
     window: [KEPT, 'Nothing is slowed. The model sees its last 512 tokens and forgets the rest.'],
     rerope: ['D = min(i − j, w)', 'All that is far is equally far.', 'Su, 2023', 'kexue.fm/archives/9708'],
     'leaky-rerope': [

@@ -1,26 +1,11 @@
-// Small parts that all panels are made of: elements, buttons, chips, sliders, a prediction, the terminal's command.
+// Small parts that all panels are made of: buttons, chips, sliders, a prediction, the terminal's command.
 import { scaleBand } from 'd3-scale';
 import { select } from 'd3-selection';
+import { h } from './element.js';
 import { kept } from './place.js';
 import { state } from './state.js';
 
-// h('p.note', { onclick }, 'text', child, ...): an element with classes, properties or attributes, and children.
-export function h(what, ...rest) {
-    const [tag, ...classes] = what.split('.');
-    const element = document.createElement(tag);
-    if (classes.length) element.className = classes.join(' ');
-    const first = rest[0];
-    if (first && typeof first === 'object' && !(first instanceof Node) && !Array.isArray(first)) {
-        rest.shift();
-        for (const [name, value] of Object.entries(first)) {
-            if (value === undefined || value === false) continue;
-            if (name in element && name !== 'list' && name !== 'form') element[name] = value;
-            else element.setAttribute(name, value === true ? '' : value);
-        }
-    }
-    element.append(...rest.flat().filter((child) => child !== undefined && child !== null && child !== false));
-    return element;
-}
+export { h };
 
 // A picture to draw in, as d3 has it.
 export const drawing = (name, height) =>

@@ -1,6 +1,6 @@
 // Where a panel stands. What a panel throws, while it is made or later while it draws, is said in its own place, and
 // the other panels go on.
-import { h } from './dom.js';
+import { h } from './element.js';
 
 let here = null; // the place of the panel that is being made
 const places = new Set(); // of panels that stand: { fail, isGone }
