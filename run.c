@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/chat.h"
 #include "src/core/sampler.h"
 #include "src/core/tokenizer.h"
 #include "src/fast/encodings.h"
 #include "src/fast/machine.h"
 #include "src/fast/session.h"
 #include "src/fast/team.h"
-#include "src/foreign.h"
+#include "src/job/chat.h"
+#include "src/job/foreign.h"
+#include "src/job/text_io.h"
 #include "src/measure/measure.h"
 #include "src/options.h"
-#include "src/text_io.h"
 
 #define VERSION "1.1.0-dev"
 #ifndef COMMIT                   // make says it in a clone,

@@ -11,7 +11,7 @@ from common import ROOT, check, good, in_work, main, skip, tiny_model, write, wr
 DRIVER = r'''
 #include <stdio.h>
 #include <stdlib.h>
-#include "chat.h"
+#include "job/chat.h"
 // FILE VOCAB FIRST SYSTEM USER BEFORE -> the ids of the turn
 int main(int argc, char **argv) {
     Error err;
@@ -32,7 +32,7 @@ def driver():
     source, program = in_work('chat_driver.c'), in_work('chat_driver')
     write(source, DRIVER)
     sources = [os.path.join(ROOT, 'src', name + '.c')
-               for name in ('chat', 'core/tokenizer', 'core/encode', 'core/split', 'core/nfc',
+               for name in ('job/chat', 'core/tokenizer', 'core/encode', 'core/split', 'core/nfc',
                             'core/unicode', 'core/util')]
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) +
                    ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src'), source, *sources, '-lm', '-o', program],

@@ -113,7 +113,8 @@ def test_checker_on_includes():
         texts = {path.replace('__', '/') + '.h': HEAD + ''.join('#include "%s"\n' % name for name in names)
                  for path, names in includes.items()}
         return list(house.check_includes(texts))
-    good = found(run=['rope.h', 'src/options.h', 'src/chat.h'], src__chat=['core/tokenizer.h', 'core/util.h'],
+    good = found(run=['rope.h', 'src/options.h', 'src/job/chat.h'],
+                 src__job__chat=['../core/tokenizer.h', '../core/util.h'],
                  src__core__model=['../../rope.h', 'util.h'], src__fast__team=['../core/util.h'],
                  src__fast__attention=['../core/model.h', 'kernels.h'], src__core__settings=['../../rope.h', 'util.h'],
                  src__methods=['core/settings.h'], src__measure__table=['../options.h'])
@@ -123,8 +124,8 @@ def test_checker_on_includes():
                            ('methods of core', {'src__core__model': ['../methods.h']}),
                            ('methods of fast', {'src__fast__session': ['../methods.h']}),
                            ('fast of methods', {'src__methods': ['fast/session.h']}),
-                           ('fast of chat', {'src__chat': ['fast/attention.h']}),
-                           ('chat of core', {'src__core__plain': ['../chat.h']}),
+                           ('measure of job', {'src__job__chat': ['../measure/table.h']}),
+                           ('chat of core', {'src__core__plain': ['../job/chat.h']}),
                            ('measure of options', {'src__options': ['measure/measure.h']}),
                            ('run of measure', {'src__measure__bench': ['../../run.h']})):
         faults = found(**includes)

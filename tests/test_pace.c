@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/process.h"
+#include "src/fast/process.h"
 #include "src/fast/machine.h"
 #include "src/fast/pace.h"
 #include "src/fast/team.h"

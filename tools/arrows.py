@@ -6,17 +6,15 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 CORE = ['rope', 'src/core']
-LOW = CORE + ['src/methods', 'src/names', 'src/process']
-HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/families', 'src/chat', 'src/foreign', 'src/text_io',
+LOW = CORE + ['src/methods', 'src/names']
+HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/families', 'src/job',
               'src/measure']
 ARROWS = {
     'rope': [],
     'src/core': ['rope'],
     'src/names': CORE,
-    'src/process': CORE,
-    'src/text_io': CORE + ['src/process'],
-    'src/foreign': CORE,
-    'src/fast': CORE + ['src/process'],
+    'src/fast': CORE,
+    'src/job': CORE + ['src/fast'],
     'src/methods': CORE + ['src/names'],
     'src/advice': CORE + ['src/methods'],
     'src/json': CORE,
@@ -29,7 +27,6 @@ ARROWS = {
     'src/engines': LOW + ['src/json', 'src/families', 'src/reading'],
     'src/engine_list': LOW + ['src/families', 'src/reading'],
     'src/options': LOW + ['src/fast/kv_cache', 'src/engines'],
-    'src/chat': CORE,
     'src/measure': HIGH,
     'run': HIGH,
 }

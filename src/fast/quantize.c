@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../process.h"
 #include "kernels.h"
+#include "process.h"
 #include "widen.h"
 
 enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };

@@ -28,7 +28,7 @@
 
 #include <string.h>
 
-#include "../process.h"
+#include "process.h"
 #include "spread_token.h"
 #include "widen.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../text_io.h"
+#include "../job/text_io.h"
 
 enum {
     FILLER_BYTES = 24,  // a sentence of the filler takes less

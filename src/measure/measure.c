@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../foreign.h"
-#include "../text_io.h"
+#include "../job/foreign.h"
+#include "../job/text_io.h"
 
 bool measure(const Measurement *m, Answer *answer, Error *err) {
     switch (m->options->job) {

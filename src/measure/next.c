@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../text_io.h"
+#include "../job/text_io.h"
 #include "measure.h"
 
 // A line of the file: the tokens that are asked for behind the first `length` ids of the text.

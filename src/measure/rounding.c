@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "../fast/quantize.h"
-#include "../text_io.h"
+#include "../job/text_io.h"
 #include "measure.h"
 
 // The copy takes a name that is free, or a model's place. It is easy to name a text by mistake.

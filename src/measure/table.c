@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../process.h"
+#include "../fast/process.h"
 
 // How a cell stands out: in color, or by a sign where there is none.
 typedef struct {

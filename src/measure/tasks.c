@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "../core/sampler.h"
+#include "../job/text_io.h"
 #include "../names.h"
-#include "../text_io.h"
 #include "haystack.h"
 #include "measure.h"
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/unicode.h"
-#include "process.h"
+#include "../core/unicode.h"
+#include "../fast/process.h"
 
 bool is_same_file(const char *a, const char *b) {
     struct stat one, other;
@@ -55,8 +55,8 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_
         good =
             isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
         if (!good)
-            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path),
-                 (size_t)(at - text), at, vocab_size);
+            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path), (size_t)(at - text), at,
+                 vocab_size);
         ids[(*n)++] = (int32_t)id;
     }
     return keep_if(good, ids);

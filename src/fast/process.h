@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "core/util.h"
+#include "../core/util.h"
 
 // What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses of every command.
 typedef enum { YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 128 + SIGINT } Answer;

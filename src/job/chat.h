@@ -1,7 +1,7 @@
 // How a conversation is written for a model. Special tokens of its tokenizer tell its family; else it is Llama 2's.
 #pragma once
 
-#include "core/tokenizer.h"
+#include "../core/tokenizer.h"
 
 // The token that ends a turn in this family, beside the text's end tokens; -1: none.
 int chat_end_of_turn(const Tokenizer *tokenizer);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/unicode.h"
+#include "../core/unicode.h"
 
 const char *exporter_command(char *path, size_t size) {
     static const char ending[] = "-export";
