@@ -16,7 +16,7 @@
 #include "src/job/foreign.h"
 #include "src/job/text_io.h"
 #include "src/measure/measure.h"
-#include "src/options.h"
+#include "src/settings/options.h"
 
 #define VERSION "1.1.0-dev"
 #ifndef COMMIT                   // make says it in a clone,

@@ -30,7 +30,7 @@ MINISTRAL = {'rope_type': 'yarn', 'rope_theta': 1e6, 'factor': 16.0, ORIGINAL: 1
 
 
 def warn(config, text, *values):
-    """src/rope_config.c has the same words."""
+    """src/settings/rope_config.c has the same words."""
     notes.append('warning: %s: %s' % (config.path, text % values))
 
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/fast/session.h"
-#include "../src/fast/kernels.h"
-#include "../src/measure/measure.h"
-#include "../src/methods.h"
 #include "../src/core/sampler.h"
 #include "../src/core/tokenizer.h"
+#include "../src/fast/kernels.h"
+#include "../src/fast/session.h"
+#include "../src/measure/measure.h"
+#include "../src/settings/methods.h"
 
 #define FOR_PAGE EMSCRIPTEN_KEEPALIVE
 
@@ -116,23 +116,17 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 FOR_PAGE const char *page_told(Page *page) {
     const RopeFile *file = &page->file;
     const MethodName method = settings_method_name(&page->start);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text,
-             file->head_dim, file->max_positions, page->start.factor, page->filled, file->unused,
-             file->remarks);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text, file->head_dim,
+             file->max_positions, page->start.factor, page->filled, file->unused, file->remarks);
     return page->text;
 }
 
 // layers, heads, head_dim, theta, trained context, vocabulary, BOS (-1: none), bytes of the file
 FOR_PAGE const double *page_facts(Page *page) {
     const ModelConfig *m = &page->model.config;
-    const double facts[N_FACTS] = {m->n_layers,
-                                   m->n_heads,
-                                   page->start.rotary_dim,
-                                   page->start.theta,
-                                   page->start.train_ctx,
-                                   m->vocab_size,
-                                   tokenizer_bos(page->tokenizer),
-                                   (double)page->model.file.size};
+    const double facts[N_FACTS] = {
+        m->n_layers,           m->n_heads,    page->start.rotary_dim,         page->start.theta,
+        page->start.train_ctx, m->vocab_size, tokenizer_bos(page->tokenizer), (double)page->model.file.size};
     return memcpy(page->numbers, facts, sizeof facts);
 }
 

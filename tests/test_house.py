@@ -113,20 +113,20 @@ def test_checker_on_includes():
         texts = {path.replace('__', '/') + '.h': HEAD + ''.join('#include "%s"\n' % name for name in names)
                  for path, names in includes.items()}
         return list(house.check_includes(texts))
-    good = found(run=['rope.h', 'src/options.h', 'src/job/chat.h'],
+    good = found(run=['rope.h', 'src/settings/options.h', 'src/job/chat.h'],
                  src__job__chat=['../core/tokenizer.h', '../core/util.h'],
                  src__core__model=['../../rope.h', 'util.h'], src__fast__team=['../core/util.h'],
                  src__fast__attention=['../core/model.h', 'kernels.h'], src__core__settings=['../../rope.h', 'util.h'],
-                 src__methods=['core/settings.h'], src__measure__table=['../options.h'])
+                 src__settings__methods=['../core/settings.h'], src__measure__table=['../settings/options.h'])
     check(good == [], 'includes down the arrows', good)
     for what, includes in (('core of rope', {'rope': ['src/core/util.h']}),
                            ('fast of core', {'src__core__model': ['../fast/attention.h']}),
-                           ('methods of core', {'src__core__model': ['../methods.h']}),
-                           ('methods of fast', {'src__fast__session': ['../methods.h']}),
-                           ('fast of methods', {'src__methods': ['fast/session.h']}),
+                           ('settings of core', {'src__core__model': ['../settings/methods.h']}),
+                           ('settings of fast', {'src__fast__session': ['../settings/methods.h']}),
+                           ('fast of settings', {'src__settings__methods': ['../fast/session.h']}),
                            ('measure of job', {'src__job__chat': ['../measure/table.h']}),
                            ('chat of core', {'src__core__plain': ['../job/chat.h']}),
-                           ('measure of options', {'src__options': ['measure/measure.h']}),
+                           ('measure of settings', {'src__settings__options': ['../measure/measure.h']}),
                            ('run of measure', {'src__measure__bench': ['../../run.h']})):
         faults = found(**includes)
         check(len(faults) == 1 and ':2: ' in faults[0] and 'arrows' in faults[0], 'against the arrows: ' + what, faults)
@@ -275,14 +275,14 @@ def test_map_of_tests():
 
 def test_reading_itself():
     """The test of the section, on sections made up here."""
-    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/options.c'), lines_of('src/core')
-    rest = [path for path in c_files('src') if not path.startswith(('src/core/', 'src/options.c'))] + ['run.c']
+    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/settings/options.c'), lines_of('src/core')
+    rest = [path for path in c_files('src') if not path.startswith(('src/core/', 'src/settings/options.c'))] + ['run.c']
     good = '''Two files, %s lines.
 
 | | file | lines | what it is |
 | --- | --- | --- | --- |
 | 1 | [rope.c](rope.c), [rope.h](rope.h) | %d | methods, in 7 rows |
-| 2 | [options](src/options.c) | %d | small things |
+| 2 | [options](src/settings/options.c) | %d | small things |
 
 | | room | lines | |
 |---|---|---|---|
@@ -298,7 +298,7 @@ def test_reading_itself():
             ('no rows', 'Read it.', 'no walk'),
             ('a count that is off', good.replace('| %d | methods' % rope, '| %s | methods' % far), 'rope.c rope.h'),
             ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/core'),
-            ('a file that is not there', good.replace('src/options.c', 'src/opts.c'), 'there is no src/opts.c'),
+            ('a file that is not there', good.replace('settings/options.c', 'opts.c'), 'there is no src/opts.c'),
             ('no count', good.replace('| %d | small' % util, '| | small'), 'row 2 states no lines'),
             ('no sum', good.replace('%s lines' % format(rope + util, ','), 'all'), 'sum is not stated'),
             ('a file left out', good.replace('[x](run.c)', ''), 'run.c is not named'),

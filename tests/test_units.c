@@ -3,12 +3,12 @@
 
 #include "src/core/matrix.h"
 #include "src/core/sampler.h"
-#include "src/fast/spread_token.h"
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
+#include "src/fast/spread_token.h"
 #include "src/fast/widen.h"
-#include "src/methods.h"
+#include "src/settings/methods.h"
 
 static Error err;
 

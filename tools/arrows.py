@@ -6,27 +6,13 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 CORE = ['rope', 'src/core']
-LOW = CORE + ['src/methods', 'src/names']
-HIGH = LOW + ['src/fast', 'src/options', 'src/engines', 'src/families', 'src/job',
-              'src/measure']
+HIGH = CORE + ['src/fast', 'src/settings', 'src/job', 'src/measure']
 ARROWS = {
     'rope': [],
     'src/core': ['rope'],
-    'src/names': CORE,
     'src/fast': CORE,
-    'src/job': CORE + ['src/fast'],
-    'src/methods': CORE + ['src/names'],
-    'src/advice': CORE + ['src/methods'],
-    'src/json': CORE,
-    'src/card': CORE + ['src/json'],
-    'src/families': CORE + ['src/json'],
-    'src/config_reader': LOW + ['src/families', 'src/reading'],
-    'src/config_blocks': LOW + ['src/json', 'src/families', 'src/reading', 'src/config_reader'],
-    'src/rope_config': LOW + ['src/json', 'src/card', 'src/families', 'src/reading', 'src/config_reader'],
-    'src/reading': LOW + ['src/json', 'src/families', 'src/engines'],
-    'src/engines': LOW + ['src/json', 'src/families', 'src/reading'],
-    'src/engine_list': LOW + ['src/families', 'src/reading'],
-    'src/options': LOW + ['src/fast/kv_cache', 'src/engines'],
+    'src/settings': CORE + ['src/fast/kv_cache'],
+    'src/job': CORE + ['src/fast', 'src/settings'],
     'src/measure': HIGH,
     'run': HIGH,
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "../core/tokenizer.h"
-#include "../engines.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
-#include "../options.h"
+#include "../settings/engines.h"
+#include "../settings/options.h"
 #include "table.h"
 
 // Usual lengths of a text, a bench and a piece of --spread, and the longest that a job may have, in positions.

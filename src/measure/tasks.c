@@ -11,7 +11,7 @@
 
 #include "../core/sampler.h"
 #include "../job/text_io.h"
-#include "../names.h"
+#include "../settings/names.h"
 #include "haystack.h"
 #include "measure.h"
 

@@ -8,8 +8,8 @@
 #include "run.c"
 #undef main
 
-#include "src/engines.h"
-#include "src/json.h"
+#include "src/settings/engines.h"
+#include "src/settings/json.h"
 
 #include <fcntl.h>
 #include <math.h>

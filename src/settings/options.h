@@ -1,8 +1,8 @@
 // The command line: one table of options, from which come --help, reading, limits and what goes with what.
 #pragma once
 
-#include "core/util.h"
-#include "fast/kv_cache.h"
+#include "../core/util.h"
+#include "../fast/kv_cache.h"
 #include "methods.h"
 
 typedef enum {

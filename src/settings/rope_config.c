@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/settings.h"
 #include "card.h"
-#include "core/settings.h"
 #include "json.h"
 
 static const double NUMBER_LIMIT = 1e12;

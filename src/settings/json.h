@@ -2,7 +2,7 @@
 // json_check. Its first character tells its kind: { [ " t f n, or one of a number (NaN and Infinity are numbers).
 #pragma once
 
-#include "core/util.h"
+#include "../core/util.h"
 
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 

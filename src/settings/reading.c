@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "../core/settings.h"
 #include "json.h"
 
 const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "proportional", "llama3", "yarn", "longrope"};

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "../core/settings.h"
 #include "json.h"
 #include "reading.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "../core/settings.h"
 #include "names.h"
 #include "reading.h"
 

@@ -2,7 +2,7 @@
 // model's layers are of which kind. A config here is a place in a text that json_check has passed (json.h).
 #pragma once
 
-#include "core/util.h"
+#include "../core/util.h"
 
 // Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention) have no RoPE.
 enum { KIND_FULL, KIND_SLIDING, N_KINDS, KIND_OTHER = N_KINDS };

@@ -2,8 +2,8 @@
 // nine engines do.
 #pragma once
 
-#include "../rope.h"
-#include "core/util.h"
+#include "../../rope.h"
+#include "../core/util.h"
 #include "families.h"
 
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a RopeFile must not move.
