@@ -1,0 +1,161 @@
+// The wavelength of each pair, plain and as scaled, beside the trained context and the length that is wanted.
+import { scaleLog } from 'd3-scale';
+import { bands, count, drawing, h, onceAFrame, short } from '../dom.js';
+import { seenShare, TURN } from '../numbers.js';
+
+const HEIGHT = 270,
+    LEFT = 58, // room for the numbers of the axis
+    SEEN = 0.98, // share of a pair's angles from which on they count as seen
+    SQUARE = 5; // of a sliding layer's pair
+
+const waveOf = (frequency) => TURN / frequency;
+
+// What a dot says when it is pointed at.
+const told = ({ plain, frequencies, trained }, share, i) =>
+    `pair ${i}: wavelength ${short(waveOf(frequencies[i]), 4)} (plain ${short(waveOf(plain[i]), 4)}), ` +
+    `${short((trained * plain[i]) / TURN)} turns in training, ${Math.round(share * 100)} % of its angles seen`;
+
+// The scales of a picture that is so wide: pairs from left to right, waves upwards. What stands still has no wavelength,
+// and its dot is at the top.
+function scalesOf({ plain, frequencies, sliding, want }, width) {
+    const waves = [...plain, ...frequencies, ...sliding].map(waveOf).filter(isFinite);
+    const high = Math.max(want * 2, ...waves);
+    const x = bands()
+        .domain(Array.from(plain, (_, i) => i))
+        .range([LEFT, width - 8])
+        .padding(0.3);
+    const y = scaleLog()
+        .domain([5, high * 1.4])
+        .range([HEIGHT - 30, 10]);
+    return { x, y, high, middle: (i) => x(i) + x.bandwidth() / 2 };
+}
+
+function drawPlain(group, { plain }, { y, high, middle }) {
+    group
+        .selectAll('circle')
+        .data(Array.from(plain))
+        .join('circle')
+        .attr('r', 2)
+        .attr('cx', (_, i) => middle(i))
+        .attr('cy', (f) => y(Math.min(high, waveOf(f))))
+        .style('fill', 'var(--soft)')
+        .style('opacity', 0.6);
+}
+
+function drawScaled(group, picture, shares, { x, y, high, middle }) {
+    const { frequencies, holds } = picture;
+    const unseen = holds ? 'var(--paper)' : 'var(--never)';
+    group
+        .selectAll('circle')
+        .data(shares)
+        .join('circle')
+        .attr('r', Math.min(5, Math.max(2.5, x.bandwidth() / 2.4)))
+        .attr('cx', (_, i) => middle(i))
+        .attr('cy', (_, i) => y(Math.min(high, waveOf(frequencies[i]))))
+        .style('fill', (share) => (share >= SEEN ? 'var(--blue)' : unseen))
+        .style('stroke', (share) => (share < SEEN && holds ? 'var(--blue)' : null));
+    group
+        .selectAll('circle')
+        .selectAll('title')
+        .data((share, i) => [told(picture, share, i)])
+        .join('title')
+        .text((words) => words);
+}
+
+function drawSliding(group, { sliding }, { y, middle }) {
+    group
+        .selectAll('rect')
+        .data(sliding)
+        .join('rect')
+        .attr('width', SQUARE)
+        .attr('height', SQUARE)
+        .attr('x', (_, i) => middle(i) - SQUARE / 2)
+        .attr('y', (f) => y(waveOf(f)) - SQUARE / 2)
+        .style('fill', 'none')
+        .style('stroke', 'var(--soft)');
+}
+
+// The two lengths as lines, with their names. Where the lines are close, the name of the trained one is below it.
+function drawLengths(group, { trained, want }, width, { y }) {
+    const below = want >= trained && want <= trained * 1.6;
+    const rules = [
+        { length: trained, name: `trained ${count(trained)}`, colour: 'var(--blue)', up: below ? -14 : 5 },
+        { length: want, name: `wanted ${count(want)}`, colour: 'var(--vermillion)', up: 5 },
+    ];
+    group
+        .selectAll('line')
+        .data(rules)
+        .join('line')
+        .attr('x1', LEFT)
+        .attr('x2', width - 8)
+        .attr('y1', ({ length }) => y(length))
+        .attr('y2', ({ length }) => y(length))
+        .style('stroke', ({ colour }) => colour)
+        .attr('stroke-dasharray', '5 4');
+    group
+        .selectAll('text')
+        .data(rules)
+        .join('text')
+        .attr('x', LEFT + 6)
+        .attr('y', ({ length, up }) => y(length) - up)
+        .text(({ name }) => name)
+        .style('fill', ({ colour }) => colour);
+}
+
+function drawAxes(group, n, width, { y, high, middle }) {
+    const ticks = [10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((t) => t < high * 1.4);
+    group
+        .selectAll('text.y')
+        .data(ticks)
+        .join('text')
+        .attr('class', 'y')
+        .attr('x', LEFT - 8)
+        .attr('text-anchor', 'end')
+        .attr('y', (t) => y(t) + 4)
+        .text((t) => (t >= 1e6 ? `${t / 1e6}M` : count(t)));
+    const every = Math.ceil(n / (width < 560 ? 8 : 16));
+    const named = Array.from({ length: Math.ceil(n / every) }, (_, i) => i * every);
+    group
+        .selectAll('text.x')
+        .data(named)
+        .join('text')
+        .attr('class', 'x')
+        .attr('text-anchor', 'middle')
+        .attr('x', middle)
+        .attr('y', HEIGHT - 8)
+        .text(String);
+}
+
+// { box, put }: the picture's place; and what is drawn there from now on, which is null for nothing, or the pairs'
+// frequencies { plain, frequencies, sliding }, the lengths { trained, want }, and whether the settings hold.
+export function wavelengths() {
+    const svg = drawing('bars', HEIGHT).attr('role', 'img');
+    const [lengths, plainDots, dots, squares, axes] = Array.from({ length: 5 }, () => svg.append('g'));
+    const box = h('div', svg.node());
+    let picture = null;
+
+    function draw() {
+        const width = box.clientWidth || 600;
+        svg.attr('width', width).attr('viewBox', `0 0 ${width} ${HEIGHT}`);
+        if (!picture) return void svg.selectAll('g').selectAll('*').remove();
+        const { plain, frequencies, trained, want } = picture;
+        const shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trained, want));
+        const unseen = shares.filter((share) => share < SEEN).length;
+        const scales = scalesOf(picture, width);
+        svg.attr('aria-label', `wavelengths of ${plain.length} pairs; ${unseen} meet unseen angles`);
+        drawPlain(plainDots, picture, scales);
+        drawScaled(dots, picture, shares, scales);
+        drawSliding(squares, picture, scales);
+        drawLengths(lengths, picture, width, scales);
+        drawAxes(axes, plain.length, width, scales);
+    }
+    const redraw = onceAFrame(draw);
+    new ResizeObserver(redraw).observe(box);
+    return {
+        box,
+        put(next) {
+            picture = next;
+            redraw();
+        },
+    };
+}

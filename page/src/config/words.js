@@ -1,0 +1,81 @@
+// What is said of a config: its layers, its verdict, what to do about a refusal.
+import { count, short } from '../dom.js';
+import { titleOf } from '../methods.js';
+
+// What the program says, for people: large numbers with commas, and methods by their names on the page.
+export const inWords = (line) =>
+    line
+        .replace(/(?<![.\d])\d{5,}\b/g, (digits) => count(+digits))
+        .replace(/\brope none\b/g, 'plain RoPE')
+        .replace(/(try|or) --rope (\S+)/g, '$1 $2');
+
+// '0-2 5' in words, with what is said of one layer or of several.
+function theLayers(list, one, several) {
+    const single = /^\d+$/.test(list);
+    const layers = list.replaceAll('-', ' to ').replace(/(\d) (?=\d)/g, '$1, ');
+    return single ? `Layer ${layers} ${one}: it` : `Layers ${layers} ${several}: they`;
+}
+
+// What differs from layer to layer, or grows with the position; '' where nothing does.
+export function layersInWords(notes, kinds, want) {
+    const grows = notes.temperature
+        ? `Queries grow with their position: at ${count(want)} they are ${short(+notes.temperature, 4)} times as long. `
+        : '';
+    if (!kinds.sliding && !notes.full) return grows;
+    const of = (key) => notes[`${key}_sliding`] ?? notes[key],
+        full = notes.layers_full ? theLayers(notes.layers_full, 'is full', 'are full') : 'Its full layers',
+        slide = notes.layers_sliding ? theLayers(notes.layers_sliding, 'slides', 'slide') : 'Its sliding layers';
+    const sees = (list) => (/^\d+$/.test(list ?? '') ? 'sees' : 'see'),
+        turns = (list) => (/^\d+$/.test(list ?? '') ? 'turns' : 'turn');
+    const still = notes.full ? ` and never ${turns(notes.layers_full)}` : '',
+        how = of('method') === 'none' ? 'plain' : `with ${titleOf(of('method'))}`;
+    return (
+        `${grows}${full} ${sees(notes.layers_full)} all positions${still}. ${slide} ${sees(notes.layers_sliding)} the ` +
+        `last ${count(+of('window'))}, so nothing there is further away, and ${turns(notes.layers_sliding)} by theta ` +
+        `${count(+of('theta'))}, ${how}.`
+    );
+}
+
+// What a reader can do about a refusal.
+export function wayOut(reason, words) {
+    const hasBlock = /"rope_(scaling|parameters)"/.test(words);
+    if (/model_type|architectures|layer|sliding|text_config/.test(reason))
+        return hasBlock
+            ? 'What you can do: paste only the block of its full-attention layers, the braces behind rope_scaling or ' +
+                  'rope_parameters. Then say head_dim, rope_theta and the trained context below. It is read as if all ' +
+                  'layers had that block; layers with another one are not shown.'
+            : 'What you can do: say head_dim, rope_theta and the trained context in a block of your own, such as ' +
+                  '{"rope_type": "default", "rope_theta": 10000}.';
+    return /^line \d+:/.test(reason)
+        ? 'What you can do: look at that line. A whole config.json, a block of it, or “"rope_scaling": {…}” alone will do.'
+        : '';
+}
+
+// One sentence on top: do the settings hold at that length? `failed` are rows of --check.
+export function verdictOf(failed, length) {
+    if (!failed.length) return `These settings hold together, and reach ${count(length)} positions.`;
+    const reach = failed.find((row) => row.check === 'reach'),
+        others = failed.filter((row) => row !== reach).map((row) => row.check);
+    const far = reach ? [`are made for ${count(+reach.value)} positions, not ${count(length)}`] : [];
+    const wrong = others.length ? [`contradict one another (${others.join(', ')})`] : [];
+    return `These settings ${[...far, ...wrong].join(', and ')}.`;
+}
+
+// What is worth a word besides, a line each: the config's own contradictions, the plan's advice, and what follows from
+// the numbers. `sharp` is the share of the contrast between neighbors that is left.
+export function remarks({ told, advice, method, scale, sharp, length }) {
+    const all = told.remarks.map(inWords);
+    if (advice) all.push(inWords(advice));
+    if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
+    if (sharp < 0.6)
+        all.push(
+            'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at any length.',
+        );
+    if (scale > 1 && length <= told.trainedContext && !method.startsWith('dynamic'))
+        all.push(
+            `${count(length)} positions need no scaling; a fixed factor of ${short(scale)} costs a little on short texts.`,
+        );
+    if (told.maxPositions && length > told.maxPositions)
+        all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
+    return all;
+}
