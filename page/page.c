@@ -248,7 +248,8 @@ FOR_PAGE bool page_json(Page *page) {
     Model model;
     Options options;
     const Measurement m = measurement_of(page, &model, &options, 0);
-    bool ok = explain_json(&m, &page->err);
+    const Publication publication = publication_of(&m, &page->plan);
+    bool ok = publish_print(&publication, &page->err);
     fflush(stdout);
     return ok;
 }

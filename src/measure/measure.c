@@ -19,7 +19,7 @@ bool measure(const Measurement *m, Answer *answer, Error *err) {
     case JOB_BENCH: return bench(m, err);
     case JOB_SEARCH: return search(m, NULL, err);
     case JOB_ENGINES: return show_engines(m, answer, err);
-    case JOB_ROPE_JSON: return explain_json(m, err);
+    case JOB_ROPE_JSON: return publish_print(&(Publication[]){publication_of(m, m->plans)}[0], err);
     default: return explain(m, err);
     }
 }
@@ -94,6 +94,17 @@ bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *pl
     if (!settings_resolve(&s, &m->file, model_window(m->model), m->length, plan, err)) return false;
     return !c->sliding_rope ||
            settings_resolve_sliding(&s, &unsaid, &m->file_sliding, c->sliding_window, m->length, plan, err);
+}
+
+Publication publication_of(const Measurement *m, const RopePlan *plan) {
+    return (Publication){
+        .plan = plan,
+        .model = m->model,
+        .said = m->rope_file,
+        .by_layer = m->kinds.own_sliding,
+        .context = m->model->config.seq_len,
+        .window = m->model->config.sliding_window,
+    };
 }
 
 bool open_model(const char *path, Model *model, Error *err) {

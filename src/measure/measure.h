@@ -6,6 +6,7 @@
 #include "../fast/session.h"
 #include "../settings/engines.h"
 #include "../settings/options.h"
+#include "../settings/publish.h"
 #include "table.h"
 
 // Usual lengths of a text, a bench and a piece of --spread, and the longest that a job may have, in positions.
@@ -97,7 +98,7 @@ bool bench(const Measurement *m, Error *err);
 typedef void SearchListener(const RopePlan *better, double nll, double done);
 
 // LongRoPE's search (arXiv 2402.13753) for windows of m->length positions of the text. Prints what it found, and the
-// block as explain_json does. Ctrl-C ends it with the best so far. `listener` may be NULL.
+// block as --rope-json does. Ctrl-C ends it with the best so far. `listener` may be NULL.
 bool search(const Measurement *m, SearchListener *listener, Error *err);
 
 // Prints how the engines of --engines read --rope-config's file as it stands, or what the first plan would be published
@@ -115,11 +116,6 @@ void note_layers(Table *t, const ConfigLayers *layers);
 // Prints what the first method does to each pair of a head at m->length positions, or what another encoding adds.
 bool explain(const Measurement *m, Error *err);
 
-// Prints the first plan as a rope_scaling block (JSON) in the form that most engines read alike. Lines with # have
-// llama.cpp's options, what has to stand beside the block, and engines that read it otherwise. Fails when other
-// programs have no such method. Of m it needs the first plan, the model's config and rope_file.
-bool explain_json(const Measurement *m, Error *err);
-
 // ---- what they share ----
 
 // The command line's configuration of a session for a plan and a text of `context` tokens.
@@ -132,6 +128,9 @@ bool plan_for_job(const Measurement *m, const RopeSettings *settings, const Rope
                   Error *err);
 // The plan for m->length positions of the model's own settings, or (plain) of plain RoPE, with theta times `times`.
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err);
+
+// What --rope-json and engines are told of a plan.
+Publication publication_of(const Measurement *m, const RopePlan *plan);
 
 // A window is m->length positions: BOS, if there is one, and ids of the text. Returns the number of these ids.
 size_t window_ids(const Measurement *m);

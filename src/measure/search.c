@@ -240,9 +240,8 @@ static bool report(Search *s, Error *err) {
         difference(s, 0, s->windows, &error);
         table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
-    Measurement publishing = *s->m;
-    publishing.plans = &found;
-    return explain_json(&publishing, err);
+    const Publication publication = publication_of(s->m, &found);
+    return publish_print(&publication, err);
 }
 
 bool search(const Measurement *m, SearchListener *listener, Error *err) {

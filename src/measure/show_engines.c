@@ -5,23 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "publish.h"
-
-bool is_same(const Reading *r) { return strcmp(r->verdict, "same") == 0; }
-
-int kinds_of(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
-
-int count_same(const Reading *readings, int n, int *known) {
-    int same = 0;
-    *known = 0;
-    for (int i = 0; i < n; i += kinds_of(&readings[i])) {
-        const Reading *r = &readings[i];
-        bool alike = is_same(r) && is_same(&r[kinds_of(r) - 1]);
-        *known += !r->unknown;
-        same += !r->unknown && alike;
-    }
-    return same;
-}
+#include "../settings/publish.h"
+#include "measure.h"
 
 // Whether engines read the file of --rope-config as it stands, and not what is in force as it would
 // be published.
@@ -42,7 +27,8 @@ static void refuse_all(Reading *readings, int n, const char *not_json) {
 // See show_engines. The caller frees the *n readings, and the reference behind them.
 static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
     bool as_it_stands = is_read_as_it_stands(m);
-    char *config = as_it_stands ? strdup(m->rope_file->whole) : config_of(m, true, err);
+    const Publication publication = publication_of(m, m->plans);
+    char *config = as_it_stands ? strdup(m->rope_file->whole) : publish_config(&publication, true, err);
     Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
     bool is_json = !as_it_stands || !m->rope_file->not_json[0];
     if (readings && !is_json) refuse_all(readings, REFERENCE + N_KINDS, m->rope_file->not_json);
@@ -111,7 +97,7 @@ void note_layers(Table *t, const ConfigLayers *layers) {
 // Which engines are left out, since nobody has seen what they make of the config.
 static void note_unknown(Table *t, const Reading *readings, int n) {
     char names[200] = "";
-    for (int i = 0; i < n; i += kinds_of(&readings[i]))
+    for (int i = 0; i < n; i += reading_kinds(&readings[i]))
         if (readings[i].unknown) add_name(names, sizeof names, ", ", readings[i].engine);
     if (names[0]) table_note(t, "not_known", "%s", names);
 }
@@ -142,7 +128,7 @@ bool show_engines(const Measurement *m, Answer *answer, Error *err) {
     for (int i = 0; i < n; i++)
         if (readings[i].has_rope && !readings[i].unknown) print_reading(&t, &readings[i], m->length);
     table_end(&t);
-    if (count_same(readings, n, &known) < known) *answer = NO;
+    if (readings_alike(readings, n, &known) < known) *answer = NO;
     free(readings);
     return true;
 }
@@ -152,7 +138,7 @@ int engines_alike(const Measurement *m, int *n, bool *as_published) {
     *as_published = !is_read_as_it_stands(m);
     Reading *readings = m->model->config.encoding ? NULL : read_by(m, NULL, m->length, n, &unused);
     if (!readings) *n = 0;
-    int alike = count_same(readings, *n, n);
+    int alike = readings_alike(readings, *n, n);
     free(readings);
     return alike;
 }
@@ -160,7 +146,7 @@ int engines_alike(const Measurement *m, int *n, bool *as_published) {
 // The plan of an engine's reading, whose kinds of layers stand together from `r` on.
 static bool plan_of_reading(const Measurement *m, const RopeSettings *s, const Reading *r, RopePlan *plan, Error *err) {
     static const RopeSettings unsaid = {.said = 0};
-    const Reading *full = r->has_rope ? r : r + 1, *sliding = r + kinds_of(r) - 1;
+    const Reading *full = r->has_rope ? r : r + 1, *sliding = r + reading_kinds(r) - 1;
     int own = m->model->rope.rotary_dim, window = m->model->config.sliding_window;
     if (r->unknown) return fail(err, "--reading: what %s makes of this config is not known", r->engine);
     if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
@@ -186,7 +172,7 @@ bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
     *readings = read;
     m->plans = read ? alloc_array((uint64_t)n, sizeof *m->plans, "plans", err) : NULL;
     m->n_plans = 0;
-    for (int i = 0; m->plans && i < n; i += kinds_of(&read[i]))
+    for (int i = 0; m->plans && i < n; i += reading_kinds(&read[i]))
         if (!plan_of_reading(m, &s, &read[i], &m->plans[m->n_plans++], err)) return false;
     if (m->plans && !m->options->model_path && read[0].by_layer)
         m->kinds = (LayerKinds){

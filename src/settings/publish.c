@@ -43,8 +43,8 @@ static int reach(const RopeConfig *c) {
 
 // max_position_embeddings beside the block, of a method that has an original length. llama3's factor is not how many
 // times longer a text may be: Llama 3.1 has 8 of 8,192, and 131,072 positions. So llama3 keeps the model's own.
-static int most_positions(const Measurement *m, const RopeConfig *c) {
-    const int seq_len = m->model->config.seq_len;
+static int most_positions(const Publication *p, const RopeConfig *c) {
+    const int seq_len = p->context;
     const bool keeps = rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > reach(c);
     return keeps ? seq_len : reach(c);
 }
@@ -128,11 +128,11 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
 }
 
 // The family of a model that has these features, as the exporter writes it.
-static const char *family_of(const Measurement *m) {
-    const ModelConfig *c = &m->model->config;
-    if (m->rope_file->model_type) return m->rope_file->model_type;
-    if (m->plans->rope.rotary_dim < m->plans->head_dim) return "phi3";
-    if (m->plans->rope.temperature_beta != 0) return "ministral3";
+static const char *family_of(const Publication *p) {
+    const ModelConfig *c = &p->model->config;
+    if (p->said->model_type) return p->said->model_type;
+    if (p->plan->rope.rotary_dim < p->plan->head_dim) return "phi3";
+    if (p->plan->rope.temperature_beta != 0) return "ministral3";
     if (c->qk_norm == QK_NORM_WHOLE) return "olmo2";
     return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
 }
@@ -148,49 +148,49 @@ typedef enum {
     FORM_TYPES,  // a block for each kind in rope_parameters
 } LayerForm;
 
-static const char *layered_family(const Measurement *m) {
-    const ModelConfig *c = &m->model->config;
-    if (m->rope_file->model_type) return m->rope_file->model_type;
+static const char *layered_family(const Publication *p) {
+    const ModelConfig *c = &p->model->config;
+    if (p->said->model_type) return p->said->model_type;
     if (c->norm_place == NORM_BOTH && c->activation == ACTIVATION_GELU) return "gemma3_text";
     if (c->norm_place != NORM_AFTER) return "";
     return c->qk_norm == QK_NORM_WHOLE ? "olmo3" : c->qk_norm == QK_NORM_HEAD ? "exaone4" : "";
 }
 
-static RopePlan of_sliding(const Measurement *m) {
-    RopePlan other = *m->plans;
-    int own_head = m->rope_file->sliding_head_dim;
-    other.rope = m->plans->sliding;
+static RopePlan of_sliding(const Publication *p) {
+    RopePlan other = *p->plan;
+    int own_head = p->said->sliding_head_dim;
+    other.rope = p->plan->sliding;
     if (own_head) other.head_dim = own_head;
     return published_form(&other);
 }
 
-static LayerForm form_of(const Measurement *m, const char *family) {
-    const RopePlan sliding = of_sliding(m);
+static LayerForm form_of(const Publication *p, const char *family) {
+    const RopePlan sliding = of_sliding(p);
     bool is_plain = sliding.rope.method == ROPE_NONE, is_local = sliding.rope.theta == 5e5;
     bool is_gemma3 = strcmp(family, "gemma3_text") == 0, is_olmo3 = strcmp(family, "olmo3") == 0;
-    if (!family[0] || m->model->config.sliding_window == 0) return FORM_NONE;
+    if (!family[0] || p->window == 0) return FORM_NONE;
     if (strcmp(family, "gemma4_text") == 0 || strcmp(family, "laguna") == 0) return FORM_TYPES;
     if (!is_gemma3 && !is_olmo3) return FORM_ONE;
     return is_plain && (is_gemma3 || is_local) ? FORM_OLD : FORM_TYPES;
 }
 
-static int kind_of_layer(const Measurement *m, int l) {
-    const ConfigLayers *layers = &m->rope_file->layers;
-    if (!m->model->layers) return layers->kinds[l];
-    return m->model->layers[l].flags & LAYER_SLIDING ? KIND_SLIDING : KIND_FULL;
+static int kind_of_layer(const Publication *p, int l) {
+    const ConfigLayers *layers = &p->said->layers;
+    if (!p->model->layers) return layers->kinds[l];
+    return p->model->layers[l].flags & LAYER_SLIDING ? KIND_SLIDING : KIND_FULL;
 }
 
-static void print_layer_types(FILE *out, const Measurement *m) {
-    int n = m->model->layers ? (int)m->model->config.n_layers : m->rope_file->layers.n;
-    fprintf(out, ", \"sliding_window\": %d", m->model->config.sliding_window);
+static void print_layer_types(FILE *out, const Publication *p) {
+    int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
+    fprintf(out, ", \"sliding_window\": %d", p->window);
     if (n > 0) fprintf(out, ", \"num_hidden_layers\": %d, \"layer_types\": [", n);
-    for (int l = 0; l < n; l++) fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind_of_layer(m, l)]);
+    for (int l = 0; l < n; l++) fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind_of_layer(p, l)]);
     if (n > 0) fputc(']', out);
 }
 
 // The settings as they are pasted: one block, or one for each kind of layers.
-static void print_blocks(FILE *out, const Measurement *m, LayerForm form) {
-    const RopePlan full = published_form(m->plans), sliding = of_sliding(m);
+static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
+    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
     if (form != FORM_TYPES) {
         print_block(out, &full, false);
         return;
@@ -203,10 +203,10 @@ static void print_blocks(FILE *out, const Measurement *m, LayerForm form) {
 }
 
 // Two kinds of layers as a whole config.
-static char *layered_config(const Measurement *m, Error *err) {
-    const RopePlan full = published_form(m->plans), sliding = of_sliding(m);
-    const char *family = layered_family(m), *why = why_ours_alone(&full.rope);
-    LayerForm form = form_of(m, family);
+static char *layered_config(const Publication *p, Error *err) {
+    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
+    const char *family = layered_family(p), *why = why_ours_alone(&full.rope);
+    LayerForm form = form_of(p, family);
     char *text = NULL;
     size_t size;
     if (!why) why = why_ours_alone(&sliding.rope);
@@ -216,28 +216,28 @@ static char *layered_config(const Measurement *m, Error *err) {
         fail(err, "rope %s: %s", full.name, why ? why : "no memory for a config");
         return NULL;
     }
-    int most = has_original(&full.rope) ? most_positions(m, &full.rope) : full.rope.train_ctx;
+    int most = has_original(&full.rope) ? most_positions(p, &full.rope) : full.rope.train_ctx;
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family,
-            m->rope_file->sliding_head_dim ? m->rope_file->sliding_head_dim : full.head_dim, most);
-    if (m->rope_file->sliding_head_dim) fprintf(out, ", \"global_head_dim\": %d", full.head_dim);
-    print_layer_types(out, m);
+            p->said->sliding_head_dim ? p->said->sliding_head_dim : full.head_dim, most);
+    if (p->said->sliding_head_dim) fprintf(out, ", \"global_head_dim\": %d", full.head_dim);
+    print_layer_types(out, p);
     if (form != FORM_TYPES) json_number(out, "rope_theta", full.rope.theta);
     if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
         json_number(out, "rope_local_base_freq", sliding.rope.theta);
     bool has_block = form == FORM_TYPES || full.rope.method != ROPE_NONE;
     if (has_block) fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
-    if (has_block) print_blocks(out, m, form);
+    if (has_block) print_blocks(out, p, form);
     fputc('}', out);
     fclose(out);
     return text;
 }
 
-char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
-    RopePlan published = published_form(m->plans);
+char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
+    RopePlan published = published_form(p->plan);
     const RopeConfig *c = &published.rope;
-    if (m->kinds.own_sliding) return layered_config(m, err);
+    if (p->by_layer) return layered_config(p, err);
     // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
-    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family_of(m), "phi3") == 0 &&
+    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family_of(p), "phi3") == 0 &&
                    c->attention_factor == 0 && !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
@@ -247,8 +247,8 @@ char *config_of(const Measurement *m, bool may_be_bare, Error *err) {
         fail(err, "rope %s: %s", published.name, why ? why : "no memory for a config");
         return NULL;
     }
-    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(m),
-            published.head_dim, has_original(c) ? most_positions(m, c) : c->train_ctx);
+    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(p),
+            published.head_dim, has_original(c) ? most_positions(p, c) : c->train_ctx);
     json_number(out, "rope_theta", c->theta);
     json_partial(out, &published);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
@@ -285,19 +285,19 @@ static void print_llama_cpp(const RopeConfig *c) {
 
 // Prints what stands beside the block, and engines that read it otherwise, at L / 2 positions or past the plan's reach.
 // What has to stand beside the block, or where the blocks of kinds of layers belong.
-static void print_beside(const Measurement *m, LayerForm form) {
-    const RopeConfig *c = &m->plans->rope;
+static void print_beside(const Publication *p, LayerForm form) {
+    const RopeConfig *c = &p->plan->rope;
     if (form == FORM_TYPES) {
         printf("# the blocks belong into rope_parameters");
         return;
     }
     printf("# beside the block: rope_theta");
-    if (form == FORM_OLD && strcmp(layered_family(m), "gemma3_text") == 0)
-        printf(", rope_local_base_freq %.9g", m->plans->sliding.theta);
-    if (c->rotary_dim < m->plans->head_dim)
-        printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / m->plans->head_dim);
+    if (form == FORM_OLD && strcmp(layered_family(p), "gemma3_text") == 0)
+        printf(", rope_local_base_freq %.9g", p->plan->sliding.theta);
+    if (c->rotary_dim < p->plan->head_dim)
+        printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / p->plan->head_dim);
     if (has_original(c))
-        printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx, most_positions(m, c));
+        printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx, most_positions(p, c));
 }
 
 // `last` is the last reading of all.
@@ -309,42 +309,60 @@ static void print_difference(const Reading *r, const Reading *last) {
     printf(": %s\n", r->note);
 }
 
-static bool print_engines(const Measurement *m, const char *config, LayerForm form, Error *err) {
-    const RopeConfig *c = &m->plans->rope, meant[N_KINDS] = {m->plans->rope, m->plans->sliding};
-    int n, known;
+bool reading_is_same(const Reading *r) { return strcmp(r->verdict, "same") == 0; }
+
+int reading_kinds(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
+
+int readings_alike(const Reading *readings, int n, int *known) {
+    int same = 0;
+    *known = 0;
+    for (int i = 0; i < n; i += reading_kinds(&readings[i])) {
+        const Reading *r = &readings[i];
+        const Reading *last = &r[reading_kinds(r) - 1];
+        if (r->unknown) continue;
+        *known += 1;
+        if (reading_is_same(r) && reading_is_same(last)) same++;
+    }
+    return same;
+}
+
+static bool print_engines(const Publication *p, const char *config, LayerForm form, Error *err) {
+    const RopeConfig *c = &p->plan->rope, meant[N_KINDS] = {p->plan->rope, p->plan->sliding};
+    int n;
+    int known;
     Reading *far = engines_read(NULL, config, reach(c) + 1, meant, &n, err);
     Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, &n, err) : NULL;
     for (int i = 0; near && i < n; i++)
-        if (is_same(&far[i])) far[i] = near[i];
+        if (reading_is_same(&far[i])) far[i] = near[i];
     if (near) {
-        print_beside(m, form);
-        int same = count_same(far, n, &known);
+        print_beside(p, form);
+        int same = readings_alike(far, n, &known);
         printf("; so %d of %d engines read it alike\n", same, known);
     }
     for (int i = 0; near && i < n; i++) {
         bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
         bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
-        if (!is_same(&far[i]) && !far[i].unknown && !is_told) print_difference(&far[i], &far[n - 1]);
+        if (!reading_is_same(&far[i]) && !far[i].unknown && !is_told) print_difference(&far[i], &far[n - 1]);
     }
     free(far);
     free(near);
     return near;
 }
 
-bool explain_json(const Measurement *m, Error *err) {
-    const RopeConfig *c = &m->plans->rope;
-    RopePlan published = published_form(m->plans);
-    LayerForm form = m->kinds.own_sliding ? form_of(m, layered_family(m)) : FORM_ONE;
-    char *config = config_of(m, false, err);
+bool publish_print(const Publication *p, Error *err) {
+    const RopeConfig *c = &p->plan->rope;
+    RopePlan published = published_form(p->plan);
+    LayerForm form = p->by_layer ? form_of(p, layered_family(p)) : FORM_ONE;
+    char *config = publish_config(p, false, err);
     if (!config) return false;
     print_llama_cpp(&published.rope);
-    if (c->window > 0 && !m->kinds.own_sliding)
+    if (c->window > 0 && !p->by_layer)
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
-    bool ok = print_engines(m, config, form, err);
+    bool ok = print_engines(p, config, form, err);
     free(config);
     if (!ok) return false;
-    print_blocks(stdout, m, form);
+    print_blocks(stdout, p, form);
     putchar('\n');
     return true;
 }
