@@ -10,6 +10,8 @@ import sys
 from common import ROOT, check, house as c_files, main
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
+import density  # noqa: E402
+import density_left  # noqa: E402
 import house  # noqa: E402
 
 WALK = 2000  # lines at most in the numbered rows
@@ -20,7 +22,7 @@ WALK = 2000  # lines at most in the numbered rows
 def test_repository():
     missing = set(house.EVENING) - set(house.all_files()[0])
     check(not missing, 'every file of the evening is there', missing)
-    found = list(house.findings(*house.all_files()))
+    found = list(house.findings(*house.all_files())) + list(density.check_density(house.c_files()))
     check(not found, 'tools/house.py finds nothing', '%d findings: %s' % (len(found), '; '.join(found[:5])))
 
 
@@ -184,6 +186,99 @@ def test_checker_on_python():
         found = list(house.check_python('tools/a.py', text))
         check(len(found) == 1 and words in found[0], 'Python: ' + what, found)
     check(list(house.check_python('tests/a.py', long % '')) == [], 'tests may have long functions')
+
+
+# ---- how dense it is ----
+
+TEN = 'int a = f(1, 2);\n'  # tokens
+
+
+def test_tokens():
+    for text, expected in (
+            ('', (0, 0)), (TEN, (10, 1)), ('// a comment\n\n' + TEN, (10, 1)), ('a /* b\n c */ d\n', (2, 2)),
+            ('#include <stdio.h>\n', (7, 1)), ("'x', '\\'', \"a \\\" // b\"\n", (5, 1)),
+            ('a->b++ <<= 1.5e-3f;\n', (7, 1)),
+            ('x >>= ~0x1fULL && y...\n', (7, 1)), ('a // b "c\n"d // e"\n', (2, 2)), ('a-1 + -.5e+1\n', (6, 1))):
+        found = density.tokens_of(text)
+        check(found == expected, 'tokens and lines of %r' % text, found)
+    check(density.wide_lines('x' * 100 + '\n' + 'x' * 101 + '\n') == 1, 'a line of 101 columns')
+    body = 'int f(int a) {\n    %s\n}\n'
+    for text, count in (('return a;', 0), ('if (a && a || a) a ? f(1) : f(2);', 3), ('"if"; /* for */ iffy();', 0),
+                        ('for (;;) while (a) switch (a) { case 1: break; default: break; }', 3)):
+        found = list(density.branches_of(HEAD + body % text))
+        check(found == [(2, 'f', count)], 'branches of %r' % text, found)
+
+
+def test_names():
+    text = '''#include "x.h"
+#define MACRO 1
+  #  define CALLED(x) (x)
+#define _GNU_SOURCE
+enum { ONE = 1, TWO = (1, 2), THREE };
+enum Colour { RED, GREEN };
+typedef enum { X } Kind;
+typedef struct Opaque Opaque;
+typedef struct { int field, *other; void (*call)(int); } Record;
+struct Tag { int inside; };
+typedef struct Tag *TagPointer, TagAlias;
+typedef float vf __attribute__((vector_size(16)));
+typedef int Callback(int parameter);
+typedef void (*Pointer)(int named);
+extern int elsewhere;
+int head(int parameter);
+static int forward(int parameter);
+static const struct { int row; } table[] = {{ONE}, {TWO}}, more;
+static int (*called)(int) = forward;
+int plain, *pointer = &plain, list[2][3] = {{1, 2}};
+static int forward(int parameter) { int local = parameter; return local; }
+struct Tag *function(struct Tag *t) { enum { LOCAL }; return t; }
+'''
+    expected = ('''CALLED Callback Colour GREEN Kind MACRO ONE Pointer RED Record THREE TWO Tag TagAlias TagPointer X
+                called forward function list more plain pointer table vf''').split()
+    found = density.names_of('a.c', text)
+    check(sorted(found) == expected, 'names of a file', sorted(set(found) ^ set(expected)))
+    check(found['forward'] == 'static' and found['function'] == 'function' and found['table'] == 'variable', 'kinds',
+          found)
+    header = 'extern int a;\nCallback b, c;\nstatic int d;\ntypedef int e;\nint f = 1;\n'
+    found = density.names_of('a.h', header)
+    check(sorted(found) == ['d', 'e', 'f'], 'names of a header', sorted(found))
+    shared = list(density.shared_names({
+        'a.h': 'typedef int T;\nint f(void);\n', 'a.c': 'typedef int T;\nstatic int g;\n',
+        'a_private.h': 'typedef int T;',
+        'b.c': 'int f(void) {}\nenum { g };\nint main() {}\n', 'c.c': 'int main() {}\n'}))
+    check(shared == [('g', ['a.c', 'b.c'])], 'a name of two files', shared)
+
+
+def test_circles():
+    def found(**texts):
+        return density.circles(density.uses({name.replace('_dot_', '.'): text for name, text in texts.items()}))
+    check(found(a_dot_h='', a_dot_c='#include "a.h"\n#include "b.h"\n', b_dot_h='#include "a.h"\n') == [['a', 'b']],
+          'a header that includes what its own file includes')
+    calls = {'a_dot_c': 'void a(void) { b(1); }\n', 'b_dot_c': 'int b(int x) { return c(x); }\n'}
+    check(found(**calls, c_dot_c='int c(int x) { return 0; }\n') == [], 'calls one way')
+    check(found(**calls, c_dot_c='int c(int x) { a(); }\n') == [['a', 'b', 'c']], 'calls in a circle')
+    check(found(**calls, c_dot_c='Call *const table[] = {a};\n int c(int x) {}\n') == [['a', 'b', 'c']], 'by a table')
+    for text in ('int c(int x) { x.a(); x->a(); }', 'int c(int a) { return a; }', 'int a(void);\nint c(int x) {}',
+                 'static int a(void) {}\nint c() { a(); }'):
+        check(found(**calls, c_dot_c=text + '\n') == [], 'not a call: ' + text, found(**calls, c_dot_c=text))
+
+
+def test_limits_of_density():
+    """Each limit finds what is past it, and no list allows what is within."""
+    wide = '// ' + 'x' * 98 + '\n'
+    for what, c, words in (
+            ('dense', {'a.c': TEN.replace('2', '2, 3, 4') + TEN}, ''),
+            ('too dense', {'a.c': TEN.replace('2', '2, 3, 4') * 2}, 'a.c:1: too dense (14.00 tokens'),
+            ('thirteen branches', {'a.c': BODY % ('if (a)\n' * 13)}, ''),
+            ('fourteen', {'a.c': BODY % ('if (a)\n' * 14)}, 'a.c:2: f has too many branches (14, at most 13)'),
+            ('a name', {'a.c': 'int x;\n', 'b.c': 'int x;\n'}, 'a.c:1: a name that another file has (x, in b.c'),
+            ('a circle', {'a.h': '#include "b.h"\n', 'b.h': '#include "a.h"\n'}, 'in a circle (a b, none)'),
+            ('wide lines', {'a.c': wide * 10 + '\n' * 990}, ''),
+            ('too many', {'a.c': wide * 10 + '\n' * 90}, 'src:1: too many lines past 100 columns (10 of 100')):
+        faults = list(density.check_density(c))
+        check(len(faults) == bool(words) and words in ''.join(faults), 'density: ' + what, faults)
+    check(min(list(density_left.TOKENS.values()) + [99]) > density.TOKENS
+          and min(list(density_left.BRANCHES.values()) + [99]) > density.BRANCHES, 'the list is about what is past')
 
 
 # ---- README, Reading the code, and docs/code.md ----

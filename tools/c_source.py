@@ -8,11 +8,29 @@ DECLARATION = re.compile(r'(typedef|struct|union|enum|static|extern|const|unsign
                          r'[A-Za-z_]\w*(\s+|\s*\*[*\s]*)[A-Za-z_]')
 
 
+STRING = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+COMMENT = r'//[^\n]*|/\*.*?\*/'
+TOKEN = (STRING + r'|\.?\d(?:[eEpP][+-]|[\w.])*|[A-Za-z_]\w*|<<=|>>=|\.\.\.|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||'
+         r'[-+*/%&|^]=|##|\S')
+
+
+def without_comments(text):
+    """C without comments; every line where it was."""
+    def blank(match):
+        return match.group() if match.group()[0] in '"\'' else '\n' * match.group().count('\n') or ' '
+    return re.sub(STRING + '|' + COMMENT, blank, text, flags=re.S)
+
+
+def tokens(text):
+    """The tokens of C without comments: names, numbers, strings and operators."""
+    return re.findall(TOKEN, text)
+
+
 def code_of(text):
     """C without comments, the insides of strings, and what the preprocessor reads; every line where it was."""
     def blank(match):
         return match.group()[0] * 2 * (match.group()[0] in '"\'') + '\n' * match.group().count('\n')
-    text = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+    text = re.sub(STRING + '|' + COMMENT, blank, text, flags=re.S)
     return re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', blank, text, flags=re.M)
 
 

@@ -13,6 +13,7 @@ import sys
 
 from arrows import check_includes
 from c_source import code_of, comma_operator, functions, statements
+from density import check_density
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
@@ -111,6 +112,11 @@ def files(ending, left_out):
     return found
 
 
+def c_files():
+    """{path: text} of all C that a program here is made of, the page's too."""
+    return files(('.c', '.h'), ['build', 'dist', 'tests', 'page/node_modules'])
+
+
 def all_files():
     return files(('.c', '.h'), ['build', 'tests', 'page']), files('.py', ['build', 'page'])
 
@@ -143,7 +149,7 @@ def unformatted(paths):
 
 def main(arguments):
     c, python = all_files()
-    found = list(findings(c, python))
+    found = list(findings(c, python)) + list(check_density(c_files()))
     if '--without-clang-format' not in arguments and shutil.which('clang-format'):
         found += unformatted([path for path in c if path not in GENERATED])
     elif '--without-clang-format' not in arguments:
