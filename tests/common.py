@@ -319,10 +319,13 @@ FIELDS = [
     ('sliding_mscale_all_dim', 328, 'd', 0.0), ('sliding_low_freq_factor', 336, 'd', 0.0),
     ('sliding_high_freq_factor', 344, 'd', 0.0), ('temperature_beta', 352, 'd', 0.0),
     ('embedding_scale', 360, 'd', 0.0), ('score_scale', 368, 'd', 0.0), ('norm_place', 376, 'I', 0),
-    ('activation', 380, 'I', 0)]
+    ('activation', 380, 'I', 0), ('n_experts', 384, 'I', 0), ('n_experts_used', 388, 'I', 0),
+    ('expert_hidden_dim', 392, 'I', 0), ('router', 396, 'I', 0), ('router_bias', 400, 'I', 0),
+    ('expert_bias', 404, 'I', 0), ('attention_sinks', 408, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
+LAYER_DENSE = 8  # in the layer table: a layer without experts
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
@@ -377,17 +380,24 @@ def shapes(c):
     there.update({name: kind == 'transformer-xl' for name in ('wr', 'u', 'v')})
     there.update({name: c['norm_place'] != 1 for name in ('attention_norm', 'ffn_norm')})
     there.update({name: c['norm_place'] > 0 for name in ('attention_after', 'ffn_after')})
+    there.update(sinks=c['attention_sinks'], router_bias=c['router_bias'])
+    there.update({name: c['expert_bias'] for name in ('b1', 'b3', 'b2')})
+    n, wide = c['n_experts'], c['n_experts'] * c['expert_hidden_dim']
+    dense = ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)
+    experts = (('router', 0, n * dim), ('router_bias', 0, n), ('w1', wide, dim), ('b1', 0, wide), ('w3', wide, dim),
+               ('b3', 0, wide), ('w2', n * dim, c['expert_hidden_dim']), ('b2', 0, n * dim))
     normed_q, normed_k = (q, kv) if c['qk_norm'] == 2 else (c['head_dim'], c['head_dim'])
     yield 'embedding', c['vocab_size'], dim
     if kind == 'learned':
         yield 'learned', 0, c['encoding_rows'] * dim
     for i in range(c['n_layers']):
+        is_dense = not n or c['layer_table'] and c['layers'][i] & LAYER_DENSE
         for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
                                     ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, normed_q),
                                     ('k_norm', 0, normed_k), ('a_keys', 0, table), ('a_values', 0, table),
                                     ('wr', kv, dim), ('u', 0, q), ('v', 0, q), ('wo', dim, q), ('bo', 0, dim),
-                                    ('attention_after', 0, dim), ('ffn_norm', 0, dim), ('w1', hidden, dim),
-                                    ('w3', hidden, dim), ('w2', dim, hidden), ('ffn_after', 0, dim)):
+                                    ('sinks', 0, c['n_heads']), ('attention_after', 0, dim), ('ffn_norm', 0, dim),
+                                    *(dense if is_dense else experts), ('ffn_after', 0, dim)):
             if there.get(name, True):
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
@@ -412,7 +422,7 @@ def weights_of(tensors, shared, seed):
         weights[name] = array.array('f',
                                     [rng.gauss(0, gain) for _ in range(rows * columns)]
                                     if rows else [rng.gauss(0, 0.5) for _ in range(columns)]
-                                    if name[0] in 'bluv' or name[:2] == 'a_' else
+                                    if name[0] in 'bluvrs' or name[:2] == 'a_' else
                                     [rng.uniform(0.5, 1.5) for _ in range(columns)])
     return weights
 

@@ -51,3 +51,11 @@ float gelu(float z) {
     const float root = 0.79788456f;  // of 2 / pi
     return z * (1 + tanhf(root * (z + 0.044715f * z * z * z))) / 2;
 }
+
+float clamped_swiglu(float g, float u) {
+    const float most = 7;
+    if (g > most) g = most;
+    if (u > most) u = most;
+    if (u < -most) u = -most;
+    return g / (1 + expf(-1.702f * g)) * (u + 1);
+}

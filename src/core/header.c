@@ -14,7 +14,7 @@ enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24, MAX_SEQ = 1 << 30 };
-enum { MAX_SCALE = 1000000 };
+enum { MAX_EXPERTS = 1 << 12, MAX_SCALE = 1000000 };
 
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
                                                  "alibi", "shaw", "transformer-xl", "disentangled"};
@@ -104,6 +104,13 @@ static const Field fields[] = {
     {"score_scale", 368, F64, 0, MAX_SCALE, CONFIG(score_scale)},
     {"norm_place", 376, U32, 0, N_NORM_PLACES - 1, CONFIG(norm_place)},
     {"activation", 380, U32, 0, N_ACTIVATIONS - 1, CONFIG(activation)},
+    {"n_experts", 384, U32, 0, MAX_EXPERTS, CONFIG(n_experts)},
+    {"n_experts_used", 388, U32, 0, MAX_EXPERTS, CONFIG(n_experts_used)},
+    {"expert_hidden_dim", 392, U32, 0, MAX_WIDTH, CONFIG(expert_hidden_dim)},
+    {"router", 396, U32, 0, N_ROUTERS - 1, CONFIG(router)},
+    {"router_bias", 400, U32, 0, 1, CONFIG(router_bias)},
+    {"expert_bias", 404, U32, 0, 1, CONFIG(expert_bias)},
+    {"attention_sinks", 408, U32, 0, 1, CONFIG(attention_sinks)},
 };
 
 static int count_of(const Field *f, const Model *m) { return f->type == I32X8 ? m->config.n_eos : 1; }
@@ -227,6 +234,15 @@ static bool check_sliding(const Model *m, Error *err) {
     return m->sliding.train_ctx > 0 || fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MAX_SEQ);
 }
 
+static bool check_experts(const ModelConfig *c, Error *err) {
+    int n = c->n_experts, used = c->n_experts_used;
+    bool has_settings = used || c->expert_hidden_dim || c->router || c->router_bias || c->expert_bias;
+    if (n == 0)
+        return !has_settings || fail(err, "n_experts is 0, and other fields of experts are not (expected 0 in all)");
+    if (used < 1 || used > n) return fail(err, "n_experts_used is %d of %d experts (expected 1 to %d)", used, n, n);
+    return c->expert_hidden_dim > 0 || fail(err, "expert_hidden_dim is 0 with %d experts (expected 1 or more)", n);
+}
+
 static bool check_turning(const char *field, int turning, int head_dim, Error *err) {
     if (turning % 2 == 0 && turning <= head_dim) return true;
     return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning, head_dim);
@@ -238,7 +254,7 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     RopeConfig *r = &m->rope, *s = &m->sliding;
     int head_dim = (int)c->head_dim;
     if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
-    if (!check_encoding(c, r, err) || !check_sliding(m, err)) return false;
+    if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err)) return false;
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
@@ -250,6 +266,32 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     int n_pairs = r->rotary_dim / 2;
     return c->n_longrope == 0 || c->n_longrope == n_pairs ||
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
+}
+
+// Of what may stand in a layer's sum, NOPE and SLIDING exclude one another.
+bool check_layer_table(const ModelConfig *c, const uint8_t *flags, Error *err) {
+    int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
+    int dense = c->n_experts > 0 ? LAYER_DENSE : 0;
+    for (int l = 0; flags && l < c->n_layers; l++) {
+        if ((flags[l] & ~dense) <= most) continue;
+        const char *more = dense ? ", or 8 more" : "";
+        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)", flags[l], l, most,
+                    more);
+    }
+    return true;
+}
+
+bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
+    for (int i = 0; i < n; i++) {
+        bool is_known = types[i] < N_WEIGHT_TYPES;
+        bool has_groups = types[i] != WEIGHT_Q8 || c->group_size > 0;
+        if (is_known && has_groups) continue;
+        return fail(err,
+                    "impossible header: type_table has %d for matrix %d "
+                    "(expected 0 to %d, q8 with groups)",
+                    types[i], i, N_WEIGHT_TYPES - 1);
+    }
+    return true;
 }
 
 // Makes version 3's header of llama2.c's: seven int32, from version 1 on a byte, in 2 an int32. The rest is Llama 2's.

@@ -8,11 +8,13 @@
 
 // ---- what a Llama consists of ----
 
-enum { N_TENSORS = 27 };
+enum { N_TENSORS = 36 };
 
 // Macros, because no function can be given a member.
-#define MODEL(member) false, offsetof(Model, member)
-#define LAYER(member) true, offsetof(Layer, member)
+#define MODEL(member) OF_MODEL, offsetof(Model, member)
+#define LAYER(member) OF_LAYER, offsetof(Layer, member)
+#define DENSE(member) OF_DENSE, offsetof(Layer, member)
+#define EXPERTS(member) OF_EXPERTS, offsetof(Layer, member)
 
 // Where a tensor stands in the order of its file's version, from 0 on, when n stand before it in
 // versions 3 and later.
@@ -32,21 +34,19 @@ static int put_in_order(const ModelConfig *c, const Tensor all[N_TENSORS], Tenso
     return n;
 }
 
-// The same, of the table of all tensors.
+// The same, of the table of all tensors. It has the order of versions 3 to 5. A row says where,
+// places in llama2.c's, what, rows (0: the model lacks it), and columns.
 static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
-    bool is_whole = c->qk_norm == QK_NORM_WHOLE;
+    bool is_whole = c->qk_norm == QK_NORM_WHOLE, has_norms = c->qk_norm != QK_NORM_NONE;
+    bool before = c->norm_place != NORM_AFTER, after = c->norm_place != NORM_BEFORE;
     int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, vocab = c->vocab_size;
     int64_t q = c->n_heads * head, kv = c->n_kv_heads * head;
     int64_t xl = c->encoding == ENCODING_TRANSFORMER_XL;
     int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
     int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
-    int64_t own = c->shared_classifier ? 0 : vocab;
-    int64_t angles = c->version == 0 ? c->seq_len : 0;
-    int64_t before = c->norm_place != NORM_AFTER, after = c->norm_place != NORM_BEFORE;
-    int64_t has_norms = c->qk_norm != QK_NORM_NONE;
+    int64_t own = c->shared_classifier ? 0 : vocab, angles = c->version == 0 ? c->seq_len : 0;
+    int64_t n = c->n_experts, narrow = c->expert_hidden_dim, wide = n * narrow;
     const Tensor all[N_TENSORS] = {
-        // In the order of versions 3 to 5: where, places in llama2.c's, what, rows (0: the model
-        // lacks it), columns.
         {MODEL(embedding), {1, 4}, EMBEDDING, vocab, dim},
         {MODEL(learned), {0}, FLOATS, learned, dim},
         {LAYER(attention_norm), {2, 1}, FLOATS, before, dim},
@@ -65,11 +65,20 @@ static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
         {LAYER(v), {0}, FLOATS, xl, q},
         {LAYER(wo), {6, 8}, ATTENTION, dim, q},
         {LAYER(bo), {0}, FLOATS, c->o_bias, dim},
+        {LAYER(sinks), {0}, FLOATS, c->attention_sinks, c->n_heads},
         {LAYER(attention_after), {0}, FLOATS, after, dim},
         {LAYER(ffn_norm), {7, 2}, FLOATS, before, dim},
-        {LAYER(w1), {8, 9}, FEED_FORWARD, hidden, dim},
-        {LAYER(w3), {10, 11}, FEED_FORWARD, hidden, dim},
-        {LAYER(w2), {9, 10}, FEED_FORWARD, dim, hidden},
+        {DENSE(ffn.w1), {8, 9}, FEED_FORWARD, hidden, dim},
+        {DENSE(ffn.w3), {10, 11}, FEED_FORWARD, hidden, dim},
+        {DENSE(ffn.w2), {9, 10}, FEED_FORWARD, dim, hidden},
+        {EXPERTS(router), {0}, FLOATS, n, dim},
+        {EXPERTS(router_bias), {0}, FLOATS, c->router_bias, n},
+        {EXPERTS(ffn.w1), {0}, FEED_FORWARD, wide, dim},
+        {EXPERTS(ffn.b1), {0}, FLOATS, c->expert_bias, wide},
+        {EXPERTS(ffn.w3), {0}, FEED_FORWARD, wide, dim},
+        {EXPERTS(ffn.b3), {0}, FLOATS, c->expert_bias, wide},
+        {EXPERTS(ffn.w2), {0}, FEED_FORWARD, n * dim, narrow},
+        {EXPERTS(ffn.b2), {0}, FLOATS, c->expert_bias, n * dim},
         {LAYER(ffn_after), {0}, FLOATS, after, dim},
         {MODEL(final_norm), {11, 3}, FLOATS, 1, dim},
         {MODEL(angles), {12}, FLOATS, angles, head},
@@ -96,9 +105,15 @@ float model_score_scale(const ModelConfig *c) {
 // all of a layer do; llama2.c's files have one tensor of all layers, then the next.
 static int tensors_together(const ModelConfig *c, const Tensor *first, int n) {
     int together = 1;
-    if (c->version < 3 || !first->of_layer) return together;
-    while (together < n && first[together].of_layer) together++;
+    if (c->version < 3 || first->owner == OF_MODEL) return together;
+    while (together < n && first[together].owner != OF_MODEL) together++;
     return together;
+}
+
+// Whether a layer is of the kind that has the tensor.
+static bool layer_has(const ModelConfig *c, const Layer *layer, const Tensor *t) {
+    bool has_experts = c->n_experts > 0 && !(layer->flags & LAYER_DENSE);
+    return t->owner == OF_LAYER || (t->owner == OF_EXPERTS) == has_experts;
 }
 
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
@@ -108,13 +123,14 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
     for (int i = 0; i < n; i += together) {
         const Tensor *first = &tensors[i];
         together = tensors_together(&m->config, first, n - i);
-        if (!first->of_layer) {
+        if (first->owner == OF_MODEL) {
             visit(whose, first, (uint8_t *)m + first->place);
             continue;
         }
         for (int l = 0; l < m->config.n_layers; l++) {
+            Layer *layer = &m->layers[l];
             for (const Tensor *t = first; t < first + together; t++) {
-                visit(whose, t, (uint8_t *)&m->layers[l] + t->place);
+                if (layer_has(&m->config, layer, t)) visit(whose, t, (uint8_t *)layer + t->place);
             }
         }
     }
@@ -132,7 +148,7 @@ typedef struct {
     WeightType cut;        // a type of blocks that would not fill a row
 } Cursor;
 
-// Takes count * item_bytes bytes, which is 2^47 at most. NULL for a count of 0.
+// Takes count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0.
 static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
     uint64_t size = at->model->file.size, filled = at->offset + at->alignment - 1;
     uint64_t here = filled / at->alignment * at->alignment;
@@ -158,37 +174,17 @@ static void take_tensor(void *cursor, const Tensor *t, void *member) {
     m->scales = take(at, matrix_scale_bytes(m), 1);
 }
 
-// How many matrices a model has, of all layers.
-static int count_matrices(const ModelConfig *c) {
-    Tensor tensors[N_TENSORS] = {{0}};
-    int n = tensors_in_order(c, tensors), n_matrices = 0;
-    for (const Tensor *t = tensors; t < tensors + n; t++) {
-        if (t->kind == FLOATS) continue;
-        n_matrices += t->of_layer ? c->n_layers : 1;
-    }
-    return n_matrices;
+// Counts the matrices of all layers.
+static void count_matrix(void *count, const Tensor *t, void *member) {
+    (void)member;
+    if (t->kind != FLOATS) ++*(int *)count;
 }
 
-static bool check_layer_table(const ModelConfig *c, const uint8_t *flags, Error *err) {
-    int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
-    for (int l = 0; flags && l < c->n_layers; l++) {
-        if (flags[l] <= most) continue;
-        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d)", flags[l], l, most);
-    }
-    return true;
-}
-
-static bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
-    for (int i = 0; i < n; i++) {
-        bool is_known = types[i] < N_WEIGHT_TYPES;
-        bool has_groups = types[i] != WEIGHT_Q8 || c->group_size > 0;
-        if (is_known && has_groups) continue;
-        return fail(err,
-                    "impossible header: type_table has %d for matrix %d "
-                    "(expected 0 to %d, q8 with groups)",
-                    types[i], i, N_WEIGHT_TYPES - 1);
-    }
-    return true;
+// Takes `count` bytes that stand before the tensors. NULL for a count of 0, false when they are cut.
+static bool take_table(Cursor *at, int count, const uint8_t **table, Error *err) {
+    size_t size = at->model->file.size;
+    *table = take(at, count, 1);
+    return at->offset <= size || fail(err, "truncated (%zu bytes found, the header has %zu)", size, (size_t)at->offset);
 }
 
 // Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte
@@ -196,17 +192,15 @@ static bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, 
 static bool take_tables(Cursor *at, Error *err) {
     Model *m = at->model;
     const ModelConfig *c = &m->config;
-    int n_layers = c->has_layers ? c->n_layers : 0;
-    int n_matrices = c->has_types ? count_matrices(c) : 0;
+    const uint8_t *flags;
+    int n_matrices = 0;
     m->rope.short_factors = take(at, c->n_longrope, sizeof(double));
     m->rope.long_factors = take(at, c->n_longrope, sizeof(double));
-    const uint8_t *flags = take(at, n_layers, 1);
-    at->types = take(at, n_matrices, 1);
-    if (at->offset > m->file.size)
-        return fail(err, "truncated (%zu bytes found, the header has %zu)", m->file.size, (size_t)at->offset);
+    if (!take_table(at, c->has_layers ? c->n_layers : 0, &flags, err)) return false;
     if (!check_layer_table(c, flags, err)) return false;
-    for (int l = 0; flags && l < n_layers; l++) m->layers[l].flags = flags[l];
-    return check_type_table(c, at->types, n_matrices, err);
+    for (int l = 0; flags && l < c->n_layers; l++) m->layers[l].flags = flags[l];
+    if (c->has_types) model_visit(m, count_matrix, &n_matrices);
+    return take_table(at, n_matrices, &at->types, err) && check_type_table(c, at->types, n_matrices, err);
 }
 
 // Takes all tensors, and compares what they need with what the file has.

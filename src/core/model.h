@@ -12,8 +12,11 @@ enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISE
 extern const char *const encoding_names[N_ENCODINGS];
 
 enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, N_NORM_PLACES };  // where a layer norms: what it reads, or what it adds
-enum { ACTIVATION_SILU, ACTIVATION_GELU, N_ACTIVATIONS };    // of the feed-forward gate; GELU in its tanh form
-enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE };          // of queries and keys before RoPE: by head, or all heads
+// Of the feed-forward gate; GELU in its tanh form, and SwiGLU as gpt-oss clamps it.
+enum { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_CLAMPED, N_ACTIVATIONS };
+// Over which experts' logits the router's softmax goes: those that a token chose, or all.
+enum { ROUTER_CHOSEN, ROUTER_ALL, N_ROUTERS };
+enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE };  // of queries and keys before RoPE: by head, or all heads
 
 // What the header of a file says, except for the settings of RoPE.
 typedef struct {
@@ -22,7 +25,7 @@ typedef struct {
     WeightType weight_type;
     int group_size;      // weights that share a scale, 0: none do
     int64_t dim;         // width of the residual stream
-    int64_t hidden_dim;  // width of the feed-forward layer
+    int64_t hidden_dim;  // width of the feed-forward layer, of those without experts
     int n_layers;
     int n_heads;
     int n_kv_heads;    // divides n_heads
@@ -32,16 +35,22 @@ typedef struct {
     int sliding_window;     // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
     int shared_classifier;  // 0 or 1
     double norm_eps;
-    int bos_id;              // -1: none
-    bool qkv_bias, o_bias;   // wq, wk and wv have biases; wo has one
-    int qk_norm;             // QK_NORM_..., an RMS norm of queries and keys
-    int norm_place;          // NORM_...
-    int activation;          // ACTIVATION_...
-    double embedding_scale;  // of the token's embedding; 0: 1
-    double score_scale;      // of the scores; 0: 1 / sqrt(head_dim)
-    bool sliding_rope;       // layers with LAYER_SLIDING turn by Model.sliding
-    int encoding;            // of positions: a row of encoding_names
-    int encoding_rows;       // of its tables: learned positions, or shaw's distances
+    int bos_id;             // -1: none
+    bool qkv_bias, o_bias;  // wq, wk and wv have biases; wo has one
+    int qk_norm;            // QK_NORM_..., an RMS norm of queries and keys
+    int norm_place;         // NORM_...
+    int activation;         // ACTIVATION_...
+    int n_experts;          // in each layer but those with LAYER_DENSE; 0: all layers are dense
+    int n_experts_used;     // of these, by a token
+    int64_t expert_hidden_dim;
+    int router;                     // ROUTER_...
+    bool router_bias, expert_bias;  // the router has a bias; w1, w3 and w2 of each expert have biases
+    bool attention_sinks;           // each head's softmax has one term more, see Layer.sinks
+    double embedding_scale;         // of the token's embedding; 0: 1
+    double score_scale;             // of the scores; 0: 1 / sqrt(head_dim)
+    bool sliding_rope;              // layers with LAYER_SLIDING turn by Model.sliding
+    int encoding;                   // of positions: a row of encoding_names
+    int encoding_rows;              // of its tables: learned positions, or shaw's distances
     int n_eos;
     int eos_ids[MAX_EOS];
     // What follows in the file before the tensors:
@@ -50,8 +59,9 @@ typedef struct {
     bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
 } ModelConfig;
 
-// A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the sliding layers' settings.
-enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2, LAYER_SLIDING = 4 };
+// A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the sliding layers' settings;
+// it has no experts, though others have.
+enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2, LAYER_SLIDING = 4, LAYER_DENSE = 8 };
 
 typedef struct {
     uint8_t flags;                   // a sum of LAYER_...
@@ -65,10 +75,12 @@ typedef struct {
     const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
     Matrix wo;                       // (dim, n_heads * head_dim)
     const float *bo;                 // (dim), NULL: none
+    const float *sinks;              // (n_heads) a score without a key in each head's softmax, NULL: none
     const float *attention_after;    // (dim) norm of what attention adds, NULL with NORM_BEFORE
     const float *ffn_norm;           // (dim), NULL with NORM_AFTER
-    Matrix w1, w3;                   // gate and up (hidden_dim, dim)
-    Matrix w2;                       // down (dim, hidden_dim)
+    const float *router;             // (n_experts, dim), NULL: the layer is dense
+    const float *router_bias;        // (n_experts), NULL: none
+    FeedForward ffn;                 // of the layer; or its experts, one below the other
     const float *ffn_after;          // (dim) norm of what the feed-forward layer adds, NULL with NORM_BEFORE
 } Layer;
 
@@ -99,10 +111,13 @@ float model_score_scale(const ModelConfig *config);
 // What a tensor is for. Those that are not matrices are FLOATS.
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, FLOATS = N_MATRIX_KINDS } TensorKind;
 
+// Which structs have a tensor: the Model, each Layer, or each Layer without or with experts.
+typedef enum { OF_MODEL, OF_LAYER, OF_DENSE, OF_EXPERTS } TensorOwner;
+
 // A row of the table of all tensors, which model.c opens with.
 typedef struct {
-    bool of_layer;   // it is a member of each Layer, else of the Model: a Matrix, or for FLOATS a const float *
-    size_t place;    // the member's offset there
+    TensorOwner owner;
+    size_t place;    // the member's offset there: a Matrix, or for FLOATS a const float *
     int llama2c[2];  // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
     TensorKind kind;
     int64_t rows, cols;
@@ -122,6 +137,10 @@ void model_close(Model *model);
 // ---- header.c ----
 
 enum { HEADER_BYTES = 512 };  // of version 5; those before have 256 or fewer
+
+// What stands behind the header: sums of LAYER_... for each layer, NULL: none; types of n matrices.
+bool check_layer_table(const ModelConfig *config, const uint8_t *flags, Error *err);
+bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
 
 // Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed before. *bytes says
 // where it ends. False with the reason when a field is out of range, or when fields contradict one another. The caller

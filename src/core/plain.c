@@ -90,13 +90,16 @@ static void fill_scores(Plain *p, int h) {
     if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
 }
 
-// One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]
+// One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]. A learned sink is one
+// score more, without a value: weight goes to it when no key is worth it.
 static void attend(Plain *p, int h) {
     const ModelConfig *m = &p->model->config;
     int64_t d = m->head_dim;
     float *mixed = p->mixed + h * d;
+    int n = p->i + 1;
     fill_scores(p, h);
-    softmax(p->scores, p->i + 1);
+    if (p->w->sinks) p->scores[n] = p->w->sinks[h];
+    softmax(p->scores, p->w->sinks ? n + 1 : n);
     memset(mixed, 0, d * sizeof(float));
     for (int j = 0; j <= p->i; j++) {
         const float *value = kv_head(p, p->values, j, h);
@@ -111,7 +114,8 @@ static void attend(Plain *p, int h) {
 // (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not
 // turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
 // 3); norms of what a layer adds (OLMo 2), also of that (Gemma 3); GELU, a scale of the embedding
-// and of the scores (Gemma 3); queries that grow with their position (Ministral 3).
+// and of the scores (Gemma 3); queries that grow with their position (Ministral 3); experts in place
+// of one feed-forward layer (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
 
 void matmul(const Plain *p, float *out, const Matrix *w, const float *x) {
     for (int64_t r = 0; r < w->rows; r++) {
@@ -175,23 +179,33 @@ static void attention(Plain *p, float *x) {
     add_normed(p, x, w->attention_after);
 }
 
-// The feed-forward layer: x += w2 @ (silu(w1 @ rmsnorm(x)) * (w3 @ rmsnorm(x))).
+// What the feed-forward layer makes of a gate and of what that multiplies.
+static float gated(const Plain *p, float gate, float up) {
+    int activation = p->model->config.activation;
+    if (activation == ACTIVATION_CLAMPED) return clamped_swiglu(gate, up);
+    return up * (activation == ACTIVATION_GELU ? gelu(gate) : silu(gate));
+}
+
+// out (dim) = w2 @ (silu(w1 @ normed) * (w3 @ normed)), of the layer or of one of its experts.
 // SwiGLU, arXiv 2002.05202; with GELU in place of SiLU it is GeGLU.
-static void feed_forward(Plain *p, float *x) {
-    const ModelConfig *m = &p->model->config;
-    const Layer *w = p->w;
+void feed_forward(const Plain *p, const FeedForward *w, float *out) {
     float *gate = p->gate;
     float *up = p->up;
-    bool is_gelu = m->activation == ACTIVATION_GELU;
-    read_normed(p, x, w->ffn_norm);
-    project(p, gate, &w->w1, NULL);
-    project(p, up, &w->w3, NULL);
-    for (int64_t e = 0; e < m->hidden_dim; e++) {
-        float gated = is_gelu ? gelu(gate[e]) : silu(gate[e]);
-        gate[e] = gated * up[e];
+    project(p, gate, &w->w1, w->b1);
+    project(p, up, &w->w3, w->b3);
+    for (int64_t e = 0; e < w->w1.rows; e++) {
+        gate[e] = gated(p, gate[e], up[e]);
     }
-    matmul(p, p->added, &w->w2, gate);
-    add_normed(p, x, w->ffn_after);
+    matmul(p, out, &w->w2, gate);
+    if (w->b2) add(out, 1, w->b2, w->w2.rows);
+}
+
+// The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts.
+static void add_feed_forward(Plain *p, float *x) {
+    read_normed(p, x, p->w->ffn_norm);
+    if (p->w->router) mix_experts(p);
+    else feed_forward(p, &p->w->ffn, p->added);
+    add_normed(p, x, p->w->ffn_after);
 }
 
 // The angles of the present token by one RoPE.
@@ -221,7 +235,7 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
         p->w = &p->model->layers[l];
         p->turns = p->w->flags & LAYER_SLIDING ? &p->sliding : &p->full;
         attention(p, x);
-        feed_forward(p, x);
+        add_feed_forward(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
     }
     return bad;
@@ -292,6 +306,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     int64_t rows = m->n_layers * context;
     int64_t heads = m->n_heads * m->head_dim;
     int64_t kv = m->n_kv_heads * m->head_dim;
+    int64_t hidden = m->hidden_dim > m->expert_hidden_dim ? m->hidden_dim : m->expert_hidden_dim;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
@@ -303,18 +318,21 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->distances = arena_take(arena, rows, sizeof(int));
     p->full = lay_out_turns(&p->config->rope, &p->config->spread, arena, context);
     if (m->sliding_rope) p->sliding = lay_out_turns(&p->config->sliding, &in_place, arena, context);
-    p->scores = floats(arena, context, 1);
+    p->scores = floats(arena, context + 1, 1);
     p->normed = floats(arena, m->dim, 1);
     p->added = floats(arena, m->dim, 1);
     p->q = floats(arena, heads, 1);
     p->mixed = floats(arena, heads, 1);
     p->turned = floats(arena, m->head_dim, 1);
-    p->gate = floats(arena, m->hidden_dim, 1);
-    p->up = floats(arena, m->hidden_dim, 1);
+    p->gate = floats(arena, hidden, 1);
+    p->up = floats(arena, hidden, 1);
+    p->router = floats(arena, m->n_experts, 1);
+    p->is_chosen = arena_take(arena, m->n_experts, sizeof(bool));
+    p->expert = floats(arena, m->dim, 1);
     // A row of any matrix, filled up to whole packs of q4.
     int64_t widest = m->dim;
     if (heads > widest) widest = heads;
-    if (m->hidden_dim > widest) widest = m->hidden_dim;
+    if (hidden > widest) widest = hidden;
     p->row = floats(arena, widest + Q4_PACK, 1);
     return kept;
 }

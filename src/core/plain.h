@@ -39,9 +39,12 @@ typedef struct Plain {
     float *normed, *added;  // (dim)
     float *q, *mixed;       // (n_heads * head_dim)
     float *turned;          // (head_dim) a head of q, turned to meet one key
-    float *gate, *up;       // (hidden_dim)
+    float *gate, *up;       // (hidden_dim, or expert_hidden_dim if that is more)
+    float *router;          // (n_experts) a token's logits, and then weights of experts
+    bool *is_chosen;        // (n_experts) which experts the token has
+    float *expert;          // (dim) what one of them makes
     Turns full, sliding;    // of most layers, and of those with LAYER_SLIDING
-    float *scores;          // (context) of one head
+    float *scores;          // (context + 1) of one head, and of its sink
     float *row;             // (widest) of a matrix, as float32
 } Plain;
 

@@ -104,6 +104,8 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     c->spread.n = c->context;
     // The fast engine's tables of what depends on distances are for neighbors that are one apart.
     if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
+    if (model->config.n_experts || model->config.attention_sinks) c->plain = true;
+    if (model->config.activation == ACTIVATION_CLAMPED) c->plain = true;
     if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
     if (c->chunk > c->context) c->chunk = c->context;
     Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};

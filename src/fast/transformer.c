@@ -170,13 +170,13 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
 
     // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
-    Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->w1, .matrix = &layer->w3};
+    Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->ffn.w1, .matrix = &layer->ffn.w3};
     w1_w3.is_gelu = m->activation == ACTIVATION_GELU;
     input = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
     matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
 
     // x += w2 . hidden
-    Product w2 = {.matrix = &layer->w2};
+    Product w2 = {.matrix = &layer->ffn.w2};
     input = (Input){.x = t->hidden, .n = n_wanted};
     add_product_by_team(team, t, x, &w2, &input, layer->ffn_after);
 }
