@@ -20,6 +20,8 @@ FAMILIES = dict(qkv_bias=1, o_bias=1, qk_norm=1, rotary_dim=2, layers=[1, 2], sl
 KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0, sliding_train_ctx=32, qk_norm=2,
              norm_place=2, activation=1, embedding_scale=2.5, score_scale=0.4, temperature_beta=0.1, method='yarn',
              factor=4.0)
+EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1, expert_bias=1, attention_sinks=1,
+               activation=2, layers=[0, 8])
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 
 
@@ -35,6 +37,12 @@ def models():
                         ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)),
                         ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)),
                         ('longrope', LISTS), ('families', FAMILIES), ('kinds of layers', KINDS),
+                        ('experts', EXPERTS), ('experts, softmax of all', dict(
+                            n_experts=3, n_experts_used=3, expert_hidden_dim=7, router=1, weight_type=Q8,
+                            group_size=64)),
+                        ('experts of two types', dict(
+                            n_experts=4, n_experts_used=1, expert_hidden_dim=4, activation=1, group_size=64, types=[
+                                0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4])),
                         ('norms behind', dict(norm_place=1, method='proportional', factor=2.0, rotary_dim=2)),
                         ('families, no table', dict(qkv_bias=1, rotary_dim=2, method='ntk', rope_dynamic=1)),
                         ('learned', dict(encoding='learned', encoding_rows=32)), ('none', dict(encoding='none')),
@@ -133,7 +141,7 @@ def test_impossible_kinds():
     values = {'sliding_rope': (2, *huge), 'sliding_method': (len(METHODS), *huge), 'sliding_theta': (numbers[0], 0.5),
               'sliding_factor': numbers[:3], 'sliding_train_ctx': (0, *huge), 'sliding_ramp': (2, *huge),
               'sliding_truncate': (2, *huge), 'sliding_rotary_dim': (3, 6, *huge), 'temperature_beta': numbers,
-              'embedding_scale': numbers, 'score_scale': numbers, 'norm_place': (3, *huge), 'activation': (2, *huge),
+              'embedding_scale': numbers, 'score_scale': numbers, 'norm_place': (3, *huge), 'activation': (3, *huge),
               'qk_norm': (3, *huge), 'layer_table': (0,)}
     files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
              for name in values for value in values[name]]
@@ -144,7 +152,7 @@ def test_impossible_kinds():
               ('encoding = alibi', changed(c, data, encoding=4)),
               ('layer_table = 6', data[:512] + b'\6' + data[513:]),
               ('layer_table = 8', data[:512] + b'\10' + data[513:])]
-    files += [('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]) for byte in (140, 244, 255, 384, 511)]
+    files += [('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]) for byte in (140, 244, 255, 412, 511)]
     words = {'layer_table = 0': 'sliding_rope', 'sliding_theta': 'theta', 'sliding_rope = 2': 'sliding_rope'}
     for label, reason in opened(files, 'impossible kinds').items():
         field = label.split(' = ')[0]
@@ -163,6 +171,44 @@ def test_impossible_kinds():
             for label, reason in opened(files, 'an older version').items():
                 check(reason != 'ok' and (field in reason or 'reserved' in reason),
                       '%s = %d in version %d' % (label, value, version), reason)
+
+
+def test_impossible_experts():
+    """More experts chosen than there are, none chosen, experts of no width, settings of experts without experts, dense
+    layers among them that are not, a type table of another count; and routers that are no numbers, which end in a line
+    when they are read with. Each refusal names the field."""
+    c, data = next((c, data) for name, c, data in models() if name == 'experts')
+    huge = (0xffffffff, 0x80000000, 0x7fffffff)
+    values = {'n_experts': (0, 1, 4097, *huge), 'n_experts_used': (0, 6, 4096, *huge), 'expert_hidden_dim': (0, *huge),
+              'router': (2, *huge), 'router_bias': (2, *huge), 'expert_bias': (2, *huge), 'attention_sinks': (2, *huge)}
+    files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
+             for name in values for value in values[name]]
+    files += [('layer_table = %d' % value, data[:512] + bytes([value]) + data[513:]) for value in (4, 7, 12, 16, 255)]
+    for label, reason in opened(files, 'impossible experts').items():
+        check(reason != 'ok' and label.split(' = ')[0] in reason, 'a header with %s' % label, reason)
+    sizes = dict(n_experts=1 << 12, n_experts_used=1, expert_hidden_dim=1 << 20, dim=1 << 20, n_layers=1 << 16)
+    files = [(str(change), changed(c, data, **dict(change, layer_table=0)))
+             for change in (dict(n_experts=6), dict(expert_hidden_dim=4), dict(router_bias=0), dict(expert_bias=0),
+                            dict(attention_sinks=0), sizes)]
+    dense = data_of(config(**SMALL))
+    files += [('layer_table = 8 without experts', data_of(config(**SMALL, layers=[0, 0]))[:256] + b'\0\10' + dense)]
+    stray = [dict(n_experts_used=2), dict(expert_hidden_dim=3), dict(router=1), dict(router_bias=1),
+             dict(expert_bias=1)]
+    files += [('stray %s' % change, header(config(**SMALL, **change)) + dense[256:]) for change in stray]
+    for label, reason in opened(files, 'experts that are not there').items():
+        check(reason != 'ok' and ('n_experts is 0' in reason or 'stray' not in label), label, reason)
+    write_tokenizer(in_work('router.tokenizer.bin'))
+    for part in 'router.0', 'router_bias.0', 'b1.0', 'b2.0', 'sinks.1':
+        for bad in float('nan'), float('inf'):
+            c = config(**dict(SMALL, vocab_size=259), **dict(EXPERTS, n_experts_used=5, activation=0))
+            weights = random_weights(c, 3)
+            weights[part][-1] = bad
+            write_model(in_work('router.bin'), c, weights)
+            for engine in ['-n', 12], ['-n', 12, '--plain'], ['-n', 12, '--activations', 'f32']:
+                result = run(in_work('router.bin'), '-i', 'abc', *engine)
+                last = result.err.splitlines()[-1]
+                check(result.status == 2 and 'NaN or infinity came out of layer %s' % part[-1] in last,
+                      '%s of %g, %s' % (part, bad, engine[-1]), result)
 
 
 def test_impossible_encodings():
