@@ -108,17 +108,23 @@ static bool load(Program *p, Error *err) {
                                  : "this one");
 }
 
+// The model's tokenizer, or for --prompts without a model the one that would be beside it here.
+static bool load_tokenizer(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const char *model_path = o->model_path ? o->model_path : "model.bin";
+    int vocab_size = o->model_path ? (int)p->model.config.vocab_size : INT32_MAX;
+    char room[4096];
+    const char *exporter = exporter_command(room, sizeof room);
+    p->job.tokenizer = tokenizer_find(o->tokenizer_path, model_path, vocab_size, exporter, err);
+    return p->job.tokenizer;
+}
+
 static bool load_text(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *text = o->text_path ? o->text_path : o->check_path;
     bool prompted = o->job == JOB_ATTN || o->job == JOB_NEXT || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
     bool textless = o->job == JOB_EXPLAIN || o->job == JOB_BENCH || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
-    if (!textless && !o->ids) {
-        char room[4096];
-        const char *exporter = exporter_command(room, sizeof room);
-        p->job.tokenizer = tokenizer_find(o->tokenizer_path, o->model_path, p->model.config.vocab_size, exporter, err);
-        if (!p->job.tokenizer) return false;
-    }
+    if (!textless && !o->ids && !load_tokenizer(p, err)) return false;
     if (!text && !prompted) return true;
     p->job.ids = text_ids(p->job.tokenizer, text ? NULL : o->prompt, text ? text : o->prompt_file, prompted,
                           p->model.config.vocab_size, &p->job.n_ids, err);
@@ -302,6 +308,7 @@ static bool run_job(Program *p, Answer *answer, Error *err) {
     // --check reports on settings even without a text.
     if (!has_text && (o->job != JOB_CHECK || p->job.tokenizer)) return false;
     p->job.length = length_of_job(&p->job);
+    if (o->prompts) return print_prompts(&p->job, err);
     if (!plan(p, has_text ? err : &other)) return false;
     if ((o->job == JOB_ATTN || o->job == JOB_NEXT || o->job == JOB_TEXT) && p->job.n_ids > (size_t)p->job.length)
         return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->job.n_ids,

@@ -327,6 +327,50 @@ def test_passkey_lengths():
           '--passkey with a tokenizer of bytes and a random model', rows)
 
 
+def test_prompts():
+    """What --tasks asks, for other programs: their prompts, continued by generation, give the accuracy of --tasks."""
+    model = write_induction('induction.bin', 1024)
+    asked = ['--tasks', 'passkey,multikey', '-n', 1024, '--trials', 2]
+    trials = [json.loads(line) for line in good(model, *asked, '--prompts').out.splitlines()]
+    places = [(task, length, depth / 4, trial) for task in ('passkey', 'multikey') for length in (512, 1024)
+              for depth in range(5) for trial in range(2)]
+    check([(t['task'], t['length'], t['depth'], t['trial']) for t in trials] == places, 'places of --prompts', trials)
+    right = {}
+    for t in trials[::3] + trials[1::3]:
+        said = good(model, '-i', t['prompt'], '-n', t['tokens'] + t['max_tokens'], '-t', 0, '--ignore-eos').out
+        check(said.startswith(t['prompt']), 'the prompt is continued', said)
+        key = t['task'], '%d' % t['length'], '%.2f' % t['depth']
+        right.setdefault(key, []).append(said[len(t['prompt']):].lstrip().startswith(t['answers'][0]))
+        check(t['prompt'].count(t['answers'][0]) == (2 if t['task'] == 'passkey' else 1), 'the answer is hidden', t)
+        check(t['tokens'] + t['max_tokens'] <= t['length'], 'prompt and answer fit', t)
+    for row in table(good(model, *asked, '--rope', 'none').out)[2]:
+        found = right.get((row['task'], row['length'], row['depth']), [])
+        if len(found) == 2:
+            check(sum(found) == int(row['correct']), 'the accuracy of %(task)s at %(depth)s of %(length)s' % row, found)
+    whole = json.loads(good(model, '--tasks', 'variables', '-n', 512, '--trials', 1, '--prompts').out.splitlines()[2])
+    check(len(whole['answers']) == 5 and all('VAR %s =' % name in whole['prompt'] for name in whole['answers']),
+          'all names of a chain are right', whole)
+
+
+def test_prompts_without_a_model():
+    """Lengths are counted by tokenizer.bin, whose number of tokens nothing tells."""
+    base = ['--tasks', 'passkey', '--prompts', '--trials', 1]
+    of_model = good(os.path.join(ROOT, 'model.bin'), *base, '-n', 2048).out
+    without = good(*base, '-n', 2048, '--train-ctx', 512, '-z', os.path.join(ROOT, 'tokenizer.bin')).out
+    check(of_model == without and without, 'the same prompts', (of_model[:200], without[:200]))
+    check(good(*base, '-n', 2048, cwd=ROOT).out == ''.join(without.splitlines(True)[-5:]), 'one length, tokenizer.bin')
+    text = write(in_work('hay.txt'), b'"Quoted\\ and \xff\x01broken" words of a text. ' * 60)
+    made = json.loads(good(*base, '-n', 256, '-f', text, '-z', os.path.join(ROOT, 'tokenizer.bin')).out.splitlines()[0])
+    check('"Quoted\\ and \ufffd\x01broken" words' in made['prompt'], 'a text that JSON must escape', made)
+    one_line(run(*base), 2, 'no length', '-n')
+    one_line(run(*base, '-n', 2048, cwd=in_work('')), 2, 'no tokenizer', 'tokenizer.bin')
+    one_line(run('--tasks', 'copy', '--prompts', '-n', 2048, cwd=ROOT), 2, 'copy has no prompt', 'copy', 'passkey')
+    one_line(run(*base, '-n', 30, cwd=ROOT), 2, 'too short', '30 positions')
+    one_line(run(*base, '-n', 300, '-z', write(in_work('empty.bin'), bytes(4)), cwd=ROOT), 2, 'no tokens', '0 tokens')
+    warned = run(*base, '-n', 300, '--kv', 'q8', cwd=ROOT)
+    check(warned.status == 0 and '--kv has no effect with --prompts' in warned.err, 'an idle option', warned)
+
+
 # ---- what is no text ----
 
 # A sentence in several scripts. Those without Latin letters are bytes to the tokenizer of model.bin.

@@ -172,14 +172,14 @@ static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     const uint8_t *at = t->file.data, *end = at + t->file.size;
     if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
     at += 4;  // the length of the longest token, which nothing here needs
-    size_t expected = vocab_size > 0 ? vocab_size : 0, most = t->file.size / 8, n = 0;
-    size_t capacity = expected < most ? expected : most;
+    size_t expected = vocab_size > 0 ? vocab_size : 0, least = vocab_size < INT32_MAX ? expected : 1, n = 0;
+    size_t most = t->file.size / 8, capacity = expected < most ? expected : most;
     t->pieces = alloc_array(capacity + 1, sizeof *t->pieces, "tokenizer", err);
     if (!t->pieces) return false;
     for (; at < end && !(end - at >= 4 && read_i32(at) == TRAILER_MAGIC); n++)
         if (!read_token(n, &at, end, &t->pieces[n < capacity ? n : capacity], err)) return false;
-    if (n != expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, vocab_size);
-    t->vocab_size = vocab_size;
+    if (n < least || n > expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, vocab_size);
+    t->vocab_size = (int)n;
     return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
 }
 

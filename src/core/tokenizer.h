@@ -9,8 +9,8 @@ enum { MAX_PIECE = 1024 };  // bytes of a token at most; vocabularies in use sta
 // Does not change once it is open, so threads may share it.
 typedef struct Tokenizer Tokenizer;
 
-// Opens tokenizer.bin for a model of vocab_size tokens. NULL with the reason when the file is damaged or holds another
-// number of tokens. The file stays mapped. Free with tokenizer_free (NULL is fine).
+// Opens tokenizer.bin for a model of vocab_size tokens (INT32_MAX: of as many as there are). NULL with the reason when
+// the file is damaged or holds another number. The file stays mapped. Free with tokenizer_free (NULL is fine).
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err);
 void tokenizer_free(Tokenizer *tokenizer);
 

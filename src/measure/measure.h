@@ -76,6 +76,10 @@ bool measure_perplexity(const Measurement *m, Error *err);
 // Tasks by length and depth. *answer becomes NO when a method's accuracy in a task at a length is below --min-accuracy.
 bool measure_tasks(const Measurement *m, Answer *answer, Error *err);
 
+// Prints the trials of these tasks instead, as lines of JSON for other programs. Of m it needs the tokenizer, the
+// options and the length; lengths begin at half the model's trained context, or (0) there is that length alone.
+bool print_prompts(const Measurement *m, Error *err);
+
 // Judges within --budget whether the model holds to m->length positions. *answer becomes NO or UNDECIDED, or stays.
 // Without a tokenizer only the settings are judged: that takes no weights, and *answer stays as it is.
 bool check_model(const Measurement *m, Answer *answer, Error *err);

@@ -12,48 +12,12 @@
 #include "../core/sampler.h"
 #include "../job/text_io.h"
 #include "../settings/names.h"
-#include "haystack.h"
 #include "measure.h"
+#include "trial.h"
 
 enum {
-    N_DEPTHS = 5,
-    MAX_HIDDEN = 5,       // sentences that a task hides
-    PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
-    KEY_DIGITS = 5,
-    MAX_ANSWER = 12,  // tokens of a number or name, at most
-    KEY_SLACK = 8,    // tokens by which prompts may differ, for each key
-    PAGE = 128,       // tokens that are read twice, at most, and at most an eighth of the length
+    PAGE = 128,  // tokens that are read twice, at most, and at most an eighth of the length
 };
-
-// In a template # is a value, @ a name, and < the name of the sentence before. A question takes those of the first.
-typedef struct {
-    const char *name, *what, *them, *asked;  // what is hidden, and what about it will be asked, in the prompt's opening
-    const char *first, *others;              // the sentences that are hidden; NULL: all like the first
-    const char *question, *answer;           // of each sentence that is asked for
-    int n_hidden, n_asked;                   // 0: a page is copied
-    enum { NAMES_DIFFER, ONE_NAME, CHAIN } names;  // of the sentences; each of a chain is about the one before it
-} Task;
-
-static const char opening[] =
-    "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. I will quiz you about %s there.";
-static const Task tasks[] = {
-    {"passkey", "There is an important info", "it", "the important information",
-     " The pass key is #. Remember it. # is the pass key.", NULL, " What is the pass key? The pass key is", "#", 1, 1,
-     NAMES_DIFFER},
-    {"multikey", "There are some pass keys", "them", "one of the pass keys", " The pass key of the @ is #.", NULL,
-     " What is the pass key of the @? Answer with one number. The pass key of the @ is", "#", 4, 1, NAMES_DIFFER},
-    {"multivalue", "There are some pass keys", "them", "all the pass keys", " The pass key of the @ is #.", NULL,
-     " What are all the pass keys of the @? Answer with four numbers. The pass keys of the @ are", "#", 4, 4, ONE_NAME},
-    {"variables", "Assignments of variables are", "them", "the variables", " VAR @ = #.", " VAR @ = VAR <.",
-     " Find all variables that have the value #. Answer with five names. The variables that have the value # are", "@",
-     5, 5, CHAIN},
-    {.name = "copy"},
-};
-enum { N_TASKS = sizeof tasks / sizeof tasks[0] };
-
-static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "baker", "hunter",
-                                     "judge",  "poet",   "captain", "lawyer", "nurse"};
-enum { N_OWNERS = sizeof owners / sizeof owners[0] };
 
 // Counts of trials past the trained context [0] and within it [1].
 typedef struct {
@@ -69,16 +33,11 @@ typedef struct {
 
 typedef struct Tasks {
     const Measurement *m;
-    uint64_t seed;  // of what is hidden
-    Haystack hay;   // what stands around what is hidden
-    int32_t *ids;   // for copy: (n_ids) of all of the user's text, or of plain English
+    int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
     size_t n_ids;
-    // The cell of the table at hand, and its trial.
+    // The cell of the table at hand.
     Session *session;
-    const Task *task;
-    int length, pieces, depth;  // positions; pieces of the haystack, -1: no prompt fits; depth of N_DEPTHS
-    int values[MAX_HIDDEN];     // what the sentences say
-    char names[MAX_HIDDEN][12];
+    Trial trial;
     int32_t *last;  // (n_last) the prompt that the session has read
     int n_last;
     // All cells.
@@ -89,88 +48,6 @@ typedef struct Tasks {
     Shortfall *shortfalls;  // (n_shortfalls)
     size_t n_shortfalls, capacity;
 } Tasks;
-
-static double depth_of(const Tasks *t) { return t->depth / (N_DEPTHS - 1.0); }
-
-// ---- prompts ----
-
-// Chooses what a trial hides, the same for every method. splitmix64's mixing (Steele et al., 2014).
-static void choose(Tasks *t, int number) {
-    uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
-    bool one_name = t->task->names == ONE_NAME;
-    for (int k = 0; k < MAX_HIDDEN; k++) {
-        uint64_t bits = (t->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
-        bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-        bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-        int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
-        // Texts hardly have such letters in a row. The second one tells the variables of a prompt apart.
-        const char letters[] = {(char)('A' + x % 26), "QXZVJK"[(t->values[0] + k) % 6], (char)('A' + x / 26 % 26), 0};
-        const char *owner = owners[(t->values[0] + (one_name ? 0 : k)) % N_OWNERS];
-        snprintf(t->names[k], sizeof t->names[k], "%s", t->task->names == CHAIN ? letters : owner);
-    }
-}
-
-// Fills a template in for the k-th sentence. Returns the new end.
-static char *fill_in(char *end, const char *form, const Tasks *t, int k) {
-    for (; *form; form++) {
-        if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
-        else if (*form == '@') end = stpcpy(end, t->names[k]);
-        else if (*form == '<') end = stpcpy(end, t->names[k > 0 ? k - 1 : 0]);
-        else *end++ = *form;
-    }
-    *end = '\0';
-    return end;
-}
-
-// The ids (n) of a prompt, which the caller frees: pieces of the haystack, what is hidden among them, and the question.
-// Sentences of a chain keep their order up to the end of the text. Others wrap around.
-static int32_t *build(const Tasks *t, int *n, Error *err) {
-    const Task *task = t->task;
-    const size_t *starts = t->hay.starts;
-    double depth = depth_of(t);
-    char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
-    if (!text) return NULL;
-    char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
-    for (int i = 0; i <= t->pieces; i++) {
-        for (int k = 0; k < task->n_hidden; k++) {
-            double step = (double)k / task->n_hidden, round = k > 0 ? fmod(depth + step, 1) : depth;
-            double place = task->names == CHAIN ? depth + (1 - depth) * step : round;
-            if ((int)(t->pieces * place + 0.5) != i) continue;
-            end = fill_in(end, k > 0 && task->others ? task->others : task->first, t, k);
-        }
-        size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
-        memcpy(end, t->hay.text + starts[i], bytes);
-        end += bytes;
-    }
-    end = fill_in(end, task->question, t, 0);
-    size_t n_ids;
-    int32_t *ids = tokenizer_encode(t->m->tokenizer, text, end - text, true, &n_ids, err);
-    free(text);
-    *n = (int)n_ids;
-    return ids;
-}
-
-// Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare task does. Each piece
-// is a token or more, so bisection finds it. Keys may differ by a few tokens, for which there is slack.
-static bool find_pieces(Tasks *t, Error *err) {
-    int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
-    int low = -1, high = t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1, n;
-    t->pieces = t->length < 8 ? -1 : 0;
-    if (t->task->n_hidden == 0) return true;  // copy has pages
-    t->depth = N_DEPTHS / 2;
-    choose(t, 0);
-    for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
-    while (high - low > 1) {
-        t->pieces = low + (high - low) / 2;
-        int32_t *ids = build(t, &n, err);
-        if (!ids) return false;
-        free(ids);
-        *(n + kept_free <= t->length ? &low : &high) = t->pieces;
-    }
-    t->pieces = low;
-    return low < t->hay.n_pieces ||
-           fail(err, "the text is too short for a haystack of %d positions: a longer one is expected", t->length);
-}
 
 // ---- trials ----
 
@@ -183,17 +60,17 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     t->last = ids;
     t->n_last = n;
     if (shared > 0) session_rewind(t->session, shared);
-    else session_begin(t->session, t->length);
+    else session_begin(t->session, t->trial.length);
     return shared;
 }
 
 // What the model says behind the prompt, without spaces before it: as much as may be the answer.
 static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
     const Tokenizer *tokenizer = t->m->tokenizer;
-    int most = t->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
+    int most = t->trial.task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
     int32_t previous = t->last[t->n_last - 1];
     int used = 0;
-    for (int i = 0; i < MAX_ANSWER * t->task->n_asked && used < most; i++) {
+    for (int i = 0; i < MAX_ANSWER * t->trial.task->n_asked && used < most; i++) {
         if (i > 0 && !session_read(t->session, &previous, 1, t->n_last + i, 1, err)) return false;
         const float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
@@ -212,16 +89,16 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
 // Adds 1 to *correct when the answer begins with the one number, or has all of several numbers or names.
 static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
-    char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[16];
-    choose(t, number);
-    int32_t *ids = build(t, &n, err);
+    char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[MAX_WANTED];
+    trial_choose(&t->trial, number);
+    int32_t *ids = trial_ids(&t->trial, &n, err);
     if (!ids) return false;
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
     if (!hear(t, answer, err)) return false;
     bool right = true;
-    for (int k = 0; k < t->task->n_asked; k++) {
-        fill_in(wanted, t->task->answer, t, k);
+    for (int k = 0; k < t->trial.task->n_asked; k++) {
+        trial_wanted(&t->trial, k, wanted);
         right = right && strstr(answer, wanted);
     }
     *correct += right;
@@ -231,8 +108,12 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
 // A page stands at the cell's depth and again at the end, and is right when it is half as perplexing there. Trials take
 // the pages behind the haystack in turn.
 static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
-    int n = t->length, page = n / 8 < PAGE ? n / 8 : PAGE, bos = tokenizer_bos(t->m->tokenizer) >= 0;
-    int hay = n - bos - 2 * page, first = bos + (int)(hay * depth_of(t) + 0.5), behind = first + page;
+    int n = t->trial.length;
+    int page = n / 8 < PAGE ? n / 8 : PAGE;
+    int bos = tokenizer_bos(t->m->tokenizer) >= 0;
+    int hay = n - bos - 2 * page;
+    int first = bos + (int)(hay * trial_depth(&t->trial) + 0.5);
+    int behind = first + page;
     int scored = first > 0 ? first : 1;  // nothing predicts the first token of a text without BOS
     size_t pages = (t->n_ids - (size_t)hay) / (size_t)page;
     const int32_t *copied = t->ids + hay + (size_t)number % pages * (size_t)page;
@@ -251,7 +132,7 @@ static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
 }
 
 static void free_tasks(Tasks *t) {
-    haystack_free(&t->hay);
+    haystack_free(&t->trial.hay);
     free(t->ids);
     free(t->last);
     free(t->shortfalls);
@@ -260,8 +141,9 @@ static void free_tasks(Tasks *t) {
 Passkeys *passkeys_open(const Measurement *m, int length, Error *err) {
     Tasks *t = alloc_array(1, sizeof *t, "keys", err);
     if (!t) return NULL;
-    *t = (Tasks){.m = m, .task = &tasks[0], .length = length, .pieces = -1};
-    if (haystack_make(&t->hay, NULL, length, err) && find_pieces(t, err)) return t;
+    *t = (Tasks){.m = m};
+    t->trial = (Trial){.tokenizer = m->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
+    if (haystack_make(&t->trial.hay, NULL, length, err) && trial_find_pieces(&t->trial, err)) return t;
     passkeys_close(t);
     return NULL;
 }
@@ -271,12 +153,12 @@ void passkeys_close(Passkeys *t) {
     free(t);
 }
 
-bool passkeys_fit(const Passkeys *t) { return t->pieces >= 0; }
+bool passkeys_fit(const Passkeys *t) { return t->trial.pieces >= 0; }
 
 bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, Error *err) {
     int correct = 0;
     t->session = s;
-    t->depth = depth;
+    t->trial.depth = depth;
     if (!hide_and_ask(t, number, &correct, err)) return false;
     *found = correct == 1;
     return true;
@@ -287,20 +169,20 @@ bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, E
 // Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a table.
 static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *err) {
     int trials = t->m->options->trials;
-    const char *task = t->m->options->tasks ? t->task->name : "";
+    const char *task = t->m->options->tasks ? t->trial.task->name : "";
     int correct = 0;
     t->n_last = 0;
     for (int number = 0; number < trials; number++)
-        if (!(t->task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err)) return false;
-    bool within = session_place(t->session, t->length - 1) < method->plan->rope.train_ctx;
+        if (!(t->trial.task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err)) return false;
+    bool within = session_place(t->session, t->trial.length - 1) < method->plan->rope.train_ctx;
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
     *found += correct;
     if (!method->table) return true;
-    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "", method->plan->name, t->length,
-              depth_of(t), trials, correct, (double)correct / trials);
+    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "", method->plan->name,
+              t->trial.length, trial_depth(&t->trial), trials, correct, (double)correct / trials);
     fflush(stdout);
-    double share = ((t->depth + 1.0) / N_DEPTHS + 1) / 2 * t->length / longest;
+    double share = ((t->trial.depth + 1.0) / N_DEPTHS + 1) / 2 * t->trial.length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
     return true;
 }
@@ -310,30 +192,30 @@ static bool judge_length(Tasks *t, const Method *method, int found, Error *err) 
     double accuracy = (double)found / (N_DEPTHS * t->m->options->trials);
     if (!method->table || accuracy >= t->m->options->min_accuracy) return true;
     if (!grow(&t->shortfalls, &t->capacity, t->n_shortfalls + 1, sizeof *t->shortfalls, "a list", err)) return false;
-    t->shortfalls[t->n_shortfalls++] = (Shortfall){t->task->name, method->plan->name, t->length, accuracy};
+    t->shortfalls[t->n_shortfalls++] = (Shortfall){t->trial.task->name, method->plan->name, t->trial.length, accuracy};
     return true;
 }
 
-// Fills t->score of one method in t->task: all depths, at lengths from half the trained context up to the longest. A
-// text that is spread has at least two pieces, for one does not jump.
+// Fills t->score of one method in the task at hand: all depths, at lengths from half the trained context up to the
+// longest. A text that is spread has at least two pieces, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->score = (Score){0};
     t->session = method->session;
-    t->length = half > 0 && half < longest ? half : longest;
+    t->trial.length = half > 0 && half < longest ? half : longest;
     for (;;) {
         int found = 0;
-        if (!find_pieces(t, err)) return false;
-        for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++)
+        if (!trial_find_pieces(&t->trial, err)) return false;
+        for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS; t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
-        if (t->pieces >= 0 && !judge_length(t, method, found, err)) return false;
-        if (t->length == longest) return true;
-        t->length = t->length > longest / 2 ? longest : 2 * t->length;
+        if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
+        if (t->trial.length == longest) return true;
+        t->trial.length = next_length(t->trial.length, longest);
     }
 }
 
-// Prints all rows of one method and t->task, and a remark when it fails within the trained context. The remark compares
-// it with *best: the model there by its own settings or plain ones. *best stays empty when there is no memory.
+// Prints all rows of one method and task, and a remark when it fails within the trained context. The remark compares it
+// with *best: the model there by its own settings or plain ones. *best stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
     const Measurement *m = t->m;
     Score *best = &t->by_own[t->n_done];
@@ -356,7 +238,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
     table_end(method->table);
-    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ", t->task->name,
+    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ", t->trial.task->name,
             method->plan->name, right, of, method->plan->rope.train_ctx, best->correct[1], best->asked[1]);
     fprintf(stderr, "at the model's own or plain settings: %s\n", why);
     return true;
@@ -365,7 +247,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
 static bool run_method(void *job, Method *method, Error *err) {
     Tasks *t = job;
     for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
-        t->task = t->asked[t->n_done];
+        t->trial.task = t->asked[t->n_done];
         if (!run_task(t, method, err)) return false;
     }
     return true;
@@ -374,13 +256,13 @@ static bool run_method(void *job, Method *method, Error *err) {
 unsigned tasks_asked(const char *list, Error *err) {
     unsigned asked = 0;
     char name[32];
-    if (!list) list = tasks[0].name;
+    if (!list) list = all_tasks[0].name;
     while (next_cell(&list, ",", name, sizeof name)) {
         const char *nearest = "";
         unsigned found = 0;
         for (int k = 0; k < N_TASKS; k++) {
-            nearest = nearer_name(name, tasks[k].name, nearest);
-            if (!strcasecmp(name, tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
+            nearest = nearer_name(name, all_tasks[k].name, nearest);
+            if (!strcasecmp(name, all_tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
         }
         asked |= found;
         if (!found)
@@ -397,24 +279,26 @@ static bool prepare(Tasks *t, Error *err) {
     size_t least = m->length;
     Session *s = open_session(m, m->plans, m->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !haystack_make(&t->hay, o->prompt_file, m->length, err)) return false;
+    if (!s || !haystack_make(&t->trial.hay, o->prompt_file, m->length, err)) return false;
     unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
-    t->length = m->length;
+    t->trial.length = m->length;
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;
-        t->task = t->asked[t->n_asked++] = &tasks[k];
-        if (!find_pieces(t, err)) return false;
-        if (t->pieces < 0) return fail(err, "%d positions are too few for the task %s", m->length, t->task->name);
+        t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
+        if (!trial_find_pieces(&t->trial, err)) return false;
+        if (t->trial.pieces < 0)
+            return fail(err, "%d positions are too few for the task %s", m->length, t->trial.task->name);
     }
-    if (t->task->n_hidden > 0) return true;  // all but copy, the last one
+    if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
     if (o->prompt_file)
-        t->ids = tokenizer_encode(m->tokenizer, t->hay.text, t->hay.starts[t->hay.n_pieces], false, &t->n_ids, err);
+        t->ids = tokenizer_encode(m->tokenizer, t->trial.hay.text, t->trial.hay.starts[t->trial.hay.n_pieces], false,
+                                  &t->n_ids, err);
     else t->ids = plain_english(m->tokenizer, least, o->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
 bool measure_tasks(const Measurement *m, Answer *answer, Error *err) {
-    Tasks t = {.m = m, .seed = m->options->seed};
+    Tasks t = {.m = m, .trial = {.tokenizer = m->tokenizer, .seed = m->options->seed}};
     const char *columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
     const char *what = m->options->tasks ? "tasks" : "passkey";
     if (!m->options->tasks) columns += strlen("task\t");

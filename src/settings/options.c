@@ -18,7 +18,7 @@ static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
 enum { MANY = 1 << 20 };
 
-// Sets of jobs, for options that have an effect in these alone. A chat has a bit of its own.
+// Sets of jobs, for options that have an effect in these alone. A chat and --prompts have bits of their own.
 enum {
     ON_GENERATE = 1 << JOB_TEXT,
     ON_PPL = 1 << JOB_PPL,
@@ -31,12 +31,13 @@ enum {
     ON_QUANTIZE = 1 << JOB_QUANTIZE,
     ON_NEXT = 1 << JOB_NEXT,
     ON_CHAT = 1 << N_JOBS,
+    ON_PROMPTS = 2 << N_JOBS,
     ON_TEXT = ON_GENERATE | ON_CHAT,
     ON_PROMPT = ON_TEXT | ON_ATTN | ON_NEXT,
-    ON_TOKENS = ON_PROMPT | ON_PPL | ON_TASKS | ON_CHECK | ON_SEARCH,  // what has a tokenizer
+    ON_TOKENS = ON_PROMPT | ON_PPL | ON_TASKS | ON_CHECK | ON_SEARCH | ON_PROMPTS,  // what has a tokenizer
     ON_SPREAD = ON_TEXT | ON_ATTN | ON_PPL | ON_TASKS,
-    ON_SESSION = ON_TOKENS | ON_BENCH,  // what runs the model
-    ON_SEED = ON_TEXT | ON_TASKS | ON_SEARCH,
+    ON_SESSION = (ON_TOKENS & ~ON_PROMPTS) | ON_BENCH,  // what runs the model
+    ON_SEED = ON_TEXT | ON_TASKS | ON_SEARCH | ON_PROMPTS,
     ON_ALL = (2 << N_JOBS) - 1,
     ON_PLAN = ON_ALL & ~ON_QUANTIZE  // what plans a RoPE
 };
@@ -53,10 +54,10 @@ static const Option table[] = {
     {"-n", "N",
      "positions, prompt included; 0: the model's context, which a chat and --check take; 8k: 8 x 1,024 [256; other "
      "measuring: 4 times the trained context]",
-     WHOLE, IN(steps), 0, MOST, .jobs = ON_PLAN},
+     WHOLE, IN(steps), 0, MOST, .jobs = ON_PLAN | ON_PROMPTS},
     {"-i", "TEXT", "prompt", TEXT, IN(prompt), .jobs = ON_PROMPT},
     {"-f", "FILE", "file with the prompt; - is standard input", TEXT, IN(prompt_file),
-     .jobs = ON_GENERATE | ON_ATTN | ON_NEXT | ON_TASKS},
+     .jobs = ON_GENERATE | ON_ATTN | ON_NEXT | ON_TASKS | ON_PROMPTS},
     {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]", TEXT, IN(tokenizer_path),
      .jobs = ON_TOKENS},
     {"-m", "MODE", "generate, or chat in the turns of the model's family, which its special tokens tell [generate]",
@@ -88,7 +89,7 @@ static const Option table[] = {
     {"--reading", "ENGINES",
      "read that file, or the model's own settings, as these engines do (vllm, hf4@4.51); see --engines", TEXT,
      IN(reading), .about_rope = true, .jobs = ON_PLAN},
-    {.type = ROPE_FIELDS, .jobs = ON_PLAN},
+    {.type = ROPE_FIELDS, .jobs = ON_PLAN | ON_PROMPTS},
     {.help = "Instead of generating"},
     {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT, IN(text_path), .job = JOB_PPL},
     {"--ids", NULL, "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG, IN(ids),
@@ -110,7 +111,10 @@ static const Option table[] = {
     {"--tasks", "LIST",
      "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text", TEXT,
      IN(tasks), .job = JOB_TASKS},
-    {"--trials", "K", "ask K times at each length and depth [10]", WHOLE, IN(trials), 1, MANY, .jobs = ON_TASKS},
+    {"--trials", "K", "ask K times at each length and depth [10]", WHOLE, IN(trials), 1, MANY,
+     .jobs = ON_TASKS | ON_PROMPTS},
+    {"--prompts", NULL, "--tasks prints its prompts and the right answers as lines of JSON; needs no model", FLAG,
+     IN(prompts), .jobs = ON_TASKS | ON_PROMPTS},
     {"--min-accuracy", "A", "exit with status 1 when a method's accuracy in a task at a length is below A [0]", NUMBER,
      IN(min_accuracy), 0, 1, .jobs = ON_TASKS},
     {"--attn", "LAYER.HEAD", "scores and weights that the prompt's last query gives each key, by distance", PAIR,
@@ -329,6 +333,7 @@ static bool check_one_job(const Options *o, Error *err) {
 
 // The option that asks for the job at hand; NULL: none does, and text is generated.
 static const char *asked_by(const Options *o) {
+    if (o->job == JOB_TASKS && o->prompts) return "--prompts";
     for (int i = 0; i < N_ROWS; i++)
         if (o->said >> i & 1 && table[i].job) return table[i].option;
     return o->mode == MODE_CHAT ? "-m chat" : NULL;
@@ -371,9 +376,14 @@ static void check_pair(Options *o, const char *name, bool idle, const char *how,
     unsay(o, option);
 }
 
+static unsigned bit_of_job(const Options *o) {
+    if (o->job == JOB_TASKS && o->prompts) return ON_PROMPTS;
+    return o->job == JOB_TEXT && o->mode == MODE_CHAT ? ON_CHAT : 1u << o->job;
+}
+
 // Warns of each option that has no effect, and makes sure that it has none.
 static void drop_idle(Options *o) {
-    unsigned job = o->job == JOB_TEXT && o->mode == MODE_CHAT ? ON_CHAT : 1u << o->job;
+    unsigned job = bit_of_job(o);
     check_pair(o, "--piece", !o->spread && job & ON_SPREAD, "without", "--spread");
     check_pair(o, "--crowd", !o->spread && job & ON_SPREAD & ~ON_TASKS, "without", "--spread");
     check_pair(o, "--stale-keys", !o->stepwise && job & ON_PPL, "without", "--stepwise");
@@ -415,12 +425,18 @@ static bool check_engines(const Options *o, Error *err) {
            fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
 }
 
+// Without a model there may be prompts, if their length is said.
+static bool check_prompts(const Options *o, Error *err) {
+    if (o->job != JOB_TASKS || !o->prompts)
+        return fail(err, "no model file given (expected model.bin [options]; see --help)");
+    return o->steps > 0 || fail(err, "--prompts without a model needs -n (expected the longest text, in tokens)");
+}
+
 bool options_check(Options *o, Error *err) {
     const RopeConfig *r = &o->rope.rope;
     bool without_model = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
     if (!check_one_job(o, err)) return false;
-    if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)))
-        return fail(err, "no model file given (expected model.bin [options]; see --help)");
+    if (!o->model_path && !(without_model && (o->head_dim || o->rope_config)) && !check_prompts(o, err)) return false;
     if (o->head_dim && o->model_path)
         return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);

@@ -54,7 +54,7 @@ typedef struct {
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
     const char *next;                // a number of tokens, or a file that names some
-    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv;
+    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, prompts;
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;

@@ -1,0 +1,82 @@
+// The trials of tasks for other programs: a line of JSON for each, with its prompt and the answers
+// that are right.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../core/unicode.h"
+#include "measure.h"
+#include "trial.h"
+
+// Bytes that are no UTF-8 become the replacement character, since JSON is text.
+static void print_json_text(const char *text, size_t n) {
+    char character[4];
+    size_t length;
+    putchar('"');
+    for (size_t at = 0; at < n; at += length) {
+        uint32_t code = utf8_decode(text + at, n - at, &length);
+        if (code < ' ' || code == '"' || code == '\\') printf("\\u%04x", (unsigned)code);
+        else fwrite(character, 1, utf8_encode(character, code), stdout);
+    }
+    putchar('"');
+}
+
+static bool print_trial(const Trial *t, int number, Error *err) {
+    size_t bytes;
+    int n_ids;
+    int32_t *ids = trial_ids(t, &n_ids, err);
+    if (!ids) return false;
+    free(ids);
+    char *text = trial_text(t, &bytes, err);
+    if (!text) return false;
+    printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length, trial_depth(t));
+    printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids, MAX_ANSWER * t->task->n_asked);
+    printf("\"answers\": [");
+    for (int k = 0; k < t->task->n_asked; k++) {
+        char wanted[MAX_WANTED];
+        trial_wanted(t, k, wanted);
+        printf("%s\"%s\"", k > 0 ? ", " : "", wanted);
+    }
+    printf("], \"prompt\": ");
+    print_json_text(text, bytes);
+    printf("}\n");
+    free(text);
+    return true;
+}
+
+// All depths and trials of t->task, at lengths from `shortest` to `longest`.
+static bool print_task(Trial *t, int shortest, int longest, int trials, Error *err) {
+    t->length = shortest;
+    for (;;) {
+        if (!trial_find_pieces(t, err)) return false;
+        for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++) {
+            for (int number = 0; number < trials; number++) {
+                trial_choose(t, number);
+                if (!print_trial(t, number, err)) return false;
+            }
+        }
+        if (t->length == longest) break;
+        t->length = next_length(t->length, longest);
+    }
+    return t->pieces >= 0 || fail(err, "%d positions are too few for the task %s", longest, t->task->name);
+}
+
+bool print_prompts(const Measurement *m, Error *err) {
+    const Options *o = m->options;
+    Trial t = {.tokenizer = m->tokenizer, .seed = o->seed};
+    int half = m->model->rope.train_ctx / 2;
+    int shortest = half > 0 && half < m->length ? half : m->length;
+    unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
+    bool ok = haystack_make(&t.hay, o->prompt_file, m->length, err);
+    bool any = false;
+    for (int k = 0; ok && k < N_TASKS; k++) {
+        t.task = &all_tasks[k];
+        if (!(asked >> k & 1) || !t.task->n_hidden) continue;
+        ok = print_task(&t, shortest, m->length, o->trials, err);
+        any = true;
+    }
+    haystack_free(&t.hay);
+    if (!ok || any) return ok;
+    return fail(err, "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue or "
+                     "variables)");
+}

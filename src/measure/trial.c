@@ -1,0 +1,134 @@
+// Trials of tasks, after RULER (arXiv 2404.06654); the first task is the passkey of Mohtashami and Jaggi
+// (arXiv 2305.16300).
+#define _POSIX_C_SOURCE 200809L
+#include "trial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
+    KEY_SLACK = 8,        // tokens by which prompts may differ, for each key
+};
+
+static const char opening[] =
+    "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. I will quiz you about %s there.";
+const Task all_tasks[N_TASKS] = {
+    {"passkey", "There is an important info", "it", "the important information",
+     " The pass key is #. Remember it. # is the pass key.", NULL, " What is the pass key? The pass key is", "#", 1, 1,
+     NAMES_DIFFER},
+    {"multikey", "There are some pass keys", "them", "one of the pass keys", " The pass key of the @ is #.", NULL,
+     " What is the pass key of the @? Answer with one number. The pass key of the @ is", "#", 4, 1, NAMES_DIFFER},
+    {"multivalue", "There are some pass keys", "them", "all the pass keys", " The pass key of the @ is #.", NULL,
+     " What are all the pass keys of the @? Answer with four numbers. The pass keys of the @ are", "#", 4, 4, ONE_NAME},
+    {"variables", "Assignments of variables are", "them", "the variables", " VAR @ = #.", " VAR @ = VAR <.",
+     " Find all variables that have the value #. Answer with five names. The variables that have the value # are", "@",
+     5, 5, CHAIN},
+    {.name = "copy"},
+};
+
+static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "baker", "hunter",
+                                     "judge",  "poet",   "captain", "lawyer", "nurse"};
+enum { N_OWNERS = sizeof owners / sizeof owners[0] };
+
+double trial_depth(const Trial *t) { return t->depth / (N_DEPTHS - 1.0); }
+
+int next_length(int length, int longest) { return length > longest / 2 ? longest : 2 * length; }
+
+// splitmix64's mixing (Steele et al., 2014).
+void trial_choose(Trial *t, int number) {
+    uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
+    bool one_name = t->task->names == ONE_NAME;
+    bool is_chain = t->task->names == CHAIN;
+    for (int k = 0; k < MAX_HIDDEN; k++) {
+        uint64_t bits = (t->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
+        bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+        bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+        int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
+        // Texts hardly have such letters in a row. The second one tells the variables of a prompt apart.
+        const char letters[] = {
+            (char)('A' + x % 26),
+            "QXZVJK"[(t->values[0] + k) % 6],
+            (char)('A' + x / 26 % 26),
+            '\0',
+        };
+        int owner = t->values[0] + (one_name ? 0 : k);
+        snprintf(t->names[k], sizeof t->names[k], "%s", is_chain ? letters : owners[owner % N_OWNERS]);
+    }
+}
+
+// Fills a template in for the k-th sentence. Returns the new end.
+static char *fill_in(char *end, const char *form, const Trial *t, int k) {
+    for (; *form; form++) {
+        if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
+        else if (*form == '@') end = stpcpy(end, t->names[k]);
+        else if (*form == '<') end = stpcpy(end, t->names[k > 0 ? k - 1 : 0]);
+        else *end++ = *form;
+    }
+    *end = '\0';
+    return end;
+}
+
+// Sentences of a chain keep their order up to the end of the text. Others wrap around.
+char *trial_text(const Trial *t, size_t *n, Error *err) {
+    const Task *task = t->task;
+    const size_t *starts = t->hay.starts;
+    double depth = trial_depth(t);
+    char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
+    if (!text) return NULL;
+    char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
+    for (int i = 0; i <= t->pieces; i++) {
+        for (int k = 0; k < task->n_hidden; k++) {
+            double step = (double)k / task->n_hidden;
+            double round = k > 0 ? fmod(depth + step, 1) : depth;
+            double place = task->names == CHAIN ? depth + (1 - depth) * step : round;
+            if ((int)(t->pieces * place + 0.5) != i) continue;
+            end = fill_in(end, k > 0 && task->others ? task->others : task->first, t, k);
+        }
+        size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
+        memcpy(end, t->hay.text + starts[i], bytes);
+        end += bytes;
+    }
+    end = fill_in(end, task->question, t, 0);
+    *n = (size_t)(end - text);
+    return text;
+}
+
+int32_t *trial_ids(const Trial *t, int *n, Error *err) {
+    size_t bytes;
+    size_t n_ids;
+    char *text = trial_text(t, &bytes, err);
+    if (!text) return NULL;
+    int32_t *ids = tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
+    free(text);
+    *n = (int)n_ids;
+    return ids;
+}
+
+void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) { fill_in(wanted, t->task->answer, t, k); }
+
+// Each piece is a token or more, so bisection finds how many fit. Keys may differ by a few tokens, for which there is
+// slack.
+bool trial_find_pieces(Trial *t, Error *err) {
+    int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
+    int low = -1;
+    int high = t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1;
+    int n;
+    t->pieces = t->length < 8 ? -1 : 0;
+    if (t->task->n_hidden == 0) return true;  // copy has pages
+    t->depth = N_DEPTHS / 2;
+    trial_choose(t, 0);
+    for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
+    while (high - low > 1) {
+        t->pieces = low + (high - low) / 2;
+        int32_t *ids = trial_ids(t, &n, err);
+        if (!ids) return false;
+        free(ids);
+        *(n + kept_free <= t->length ? &low : &high) = t->pieces;
+    }
+    t->pieces = low;
+    return low < t->hay.n_pieces ||
+           fail(err, "the text is too short for a haystack of %d positions: a longer one is expected", t->length);
+}

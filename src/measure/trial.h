@@ -1,0 +1,61 @@
+// A trial of a task: sentences that are hidden in a haystack, and a question for what they said.
+// Prompts are the same for every method.
+#pragma once
+
+#include "../core/tokenizer.h"
+#include "haystack.h"
+
+enum {
+    N_TASKS = 5,
+    N_DEPTHS = 5,
+    MAX_HIDDEN = 5,  // sentences that a task hides
+    KEY_DIGITS = 5,
+    MAX_ANSWER = 12,  // tokens of a number or name, at most
+    MAX_WANTED = 16,  // bytes of a number or name, with its NUL
+};
+
+// In a template # is a value, @ a name, and < the name of the sentence before. A question takes
+// those of the first.
+typedef struct {
+    const char *name;
+    const char *what, *them, *asked;               // what is hidden, and what of it will be asked
+    const char *first, *others;                    // the sentences that are hidden; NULL: all like the first
+    const char *question, *answer;                 // of each sentence that is asked for
+    int n_hidden, n_asked;                         // 0: a page is copied
+    enum { NAMES_DIFFER, ONE_NAME, CHAIN } names;  // each of a chain is about the one before it
+} Task;
+
+extern const Task all_tasks[N_TASKS];
+
+typedef struct {
+    const Tokenizer *tokenizer;
+    uint64_t seed;  // of what is hidden
+    Haystack hay;   // what stands around what is hidden
+    const Task *task;
+    int length;              // positions of prompt and answer together, at most
+    int pieces;              // of the haystack; -1: no prompt fits
+    int depth;               // of N_DEPTHS, from 0
+    int values[MAX_HIDDEN];  // what the sentences say
+    char names[MAX_HIDDEN][12];
+} Trial;
+
+// The share of the text that stands before the first hidden sentence.
+double trial_depth(const Trial *t);
+
+// Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare
+// task does. It changes what is hidden. False with the reason when the text is too short.
+bool trial_find_pieces(Trial *t, Error *err);
+
+// Chooses what trial `number` at the length and depth hides.
+void trial_choose(Trial *t, int number);
+
+// The prompt as text, its *n bytes and a NUL, and as ids (*n). The caller frees them. NULL with the
+// reason.
+char *trial_text(const Trial *t, size_t *n, Error *err);
+int32_t *trial_ids(const Trial *t, int *n, Error *err);
+
+// The k-th of the t->task->n_asked answers that are right.
+void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);
+
+// The length of a task's table that follows: twice as long, at most the longest.
+int next_length(int length, int longest);
