@@ -269,10 +269,12 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
 }
 
 // Of what may stand in a layer's sum, NOPE and SLIDING exclude one another.
-bool check_layer_table(const ModelConfig *c, const uint8_t *flags, Error *err) {
+bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
+    const ModelConfig *c = &m->config;
     int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
     int dense = c->n_experts > 0 ? LAYER_DENSE : 0;
     for (int l = 0; flags && l < c->n_layers; l++) {
+        m->layers[l].flags = flags[l];
         if ((flags[l] & ~dense) <= most) continue;
         const char *more = dense ? ", or 8 more" : "";
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)", flags[l], l, most,

@@ -10,11 +10,17 @@
 
 enum { N_TENSORS = 36 };
 
-// Macros, because no function can be given a member.
-#define MODEL(member) OF_MODEL, offsetof(Model, member)
-#define LAYER(member) OF_LAYER, offsetof(Layer, member)
-#define DENSE(member) OF_DENSE, offsetof(Layer, member)
-#define EXPERTS(member) OF_EXPERTS, offsetof(Layer, member)
+// Macros, because no function can be given a member. The numbers are a tensor's places in llama2.c's.
+#define MODEL(member, ...)                                                                                             \
+    OF_MODEL, offsetof(Model, member), { __VA_ARGS__ }
+#define LAYER(member, ...)                                                                                             \
+    OF_LAYER, offsetof(Layer, member), { __VA_ARGS__ }
+#define FLOATS_OF(owner, member) owner, offsetof(Layer, member), {0}, FLOATS
+#define VECTOR(member) FLOATS_OF(OF_LAYER, member)
+#define ROUTING(member) FLOATS_OF(OF_EXPERTS, member)
+#define DENSE(member, ...) OF_DENSE, offsetof(Layer, ffn.member), {__VA_ARGS__}, FEED_FORWARD
+#define EXPERTS(member) OF_EXPERTS, offsetof(Layer, ffn.member), {0}, FEED_FORWARD
+#define BIASES(member) FLOATS_OF(OF_EXPERTS, ffn.member)
 
 // Where a tensor stands in the order of its file's version, from 0 on, when n stand before it in
 // versions 3 and later.
@@ -47,42 +53,42 @@ static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
     int64_t own = c->shared_classifier ? 0 : vocab, angles = c->version == 0 ? c->seq_len : 0;
     int64_t n = c->n_experts, narrow = c->expert_hidden_dim, wide = n * narrow;
     const Tensor all[N_TENSORS] = {
-        {MODEL(embedding), {1, 4}, EMBEDDING, vocab, dim},
-        {MODEL(learned), {0}, FLOATS, learned, dim},
-        {LAYER(attention_norm), {2, 1}, FLOATS, before, dim},
-        {LAYER(wq), {3, 5}, ATTENTION, q, dim},
-        {LAYER(wk), {4, 6}, ATTENTION, kv, dim},
-        {LAYER(wv), {5, 7}, ATTENTION, kv, dim},
-        {LAYER(bq), {0}, FLOATS, c->qkv_bias, q},
-        {LAYER(bk), {0}, FLOATS, c->qkv_bias, kv},
-        {LAYER(bv), {0}, FLOATS, c->qkv_bias, kv},
-        {LAYER(q_norm), {0}, FLOATS, has_norms, is_whole ? q : head},
-        {LAYER(k_norm), {0}, FLOATS, has_norms, is_whole ? kv : head},
-        {LAYER(a_keys), {0}, FLOATS, shaw, head},
-        {LAYER(a_values), {0}, FLOATS, shaw, head},
-        {LAYER(wr), {0}, ATTENTION, xl * kv, dim},
-        {LAYER(u), {0}, FLOATS, xl, q},
-        {LAYER(v), {0}, FLOATS, xl, q},
-        {LAYER(wo), {6, 8}, ATTENTION, dim, q},
-        {LAYER(bo), {0}, FLOATS, c->o_bias, dim},
-        {LAYER(sinks), {0}, FLOATS, c->attention_sinks, c->n_heads},
-        {LAYER(attention_after), {0}, FLOATS, after, dim},
-        {LAYER(ffn_norm), {7, 2}, FLOATS, before, dim},
-        {DENSE(ffn.w1), {8, 9}, FEED_FORWARD, hidden, dim},
-        {DENSE(ffn.w3), {10, 11}, FEED_FORWARD, hidden, dim},
-        {DENSE(ffn.w2), {9, 10}, FEED_FORWARD, dim, hidden},
-        {EXPERTS(router), {0}, FLOATS, n, dim},
-        {EXPERTS(router_bias), {0}, FLOATS, c->router_bias, n},
-        {EXPERTS(ffn.w1), {0}, FEED_FORWARD, wide, dim},
-        {EXPERTS(ffn.b1), {0}, FLOATS, c->expert_bias, wide},
-        {EXPERTS(ffn.w3), {0}, FEED_FORWARD, wide, dim},
-        {EXPERTS(ffn.b3), {0}, FLOATS, c->expert_bias, wide},
-        {EXPERTS(ffn.w2), {0}, FEED_FORWARD, n * dim, narrow},
-        {EXPERTS(ffn.b2), {0}, FLOATS, c->expert_bias, n * dim},
-        {LAYER(ffn_after), {0}, FLOATS, after, dim},
-        {MODEL(final_norm), {11, 3}, FLOATS, 1, dim},
-        {MODEL(angles), {12}, FLOATS, angles, head},
-        {MODEL(classifier), {13, 12}, CLASSIFIER, own, dim},
+        {MODEL(embedding, 1, 4), EMBEDDING, vocab, dim},
+        {MODEL(learned, 0), FLOATS, learned, dim},
+        {LAYER(attention_norm, 2, 1), FLOATS, before, dim},
+        {LAYER(wq, 3, 5), ATTENTION, q, dim},
+        {LAYER(wk, 4, 6), ATTENTION, kv, dim},
+        {LAYER(wv, 5, 7), ATTENTION, kv, dim},
+        {VECTOR(bq), c->qkv_bias, q},
+        {VECTOR(bk), c->qkv_bias, kv},
+        {VECTOR(bv), c->qkv_bias, kv},
+        {VECTOR(q_norm), has_norms, is_whole ? q : head},
+        {VECTOR(k_norm), has_norms, is_whole ? kv : head},
+        {VECTOR(a_keys), shaw, head},
+        {VECTOR(a_values), shaw, head},
+        {LAYER(wr, 0), ATTENTION, xl * kv, dim},
+        {VECTOR(u), xl, q},
+        {VECTOR(v), xl, q},
+        {LAYER(wo, 6, 8), ATTENTION, dim, q},
+        {VECTOR(bo), c->o_bias, dim},
+        {VECTOR(sinks), c->attention_sinks, c->n_heads},
+        {VECTOR(attention_after), after, dim},
+        {LAYER(ffn_norm, 7, 2), FLOATS, before, dim},
+        {DENSE(w1, 8, 9), hidden, dim},
+        {DENSE(w3, 10, 11), hidden, dim},
+        {DENSE(w2, 9, 10), dim, hidden},
+        {ROUTING(router), n, dim},
+        {ROUTING(router_bias), c->router_bias, n},
+        {EXPERTS(w1), wide, dim},
+        {BIASES(b1), c->expert_bias, wide},
+        {EXPERTS(w3), wide, dim},
+        {BIASES(b3), c->expert_bias, wide},
+        {EXPERTS(w2), n * dim, narrow},
+        {BIASES(b2), c->expert_bias, n * dim},
+        {VECTOR(ffn_after), after, dim},
+        {MODEL(final_norm, 11, 3), FLOATS, 1, dim},
+        {MODEL(angles, 12), FLOATS, angles, head},
+        {MODEL(classifier, 13, 12), CLASSIFIER, own, dim},
     };
     return put_in_order(c, all, out);
 }
@@ -197,10 +203,10 @@ static bool take_tables(Cursor *at, Error *err) {
     m->rope.short_factors = take(at, c->n_longrope, sizeof(double));
     m->rope.long_factors = take(at, c->n_longrope, sizeof(double));
     if (!take_table(at, c->has_layers ? c->n_layers : 0, &flags, err)) return false;
-    if (!check_layer_table(c, flags, err)) return false;
-    for (int l = 0; flags && l < c->n_layers; l++) m->layers[l].flags = flags[l];
+    if (!read_layer_table(m, flags, err)) return false;
     if (c->has_types) model_visit(m, count_matrix, &n_matrices);
-    return take_table(at, n_matrices, &at->types, err) && check_type_table(c, at->types, n_matrices, err);
+    if (!take_table(at, n_matrices, &at->types, err)) return false;
+    return check_type_table(c, at->types, n_matrices, err);
 }
 
 // Takes all tensors, and compares what they need with what the file has.

@@ -138,8 +138,8 @@ void model_close(Model *model);
 
 enum { HEADER_BYTES = 512 };  // of version 5; those before have 256 or fewer
 
-// What stands behind the header: sums of LAYER_... for each layer, NULL: none; types of n matrices.
-bool check_layer_table(const ModelConfig *config, const uint8_t *flags, Error *err);
+// What stands behind the header. The flags of each layer go into the model's; NULL: there are none.
+bool read_layer_table(Model *model, const uint8_t *flags, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
 
 // Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed before. *bytes says

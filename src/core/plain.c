@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "arithmetic.h"
+#include "plain_experts.h"
 #include "plain_private.h"
 
 static void fill_uneven_turns(Plain *p, Turns *t, int length);
@@ -179,28 +180,42 @@ static void attention(Plain *p, float *x) {
     add_normed(p, x, w->attention_after);
 }
 
-// What the feed-forward layer makes of a gate and of what that multiplies.
-static float gated(const Plain *p, float gate, float up) {
+// What a gate makes of the number beside it.
+static float times_gate(const Plain *p, float gate, float up) {
     int activation = p->model->config.activation;
     if (activation == ACTIVATION_CLAMPED) return clamped_swiglu(gate, up);
-    return up * (activation == ACTIVATION_GELU ? gelu(gate) : silu(gate));
+    float factor = activation == ACTIVATION_GELU ? gelu(gate) : silu(gate);
+    return factor * up;
 }
 
 // out (dim) = w2 @ (silu(w1 @ normed) * (w3 @ normed)), of the layer or of one of its experts.
 // SwiGLU, arXiv 2002.05202; with GELU in place of SiLU it is GeGLU.
-void feed_forward(const Plain *p, const FeedForward *w, float *out) {
+static void feed_forward(const Plain *p, const FeedForward *w, float *out) {
     float *gate = p->gate;
     float *up = p->up;
     project(p, gate, &w->w1, w->b1);
     project(p, up, &w->w3, w->b3);
     for (int64_t e = 0; e < w->w1.rows; e++) {
-        gate[e] = gated(p, gate[e], up[e]);
+        gate[e] = times_gate(p, gate[e], up[e]);
     }
     matmul(p, out, &w->w2, gate);
     if (w->b2) add(out, 1, w->b2, w->w2.rows);
 }
 
-// The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts.
+// added (dim) = the sum of what the chosen experts make, each by its weight
+static void mix_experts(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    choose_experts(m, p->w, p->normed, p->weights, p->is_chosen);
+    memset(p->added, 0, m->dim * sizeof(float));
+    for (int e = 0; e < m->n_experts; e++) {
+        if (!p->is_chosen[e]) continue;
+        FeedForward expert = expert_of(&p->w->ffn, m->n_experts, e);
+        feed_forward(p, &expert, p->expert);
+        add(p->added, p->weights[e], p->expert, m->dim);
+    }
+}
+
+// The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts of that.
 static void add_feed_forward(Plain *p, float *x) {
     read_normed(p, x, p->w->ffn_norm);
     if (p->w->router) mix_experts(p);
@@ -285,54 +300,4 @@ static void fill_uneven_turns(Plain *p, Turns *t, int length) {
             rope_turn(1, angle, factor, &t->cosines[place], &t->sines[place]);
         }
     }
-}
-
-// ---- memory ----
-
-static float *floats(Arena *arena, int64_t rows, int64_t width) {
-    return arena_take(arena, rows, width * sizeof(float));
-}
-
-static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *arena, int64_t context) {
-    Turns t = {.rope = rope, .spread = spread};
-    t.cosines = floats(arena, context, rope->rotary_dim / 2);
-    t.sines = floats(arena, context, rope->rotary_dim / 2);
-    return t;
-}
-
-uint64_t plain_lay_out(Plain *p, Arena *arena) {
-    const ModelConfig *m = &p->model->config;
-    int64_t context = p->config->context;
-    int64_t rows = m->n_layers * context;
-    int64_t heads = m->n_heads * m->head_dim;
-    int64_t kv = m->n_kv_heads * m->head_dim;
-    int64_t hidden = m->hidden_dim > m->expert_hidden_dim ? m->hidden_dim : m->expert_hidden_dim;
-    bool has_queries = m->encoding == ENCODING_DISENTANGLED;
-    bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
-    p->keys = floats(arena, rows, kv);
-    p->values = floats(arena, rows, kv);
-    uint64_t kept = arena->used;
-    if (has_keys) p->distance_keys = floats(arena, rows, kv);
-    if (has_queries) p->distance_queries = floats(arena, rows, heads);
-    p->lengths = arena_take(arena, context, sizeof(int));
-    p->distances = arena_take(arena, rows, sizeof(int));
-    p->full = lay_out_turns(&p->config->rope, &p->config->spread, arena, context);
-    if (m->sliding_rope) p->sliding = lay_out_turns(&p->config->sliding, &in_place, arena, context);
-    p->scores = floats(arena, context + 1, 1);
-    p->normed = floats(arena, m->dim, 1);
-    p->added = floats(arena, m->dim, 1);
-    p->q = floats(arena, heads, 1);
-    p->mixed = floats(arena, heads, 1);
-    p->turned = floats(arena, m->head_dim, 1);
-    p->gate = floats(arena, hidden, 1);
-    p->up = floats(arena, hidden, 1);
-    p->router = floats(arena, m->n_experts, 1);
-    p->is_chosen = arena_take(arena, m->n_experts, sizeof(bool));
-    p->expert = floats(arena, m->dim, 1);
-    // A row of any matrix, filled up to whole packs of q4.
-    int64_t widest = m->dim;
-    if (heads > widest) widest = heads;
-    if (hidden > widest) widest = hidden;
-    p->row = floats(arena, widest + Q4_PACK, 1);
-    return kept;
 }

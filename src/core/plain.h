@@ -40,8 +40,8 @@ typedef struct Plain {
     float *q, *mixed;       // (n_heads * head_dim)
     float *turned;          // (head_dim) a head of q, turned to meet one key
     float *gate, *up;       // (hidden_dim, or expert_hidden_dim if that is more)
-    float *router;          // (n_experts) a token's logits, and then weights of experts
-    bool *is_chosen;        // (n_experts) which experts the token has
+    float *weights;         // (n_experts) of the experts,
+    bool *is_chosen;        // (n_experts) and whether the token takes them
     float *expert;          // (dim) what one of them makes
     Turns full, sliding;    // of most layers, and of those with LAYER_SLIDING
     float *scores;          // (context + 1) of one head, and of its sink

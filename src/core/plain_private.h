@@ -28,14 +28,6 @@ static inline const float *kv_head(const Plain *p, float *array, int i, int h) {
 // out (rows) = W (rows, cols) @ x (cols). Weights of any type are widened to float32 row by row.
 void matmul(const Plain *p, float *out, const Matrix *w, const float *x);
 
-// out (dim) = w2 @ (silu(w1 @ normed) * (w3 @ normed)), w's biases added to each product.
-void feed_forward(const Plain *p, const FeedForward *w, float *out);
-
-// ---- plain_experts.c: mixtures of experts ----
-
-// added (dim) = the sum of what the experts make that the present token chooses, by their weights.
-void mix_experts(Plain *p);
-
 // ---- plain_encodings.c: encodings before RoPE ----
 
 // Adds what tells its position to x (dim), the present token's embedding, if it is told there.

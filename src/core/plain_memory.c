@@ -1,0 +1,55 @@
+// Where the arrays of the definition lie.
+#include "plain.h"
+
+static float *floats(Arena *arena, int64_t rows, int64_t width) {
+    return arena_take(arena, rows, width * sizeof(float));
+}
+
+static float *vector(Arena *arena, int64_t width) { return floats(arena, width, 1); }
+
+static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *arena, int64_t context) {
+    Turns t = {.rope = rope, .spread = spread};
+    int64_t n_pairs = rope->rotary_dim / 2;
+    t.cosines = floats(arena, context, n_pairs);
+    t.sines = floats(arena, context, n_pairs);
+    return t;
+}
+
+uint64_t plain_lay_out(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    const SessionConfig *c = p->config;
+    int64_t context = c->context;
+    int64_t rows = m->n_layers * context;
+    int64_t heads = m->n_heads * m->head_dim;
+    int64_t kv = m->n_kv_heads * m->head_dim;
+    int64_t hidden = m->hidden_dim;
+    if (m->expert_hidden_dim > hidden) hidden = m->expert_hidden_dim;
+    bool has_queries = m->encoding == ENCODING_DISENTANGLED;
+    bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
+    p->keys = floats(arena, rows, kv);
+    p->values = floats(arena, rows, kv);
+    uint64_t kept = arena->used;
+    if (has_keys) p->distance_keys = floats(arena, rows, kv);
+    if (has_queries) p->distance_queries = floats(arena, rows, heads);
+    p->lengths = arena_take(arena, context, sizeof(int));
+    p->distances = arena_take(arena, rows, sizeof(int));
+    p->full = lay_out_turns(&c->rope, &c->spread, arena, context);
+    if (m->sliding_rope) p->sliding = lay_out_turns(&c->sliding, &in_place, arena, context);
+    p->scores = vector(arena, context + 1);
+    p->normed = vector(arena, m->dim);
+    p->added = vector(arena, m->dim);
+    p->q = vector(arena, heads);
+    p->mixed = vector(arena, heads);
+    p->turned = vector(arena, m->head_dim);
+    p->gate = vector(arena, hidden);
+    p->up = vector(arena, hidden);
+    p->weights = vector(arena, m->n_experts);
+    p->is_chosen = arena_take(arena, m->n_experts, sizeof(bool));
+    p->expert = vector(arena, m->dim);
+    // A row of any matrix, filled up to whole packs of q4.
+    int64_t widest = m->dim;
+    if (heads > widest) widest = heads;
+    if (hidden > widest) widest = hidden;
+    p->row = vector(arena, widest + Q4_PACK);
+    return kept;
+}
