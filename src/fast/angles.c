@@ -1,10 +1,11 @@
-// The angles of query i and key j must differ by D(i, j) times the frequency. rope.h gives D as a part of the query
-// minus a part of the key: one pair of parts for near keys, one for far keys.
+// The angles of query i and key j must differ by D(i, j) times the frequency. rope.h gives D as a
+// part of the query minus a part of the key: one pair of parts for near keys, one for far keys.
 //
-// The cache holds each key turned by its far part. Most of a long past is far, and those blocks are multiplied as they
-// lie. Near blocks are few: their keys lack the angle of j minus that part, for which there are tables by block and
-// step. Without a map the two parts are the same, and keys lack nothing. When the frequencies change with the length,
-// keys are cached before they are turned, so that they are never stale. Then they lack their whole angle in both zones.
+// The cache holds each key turned by its far part. Most of a long past is far, and those blocks are
+// multiplied as they lie. Near blocks are few: their keys lack the angle of j minus that part, for
+// which there are tables by block and step. Without a map the two parts are the same, and keys lack
+// nothing. When the frequencies change with the length, keys are cached before they are turned, so
+// that they are never stale. Then they lack their whole angle in both zones.
 #include "angles.h"
 
 static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
@@ -24,21 +25,30 @@ static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
 }
 
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
-    int64_t most = period ? KV_BLOCK + 1 : n_blocks, variants = period && period < most ? period : most;
+    int64_t most = period ? KV_BLOCK + 1 : n_blocks;
+    int64_t variants = period && period < most ? period : most;
     a->lacking[zone].period = period;
     a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
     a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
 }
 
-void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope, const Spread *spread) {
+void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope,
+                    const Spread *spread) {
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, spread->length ? spread->length : c->context, &last);
     bool follows = !c->stale_keys && !are_equal(&first, &last);
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
-    int one = spread->length ? 0 : 1, period = one * rope_key_period(rope);
-    *a = (Angles){.rope = rope, .spread = spread, .follows_length = follows, .n_pairs = rope->rotary_dim / 2};
-    a->queries = a->keys = take_turns(arena, c->chunk, a->n_pairs);
+    int one = spread->length ? 0 : 1;
+    int period = one * rope_key_period(rope);
+    *a = (Angles){
+        .rope = rope,
+        .spread = spread,
+        .follows_length = follows,
+        .n_pairs = rope->rotary_dim / 2,
+    };
+    a->queries = take_turns(arena, c->chunk, a->n_pairs);
+    a->keys = a->queries;
     if (rope->map) {
         a->far = take_turns(arena, c->chunk, a->n_pairs);
         a->keys = take_turns(arena, c->chunk, a->n_pairs);
@@ -56,12 +66,16 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
         int p = spread_position(a->spread, first + t);
         RopeParts parts = rope_parts(rope, p);
         for (int pair = from; pair < to; pair++) {
-            int64_t cosine = (int64_t)t * 2 * a->n_pairs + pair, sine = cosine + a->n_pairs;
+            int64_t cosine = (int64_t)t * 2 * a->n_pairs + pair;
+            int64_t sine = cosine + a->n_pairs;
+            float *query = a->queries;
+            float *far = a->far;
+            float *key = a->keys;
             double speed = rope_speed(rope, &a->freqs, pair, p);
-            rope_turn(speed, p, factor, &a->queries[cosine], &a->queries[sine]);
+            rope_turn(speed, p, factor, &query[cosine], &query[sine]);
             if (!rope->map) continue;
-            rope_turn(speed, parts.query - p, 1, &a->far[cosine], &a->far[sine]);
-            if (a->keys) rope_turn(speed, parts.key, factor, &a->keys[cosine], &a->keys[sine]);
+            rope_turn(speed, parts.query - p, 1, &far[cosine], &far[sine]);
+            if (key) rope_turn(speed, parts.key, factor, &key[cosine], &key[sine]);
         }
     }
 }
@@ -69,17 +83,22 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
 // By how many positions the cached key of token i must still turn.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
     int p = spread_position(a->spread, (int)i);
-    double far = rope_parts(a->rope, p).key, wanted = zone == NEAR ? p : far;
+    double far = rope_parts(a->rope, p).key;
+    double wanted = zone == NEAR ? p : far;
     return a->follows_length ? wanted : wanted - far;
 }
 
-// What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the new variants of steps.
+// What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the new
+// variants of steps.
 static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int to) {
     int period = a->lacking[zone].period;
+    float *blocks = a->lacking[zone].blocks;
+    float *all_steps = a->lacking[zone].steps;
     double factor = a->follows_length ? a->freqs.attention_factor : 1;
-    int64_t n_pairs = a->n_pairs, n_angles = n_pairs * KV_BLOCK;
+    int64_t n_pairs = a->n_pairs;
+    int64_t n_angles = n_pairs * KV_BLOCK;
     bool seen[KV_BLOCK + 1] = {false};
-    if (!a->lacking[zone].blocks || a->n_blocks >= n_blocks) return;
+    if (!blocks || a->n_blocks >= n_blocks) return;
     for (int64_t b = 0; b < n_blocks; b++) {
         int64_t variant = variant_of(period, b);
         int n_steps = period && seen[variant] ? 0 : KV_BLOCK;
@@ -89,23 +108,27 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
         double start = lacking(a, zone, b * KV_BLOCK);
         for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
         for (int pair = from; pair < to; pair++) {
-            float *of_block = a->lacking[zone].blocks + b * 2 * n_pairs + pair;
-            float *of_step = a->lacking[zone].steps + variant * 2 * n_angles + pair * KV_BLOCK;
+            float *of_block = blocks + b * 2 * n_pairs + pair;
+            float *of_step = all_steps + variant * 2 * n_angles + pair * KV_BLOCK;
             double speed = a->freqs.inv_freq[pair];
             rope_turn(speed, start, 1, of_block, of_block + n_pairs);
-            for (int j = 0; j < n_steps; j++, of_step++)
+            for (int j = 0; j < n_steps; j++) {
                 rope_turn(speed, steps[j], factor, of_step, of_step + n_angles);
+                of_step++;
+            }
         }
     }
 }
 
 void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int length) {
     int n_blocks = (first + n - 1) / KV_BLOCK + 1;
-    int from = team_first(team, a->n_pairs), to = team_end(team, a->n_pairs);
+    int from = team_first(team, a->n_pairs);
+    int to = team_end(team, a->n_pairs);
     if (team->number == 0) {
         RopeFreqs before = a->freqs;
         rope_frequencies(a->rope, length, &a->freqs);
-        if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;  // what keys lack with other frequencies is void
+        // What keys lack with other frequencies is void.
+        if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;
         a->first = first;
     }
     team_wait(team);
@@ -118,6 +141,8 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
 
 Lack angles_lack(const Angles *a, Zone zone, int64_t block) {
     if (!a || !a->lacking[zone].blocks) return (Lack){0};
-    int64_t n = 2 * a->n_pairs, variant = variant_of(a->lacking[zone].period, block);
-    return (Lack){a->n_pairs, a->lacking[zone].blocks + block * n, a->lacking[zone].steps + variant * n * KV_BLOCK};
+    int64_t n = 2 * a->n_pairs;
+    int64_t variant = variant_of(a->lacking[zone].period, block);
+    return (Lack){a->n_pairs, a->lacking[zone].blocks + block * n,
+                  a->lacking[zone].steps + variant * n * KV_BLOCK};
 }

@@ -1,5 +1,5 @@
-// The angles by which RoPE turns queries and keys: tables of one session. A model has one RoPE, or one for its full
-// layers and one for its sliding layers, with tables for each.
+// The angles by which RoPE turns queries and keys: tables of one session. A model has one RoPE, or
+// one for its full layers and one for its sliding layers, with tables for each.
 #pragma once
 
 #include "../../rope.h"
@@ -10,8 +10,9 @@
 // Zones of a distance map: distances below `near` (see RopeParts), and those from there on.
 typedef enum { NEAR, FAR, N_ZONES } Zone;
 
-// What the keys of a block lack in a zone: how far they must still turn. Key j of the block, from 0, lacks the sum of
-// two angles for each pair, the block's and step j's. Each table has first the cosines, then the sines.
+// What the keys of a block lack in a zone: how far they must still turn. Key j of the block, from
+// 0, lacks the sum of two angles for each pair, the block's and step j's. Each table has first the
+// cosines, then the sines.
 typedef struct {
     int64_t pairs;       // 0: they lack nothing
     const float *block;  // (2, pairs)
@@ -21,20 +22,22 @@ typedef struct {
 typedef struct {
     const RopeConfig *rope;  // of the config, for the layers that these angles are of
     const Spread *spread;    // where tokens stand in these layers
-    bool follows_length;     // frequencies can change, so that keys are cached before they are turned
-    int n_pairs;             // of a head that turn: its first 2 n_pairs elements
-    RopeFreqs freqs;         // in force
+    bool follows_length;  // frequencies can change, so that keys are cached before they are turned
+    int n_pairs;          // of a head that turn: its first 2 n_pairs elements
+    RopeFreqs freqs;      // in force
 
-    // For the tokens from number `first` on. The tables are (chunk, 2, n_pairs): cosines, then sines.
+    // For the tokens from number `first` on. The tables are (chunk, 2, n_pairs): cosines, then
+    // sines.
     int first;
     float *queries;  // of queries that meet near keys
     float *keys;     // of keys on their way to the cache; NULL: they are not turned
     float *far;      // by which such a query goes on to meet far keys; NULL: all are near
 
-    // What keys lack, NULL for nothing: an angle for each block, (blocks, 2, n_pairs), and for each step in a block.
-    // All blocks have the same steps, but those where the map's rule begins anew, every `period` positions. There is a
-    // variant for each place where that can happen first in a block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are
-    // spread, each block is its own variant, and the period is 0.
+    // What keys lack, NULL for nothing: an angle for each block, (blocks, 2, n_pairs), and for each
+    // step in a block. All blocks have the same steps, but those where the map's rule begins anew,
+    // every `period` positions. There is a variant for each place where that can happen first in a
+    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, each block is its own
+    // variant, and the period is 0.
     int n_blocks;  // filled in
     struct {
         int period;
@@ -42,12 +45,13 @@ typedef struct {
     } lacking[N_ZONES];
 } Angles;
 
-// Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding layers, and `spread`
-// is where tokens stand in these.
-void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config, const RopeConfig *rope,
-                    const Spread *spread);
+// Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding
+// layers, and `spread` is where tokens stand in these.
+void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config,
+                    const RopeConfig *rope, const Spread *spread);
 
-// Makes all tables for a read of the n tokens from `first` on, at a current length of `length` positions.
+// Makes all tables for a read of the n tokens from `first` on, at a current length of `length`
+// positions.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);
 
 // What the keys of a block lack in a zone. Without angles (NULL), nothing.

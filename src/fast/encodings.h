@@ -1,4 +1,5 @@
-// What encodings other than RoPE add: vectors to embeddings, and terms of the distance to scores and values.
+// What encodings other than RoPE add: vectors to embeddings, and terms of the distance to scores
+// and values.
 #pragma once
 
 #include "../core/model.h"
@@ -6,24 +7,27 @@
 #include "kv_cache.h"
 #include "team.h"
 
-// out (dim) = the learned vector of a position, or sin and cos of position * theta^(-2i/dim) at 2i and 2i + 1: PE(t),
-// which is added to embeddings, or R_d of a distance d.
+// out (dim) = the learned vector of a position, or sin and cos of position * theta^(-2i/dim) at 2i
+// and 2i + 1: PE(t), which is added to embeddings, or R_d of a distance d.
 void encoding_vector(const Model *model, int64_t position, float *out);
 
 // ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
 float encoding_slope(int head, int n_heads);
 
-// Whether an encoding adds terms to attention. Their tables are for neighbors one apart: spread texts go to plain.c.
+// Whether an encoding adds terms to attention. Their tables are for neighbors one apart: spread
+// texts go to plain.c.
 bool encoding_has_terms(int encoding);
 
-// The terms of a session; a table that an encoding does not need is NULL. Columns are for distances below `reach`, a
-// multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query meets neighboring keys in neighboring
-// columns. KV_BLOCK columns of zeros follow, for keys ahead of the query.
+// The terms of a session; a table that an encoding does not need is NULL. Columns are for distances
+// below `reach`, a multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query
+// meets neighboring keys in neighboring columns. KV_BLOCK columns of zeros follow, for keys ahead
+// of the query.
 typedef struct {
     const Model *model;
     int64_t reach, columns;
-    float *slopes;     // (n_heads): score -= slope d
-    int64_t key_rows;  // n_kv_heads * head_dim, or head_dim when kv heads share them: score += scale q . r_d
+    float *slopes;  // (n_heads): score -= slope d
+    // n_kv_heads * head_dim, or head_dim when kv heads share them: score += scale q . r_d
+    int64_t key_rows;
     int64_t n_rows;    // and n_heads * head_dim more, already times the scale: score += s_d . k
     float *rows;       // (n_layers, n_rows, columns): those of r_d, then those of s_d
     float *values;     // (n_layers, columns, head_dim in whole vectors): out += weight a_d
@@ -35,5 +39,7 @@ typedef struct {
 // Takes the tables' memory from an arena, for a cache of n_blocks.
 void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
 
-// Adds vectors to x (n, dim), the embeddings from token number `first` on. The first call also makes the tables.
-void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread, float *x, int first, int n);
+// Adds vectors to x (n, dim), the embeddings from token number `first` on. The first call also
+// makes the tables.
+void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread,
+                              float *x, int first, int n);

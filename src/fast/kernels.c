@@ -1,5 +1,6 @@
-// Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k goes by, so that
-// arithmetic is the limit and not loading. B is multiplied as it lies, and widened on the way to the registers.
+// Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k
+// goes by, so that arithmetic is the limit and not loading. B is multiplied as it lies, and widened
+// on the way to the registers.
 #include "kernels.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@ static inline void store_some(float *out, vf x, int64_t n) {
     else memcpy(out, &x, n * sizeof *out);
 }
 
-ALWAYS_INLINE void widen(float *out, const uint8_t *x, Number type, int64_t n) {
+ALWAYS_INLINE void widen_numbers(float *out, const uint8_t *x, Number type, int64_t n) {
     int size = number_bytes(type);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(out + i, load_number(type, x + i * size));
@@ -39,23 +40,28 @@ ALWAYS_INLINE void widen(float *out, const uint8_t *x, Number type, int64_t n) {
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
     switch (type) {
     case NUMBER_F32: memcpy(out, x, n * sizeof *out); break;
-    case NUMBER_F16: widen(out, x, NUMBER_F16, n); break;
-    case NUMBER_BF16: widen(out, x, NUMBER_BF16, n); break;
-    default: widen(out, x, NUMBER_I8, n);
+    case NUMBER_F16: widen_numbers(out, x, NUMBER_F16, n); break;
+    case NUMBER_BF16: widen_numbers(out, x, NUMBER_BF16, n); break;
+    default: widen_numbers(out, x, NUMBER_I8, n);
     }
 }
 
 ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
-    vf most = {0}, strange = {0};
+    vf most = {0};
+    vf strange = {0};
     for (int64_t i = 0; i < n; i += LANES) {
-        vf v = load_some(x + i, n - i), a = (vf)((vu)v & 0x7fffffff);
+        vf v = load_some(x + i, n - i);
+        vf a = (vf)((vu)v & 0x7fffffff);
         most = select_vf(a > most, a, most);
         strange += v * 0.0f;
     }
-    float max = max_lanes(most), scale = max / 127, inverse = scale > 0 ? 127 / max : 0;
+    float max = max_lanes(most);
+    float scale = max / 127;
+    float inverse = scale > 0 ? 127 / max : 0;
     for (int64_t i = 0; i < n; i += LANES) {
-        // Adding 1.5 * 2^23 leaves the nearest whole number (ties to even) in the low bits of the sum.
-        vi whole = (vi)multiply_add(load_some(x + i, n - i), splat(inverse), splat(0x1.8p23f)) - 0x4b400000;
+        // Adding 1.5 * 2^23 leaves the nearest whole number (ties to even) in the sum's low bits.
+        vf shifted = multiply_add(load_some(x + i, n - i), splat(inverse), splat(0x1.8p23f));
+        vi whole = (vi)shifted - 0x4b400000;
         int8_t bytes[LANES];
         store_i8(n - i >= LANES ? out + i : bytes, whole);
         if (n - i < LANES) memcpy(out + i, bytes, n - i);
@@ -65,20 +71,29 @@ ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {
 
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
     if (type == NUMBER_I8 && n == 64) return round_to_i8(out, x, 64);  // without loops
-    if (type == NUMBER_I8) return n == 32 ? round_to_i8(out, x, 32) : round_to_i8(out, x, n);
+    if (type == NUMBER_I8 && n == 32) return round_to_i8(out, x, 32);
+    if (type == NUMBER_I8) return round_to_i8(out, x, n);
     if (type == NUMBER_F32) memcpy(out, x, n * sizeof *x);
-    for (int64_t i = 0; type == NUMBER_F16 && i < n; i += LANES) {
-        uint8_t *halves = (uint8_t *)out + 2 * i, some[2 * LANES];
+    if (type != NUMBER_F16) return 1;
+    for (int64_t i = 0; i < n; i += LANES) {
+        uint8_t *halves = (uint8_t *)out + 2 * i;
+        uint8_t some[2 * LANES];
         store_f16(n - i >= LANES ? halves : some, load_some(x + i, n - i));
         if (n - i < LANES) memcpy(halves, some, 2 * (n - i));
     }
     return 1;
 }
 
-// Rows [row, row + m), `vecs` vectors of columns from `column` on. Inlined with constants, so that `sum` is registers.
-ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row, int64_t column) {
-    int size = number_bytes(type), step = turns ? 2 : 1;  // rows of B that are multiplied together
-    int64_t a_stride = g->a_stride, b_row = g->b_stride * size, c_stride = g->n;
+// Rows [row, row + m), `vecs` vectors of columns from `column` on. Inlined with constants, so that
+// `sum` is registers.
+ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row,
+                        int64_t column) {
+    int size = number_bytes(type);
+    int step = turns ? 2 : 1;  // rows of B that are multiplied together
+    bool prefetches = turns || m <= MEMORY_BOUND_ROWS;
+    int64_t a_stride = g->a_stride;
+    int64_t b_row = g->b_stride * size;
+    int64_t c_stride = g->n;
     const float *a = g->a + row * g->a_stride;
     const char *b = (const char *)g->b + column * size;
     float *c = g->c + row * c_stride + column;
@@ -86,21 +101,24 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
     UNROLLED (i, m)
         UNROLLED (j, vecs) sum[i][j] = load(c + i * c_stride + j * LANES);
     for (int64_t p = 0, k = g->k; p < k; p += step, b += step * b_row) {
-        for (int j = 0; (turns || m <= MEMORY_BOUND_ROWS) && j < step * vecs * LANES * size; j += 64)
+        for (int j = 0; prefetches && j < step * vecs * LANES * size; j += 64)
             prefetch_ahead(b + j);
         vf w[2][TILE_VECS];
         UNROLLED (j, vecs) w[0][j] = load_number(type, b + j * LANES * size);
         UNROLLED (j, vecs) {
             if (!turns) continue;
             const float *turn = g->turns + p / 2 * g->b_stride + column + j * LANES;
-            vf x = w[0][j], y = load_number(type, b + b_row + j * LANES * size);
-            vf cosine = load(turn), sine = load(turn + g->k / 2 * g->b_stride);
+            vf x = w[0][j];
+            vf y = load_number(type, b + b_row + j * LANES * size);
+            vf cosine = load(turn);
+            vf sine = load(turn + g->k / 2 * g->b_stride);
             w[0][j] = x * cosine - y * sine;
             w[1][j] = x * sine + y * cosine;
         }
         UNROLLED (i, m) {
             const float *x = a + i * a_stride + p;
-            UNROLLED (j, vecs) sum[i][j] += turns ? x[0] * w[0][j] + x[1] * w[1][j] : x[0] * w[0][j];
+            UNROLLED (j, vecs)
+                sum[i][j] += turns ? x[0] * w[0][j] + x[1] * w[1][j] : x[0] * w[0][j];
         }
     }
     UNROLLED (i, m)
@@ -108,8 +126,10 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
 }
 
 // Rows [row, row + m), columns [0, n).
-ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, int64_t row, int64_t n) {
-    for (int64_t column = 0; column < n; column += TILE_VECS * LANES) tile(m, TILE_VECS, type, turns, g, row, column);
+ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, int64_t row,
+                                int64_t n) {
+    for (int64_t column = 0; column < n; column += TILE_VECS * LANES)
+        tile(m, TILE_VECS, type, turns, g, row, column);
 }
 
 ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
@@ -144,7 +164,8 @@ void gemm_accumulate(const Gemm *g) {
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {
     for (int column = 0; column < 64; column += LANES) {
         vf sum = load(out + column);
-        for (int64_t i = 0; i < k; i++) sum += load(a + i * a_stride + column) * load(b + i * 64 + column);
+        for (int64_t i = 0; i < k; i++)
+            sum += load(a + i * a_stride + column) * load(b + i * 64 + column);
         store(out + column, sum);
     }
 }
@@ -159,50 +180,63 @@ void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, fl
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
 }
 
-// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r (least
-// greatest relative error, e^0 exact), and n added to the exponent. 0 where e^x is not normal; NaN stays.
+// e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a
+// polynomial for e^r (least greatest relative error, e^0 exact), and n added to the exponent. 0
+// where e^x is not normal; NaN stays.
 static inline vf exp_vf(vf x) {
-    vf shifted = x * 1.44269504f + 0x1.8p23f;  // the nearest whole number lies in the sum's low bits
+    // The nearest whole number lies in the sum's low bits.
+    vf shifted = x * 1.44269504f + 0x1.8p23f;
     vf n = shifted - 0x1.8p23f;
-    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, n times the first one is exact
+    // ln 2 is in two parts, and n times the first one is exact.
+    vf r = x - n * 0.693359375f + n * 2.12194440e-4f;
     vf p = r * 0.008290315047f + 0.0418979302f;
     p = p * r + 0.1666763574f;
     p = p * r + 0.4999915063f;
     p = p * r + 0.999999702f;
     p = p * r + 1.0f;
-    return select_vf(x < -87.0f, (vf){0}, p * (vf)(((vu)shifted << 23) + 0x3f800000));
+    vf power = (vf)(((vu)shifted << 23) + 0x3f800000);  // 2^n
+    return select_vf(x < -87.0f, (vf){0}, p * power);
 }
 
 float exp_and_sum(float *x, int64_t n, float max) {
     vf sums = {0};
-    int64_t whole = in_whole_vectors(n), left = n - whole;
+    int64_t whole = in_whole_vectors(n);
+    int64_t left = n - whole;
     for (int64_t i = 0; i < whole; i += LANES) {
         vf e = exp_vf(load(x + i) - max);
         store(x + i, e);
         sums += e;
     }
     float sum = sum_lanes(sums);
-    if (left) store_some(x + whole, exp_vf(load_some(x + whole, left) - max), left);
+    if (left) {
+        vf e = exp_vf(load_some(x + whole, left) - max);
+        store_some(x + whole, e, left);
+    }
     for (int64_t i = whole; i < n; i++) sum += x[i];
     return sum;
 }
 
 // x / (1 + exp(-y)). Where y is below -88 that is 0 but for x times e^-88.
-static inline vf gated(vf x, vf y) { return x / (1.0f + exp_vf(select_vf(y < -88.0f, splat(88.0f), -y))); }
+static inline vf gate_vf(vf x, vf y) {
+    return x / (1.0f + exp_vf(select_vf(y < -88.0f, splat(88.0f), -y)));
+}
 
 void swiglu(float *gate, const float *up, int64_t n) {
     for (int64_t i = 0; i < n; i += LANES) {
         vf x = load_some(gate + i, n - i);
-        store_some(gate + i, gated(x, x) * load_some(up + i, n - i), n - i);
+        vf y = load_some(up + i, n - i);
+        store_some(gate + i, gate_vf(x, x) * y, n - i);
     }
 }
 
 // (1 + tanh(z)) / 2 is 1 / (1 + exp(-2 z)).
 void geglu(float *gate, const float *up, int64_t n) {
     for (int64_t i = 0; i < n; i += LANES) {
-        vf x = load_some(gate + i, n - i), cube = x * x * x;
+        vf x = load_some(gate + i, n - i);
+        vf cube = x * x * x;
         vf twice_z = 1.595769122f * (x + 0.044715f * cube);
-        store_some(gate + i, gated(x, twice_z) * load_some(up + i, n - i), n - i);
+        vf y = load_some(up + i, n - i);
+        store_some(gate + i, gate_vf(x, twice_z) * y, n - i);
     }
 }
 
@@ -217,7 +251,8 @@ void add_to(float *x, const float *y, int64_t n) {
 float max_of(const float *x, int64_t n) {
     vf most = splat(-INFINITY);
     int64_t whole = in_whole_vectors(n);
-    for (int64_t i = 0; i < whole; i += LANES) most = select_vf(load(x + i) > most, load(x + i), most);
+    for (int64_t i = 0; i < whole; i += LANES)
+        most = select_vf(load(x + i) > most, load(x + i), most);
     float max = max_lanes(most);
     for (int64_t i = whole; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;

@@ -1,16 +1,15 @@
-// The arithmetic below the layers: products of small float32 matrices, and the few vector loops that take time. Vectors
-// and matrices are row-major float32 unless said. Processors' own instructions are in simd.h.
+// The arithmetic below the layers: products of small float32 matrices, and the few vector loops
+// that take time. Vectors and matrices are row-major float32 unless said. Processors' own
+// instructions are in simd.h.
 #pragma once
 
 #include "../core/util.h"
+#include "number.h"
 
-// Types of numbers, at any address.
-typedef enum { NUMBER_F16, NUMBER_F32, NUMBER_I8, NUMBER_BF16 } Number;
-static inline int number_bytes(Number type) { return type == NUMBER_F32 ? 4 : type == NUMBER_I8 ? 1 : 2; }
-
-// C (m, n) += A (m, k) B (k, n). Rows of A and B lie a stride apart, in elements. n is a multiple of 16. B is of any
-// type but bfloat16. With `turns`, (k / 2, b_stride) cosines and then as many sines, B is rotated on the way and k is
-// even: rows 2i and 2i + 1, (x, y), become (x cos - y sin, x sin + y cos) with row i of the cosines and sines.
+// C (m, n) += A (m, k) B (k, n). Rows of A and B lie a stride apart, in elements. n is a multiple
+// of 16. B is of any type but bfloat16. With `turns`, (k / 2, b_stride) cosines and then as many
+// sines, B is rotated on the way and k is even: rows 2i and 2i + 1, (x, y), become (x cos - y sin,
+// x sin + y cos) with row i of the cosines and sines.
 typedef struct {
     int64_t m, n, k;
     const float *a;
@@ -24,7 +23,8 @@ typedef struct {
 
 void gemm_accumulate(const Gemm *gemm);
 
-// out (64) += the sum over k rows of a * b, elementwise. Rows of a lie a stride apart, those of b (k, 64) side by side.
+// out (64) += the sum over k rows of a * b, elementwise. Rows of a lie a stride apart, those of b
+// (k, 64) side by side.
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
 
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
@@ -32,7 +32,8 @@ void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, fl
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
 void swiglu(float *gate, const float *up, int64_t n);
-// gate = gelu(gate) * up, gelu(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. GELU, arXiv 1606.08415.
+// gate = gelu(gate) * up, gelu(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. GELU, arXiv
+// 1606.08415.
 void geglu(float *gate, const float *up, int64_t n);
 
 void scale_by(float *x, float factor, int64_t n);  // x *= factor
@@ -43,6 +44,7 @@ float exp_and_sum(float *x, int64_t n, float max);
 
 // n numbers of any type to float32.
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
-// n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to infinity. int8 is
-// round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 when all are 0, NaN when one is no number.
+// n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to
+// infinity. int8 is round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 when all are
+// 0, NaN when one is no number.
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n);

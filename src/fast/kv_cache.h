@@ -4,7 +4,8 @@
 #include "../core/session_config.h"
 #include "kernels.h"
 
-_Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8, "one is the other");
+_Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8,
+               "one is the other");
 
 extern const char *const kv_type_names[N_KV_TYPES];
 
@@ -12,7 +13,8 @@ enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
 
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 
-// Keys and values of every layer and kv head. The first five fields are filled in before kv_cache_lay_out.
+// Keys and values of every layer and kv head. The first five fields are filled in before
+// kv_cache_lay_out.
 typedef struct {
     Number type;  // a KvType
     int n_layers, n_kv_heads;
@@ -23,16 +25,20 @@ typedef struct {
     uint8_t *data;
 } KvCache;
 
-// Takes the memory from an arena (see util.h). A block's first write clears it, so that unused blocks cost nothing.
+// Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
+// blocks cost nothing.
 void kv_cache_lay_out(KvCache *cache, Arena *arena);
 
-// Stores a position's key and value (head_dim each). Positions are written in rising order, a block's by one thread.
-void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key, const float *value);
+// Stores a position's key and value (head_dim each). Positions are written in rising order, a
+// block's by one thread.
+void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key,
+                    const float *value);
 
-// One block. Keys are transposed, so that vector operations score and rotate 64 positions side by side.
+// One block. Keys are transposed, so that vector operations score and rotate 64 positions side by
+// side.
 typedef struct {
-    void *keys;           // (head_dim, KV_BLOCK) of the cache's type
-    void *values;         // (KV_BLOCK, value_width)
+    uint8_t *keys;        // (head_dim, KV_BLOCK) of the cache's type
+    uint8_t *values;      // (KV_BLOCK, value_width)
     float *key_scales;    // (KV_BLOCK) of q8, else NULL
     float *value_scales;  // (KV_BLOCK)
 } KvBlock;

@@ -1,9 +1,10 @@
-// How quantized weights lie in a file. A super-block is 256 columns of a row: one of ggml's blocks of 256, eight of its
-// blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns.
+// How quantized weights lie in a file. A super-block is 256 columns of a row: one of ggml's blocks
+// of 256, eight of its blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns.
 //
-// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas those of llama.cpp's pull
-// requests 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the OCP Microscaling Formats
-// Specification 1.0). A field is its name and [bytes]. Numbers are little-endian, bit 0 is the lowest.
+// The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas those of
+// llama.cpp's pull requests 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the
+// OCP Microscaling Formats Specification 1.0). A field is its name and [bytes]. Numbers are
+// little-endian, bit 0 is the lowest.
 #pragma once
 
 #include "../core/matrix.h"
@@ -19,22 +20,26 @@ enum {
 
 // Column i is scale * (q[i] - zero) + offset, q being what is stored.
 typedef struct {
-    short values, bytes;    // so many values lie in so many bytes of a file: ggml's in a block, with their scales
-    short columns;          // that share a scale
-    short bits;             // that q takes; 8: it is int8
-    short zero_bits;        // zero is 1 << zero_bits; 0: zero is 0
-    bool has_offset;        // as many as scales
-    short nibbles, fifths;  // where a block has its numbers of 4 bits, 16 bytes for 32, and a fifth bit; 0: nowhere
+    // So many values lie in so many bytes of a file: ggml's in a block, with their scales.
+    short values, bytes;
+    short columns;    // that share a scale
+    short bits;       // that q takes; 8: it is int8
+    short zero_bits;  // zero is 1 << zero_bits; 0: zero is 0
+    bool has_offset;  // as many as scales
+    // Where a block has its numbers of 4 bits, 16 bytes for 32, and a fifth bit; 0: nowhere.
+    short nibbles, fifths;
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_F32] = {.values = 1, .bytes = 4},
     [WEIGHT_F16] = {.values = 1, .bytes = 2},
     [WEIGHT_BF16] = {.values = 1, .bytes = 2},
-    // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales elsewhere
+    // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales
+    // elsewhere
     [WEIGHT_Q8] = {1, 1, 64, .bits = 8},
     [WEIGHT_Q4] = {64, 32, 32, .bits = 4, .zero_bits = 3},
-    // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles [16]; the offset is m
+    // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles
+    // [16]; the offset is m
     [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
     [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
     [WEIGHT_Q5_0] = {32, 22, 32, 5, .zero_bits = 4, .nibbles = 6, .fifths = 2},
@@ -54,9 +59,12 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
 };
 
 // The table of IQ4_NL and IQ4_XS, with 128 added.
-static const uint8_t iq4_values[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-// MXFP4's floats of four bits, 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, doubled and with 16 added.
-static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
+static const uint8_t iq4_values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                       129, 141, 153, 166, 181, 197, 217, 241};
+// MXFP4's floats of four bits, 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, doubled and with 16
+// added.
+static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28,
+                                         16, 15, 14, 13, 12, 10, 8,  4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
 ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
@@ -64,17 +72,22 @@ ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
 }
 
-ALWAYS_INLINE bool is_nibbles(WeightType type) { return layouts[type].nibbles && !layouts[type].fifths; }
+ALWAYS_INLINE bool is_nibbles(WeightType type) {
+    return layouts[type].nibbles && !layouts[type].fifths;
+}
 
 // Types whose numbers are those of iq4_values, none of which is -128.
-ALWAYS_INLINE bool is_looked_up(WeightType type) { return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS; }
+ALWAYS_INLINE bool is_looked_up(WeightType type) {
+    return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS;
+}
 
 // Where a super-block lies; its scales are in `values` except for q8 and q4.
 typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
 
-// Numbers of 2 bits, brought to bit `to`. Those of part p lie in bytes 32 * (p / 4) and on, at bit 2 * (p % 4).
+// Numbers of 2 bits, brought to bit `to`. Those of part p lie in bytes 32 * (p / 4) and on, at bit
+// 2 * (p % 4).
 ALWAYS_INLINE vb twos(const uint8_t *bytes, int p, int half, int to) {
     bytes += p / 4 * PART;
     return take_bits(bytes, p % 4 * 2 - to, bytes, p % 4 * 2 + 2 - to, half, 3 << to);
@@ -96,7 +109,7 @@ ALWAYS_INLINE const uint8_t *nibbles_at(WeightType type, const uint8_t *values, 
     return values + layouts[type].nibbles + p * (type == WEIGHT_IQ4_XS ? 16 : layouts[type].bytes);
 }
 
-ALWAYS_INLINE vb number_of(WeightType type, vb nibbles) {
+ALWAYS_INLINE vb numbers_of(WeightType type, vb nibbles) {
     if (is_looked_up(type)) return look_up(iq4_values, 128 - INT8_OFFSET, nibbles);
     return type == WEIGHT_MXFP4 ? look_up(mxfp4_values, 0, nibbles) : nibbles;
 }
@@ -104,31 +117,38 @@ ALWAYS_INLINE vb number_of(WeightType type, vb nibbles) {
 // The numbers q of register i of a super-block.
 ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     const Layout *layout = &layouts[type];
-    int p = i * REGISTER / PART, half = i * REGISTER % PART / 16;
-    const uint8_t *block = values + p * layout->bytes, *next = block + layout->bytes;  // of 32 columns
+    int p = i * REGISTER / PART;
+    int half = i * REGISTER % PART / 16;
+    const uint8_t *block = values + p * layout->bytes;  // of 32 columns
+    const uint8_t *next = block + layout->bytes;
     switch (type) {
     case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
     case WEIGHT_Q8_0: return take_bits(block + 2, 0, next + 2, 0, half, 255) ^ INT8_OFFSET;
     case WEIGHT_Q4: return fours(values, p, half);
     // Q2_K: s [16], twos [64], d float16 [2], dm float16 [2].
     case WEIGHT_Q2_K: return twos(values + 16, p, half, 0);
-    // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte c of h is the third of column c of part p.
+    // Q3_K: h [32], twos [64], s [12], d float16 [2]. Bit p of byte c of h is the third of column c
+    // of part p.
     case WEIGHT_Q3_K: return twos(values + 32, p, half, 0) | ones(values, p, half, 2);
     // Q4_K: d float16 [2], dm float16 [2], s [12], fours [128].
     case WEIGHT_Q4_K: return fours(values + 16, p, half);
-    // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the fifth.
+    // Q5_K: d float16 [2], dm float16 [2], s [12], h [32], fours [128]. Bit p of byte c of h is the
+    // fifth.
     case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half, 4);
     case WEIGHT_Q6_K: {
-        // low [128], high [64], s int8 [16], d float16 [2]. Four parts in a row, p = 0 to 3, have their low four bits
-        // in the same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p / 2). The high two are twos.
+        // low [128], high [64], s int8 [16], d float16 [2]. Four parts in a row, p = 0 to 3, have
+        // their low four bits in the same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p
+        // / 2). The high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         int shift = p % 4 / 2 * 4;
         return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
     }
     default: break;
     }
-    vb q = number_of(type, take_nibbles(nibbles_at(type, values, p), nibbles_at(type, values, p + 1), half));
-    return layout->fifths ? q | take_fifths(block + layout->fifths, next + layout->fifths, half) : q;
+    const uint8_t *nibbles = nibbles_at(type, values, p);
+    vb q = numbers_of(type, take_nibbles(nibbles, nibbles_at(type, values, p + 1), half));
+    if (!layout->fifths) return q;
+    return q | take_fifths(block + layout->fifths, next + layout->fifths, half);
 }
 
 // A super-block's scales and offsets in order, each for Layout.columns columns.
@@ -147,37 +167,50 @@ ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
     return word;
 }
 
-ALWAYS_INLINE uint64_t words_at(const uint8_t *p) { return word_at(p) | (uint64_t)word_at(p + 4) << 32; }
+ALWAYS_INLINE uint64_t words_at(const uint8_t *p) {
+    return word_at(p) | (uint64_t)word_at(p + 4) << 32;
+}
 
-// Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. For parts 0 to 3 they are the low six bits of bytes p
-// and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 + p, and the high two are the upper two
-// of bytes p - 4 and p. w = d * scale * q - dm * minimum.
+// Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. For parts 0 to 3 they are the low
+// six bits of bytes p and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 +
+// p, and the high two are the upper two of bytes p - 4 and p. w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
-    uint32_t a = word_at(block + 4), b = word_at(block + 8), c = word_at(block + 12);
-    uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030), minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
-    uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32, minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
+    uint32_t a = word_at(block + 4);
+    uint32_t b = word_at(block + 8);
+    uint32_t c = word_at(block + 12);
+    uint32_t scale = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030);
+    uint32_t minimum = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
+    uint64_t scales = (a & 0x3f3f3f3f) | (uint64_t)scale << 32;
+    uint64_t minima = (b & 0x3f3f3f3f) | (uint64_t)minimum << 32;
     return (Scales){times(floats_of_bytes(scales, 0), half_at(block), 0),
                     times(floats_of_bytes(minima, 0), -half_at(block + 2), 0)};
 }
 
-// Q2_K: a byte of s has the scale of 16 columns in its low half, their minimum in its high half. w as for Q4_K.
+// Q2_K: a byte of s has the scale of 16 columns in its low half, their minimum in its high half. w
+// as for Q4_K.
 ALWAYS_INLINE Scales q2_k_scales(const uint8_t *block) {
-    uint64_t a = words_at(block), b = words_at(block + 8), mask = 15 * EACH_BYTE;
+    uint64_t a = words_at(block);
+    uint64_t b = words_at(block + 8);
+    uint64_t mask = 15 * EACH_BYTE;
     return (Scales){times(floats_of_bytes(a & mask, b & mask), half_at(block + 80), 0),
                     times(floats_of_bytes(a >> 4 & mask, b >> 4 & mask), -half_at(block + 82), 0)};
 }
 
-// Q3_K: scale k, of 16 columns, has its low four bits in half k / 8 of byte k % 8 of s, its high two at bit 2 * (k / 4)
-// of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
+// Q3_K: scale k, of 16 columns, has its low four bits in half k / 8 of byte k % 8 of s, its high
+// two at bit 2 * (k / 4) of byte 8 + k % 4. w = d * (scale - 32) * (q - 4).
 ALWAYS_INLINE Floats16 q3_k_scales(const uint8_t *block) {
-    uint64_t low = words_at(block + 96), mask = 15 * EACH_BYTE, high = word_at(block + 104);
+    uint64_t low = words_at(block + 96);
+    uint64_t mask = 15 * EACH_BYTE;
+    uint64_t high = word_at(block + 104);
     uint64_t first = (high << 4 & 0x30303030) | (high << 34 & 0x3030303000000000);
     uint64_t second = (high & 0x30303030) | (high << 30 & 0x3030303000000000);
-    return times(floats_of_bytes((low & mask) | first, (low >> 4 & mask) | second), half_at(block + 108), -32);
+    return times(floats_of_bytes((low & mask) | first, (low >> 4 & mask) | second),
+                 half_at(block + 108), -32);
 }
 
-// IQ4_XS: d float16 [2], high [2], low [4], nibbles [128]. The scale of part p has 6 bits: four in half p % 2 of byte
-// p / 2 of low, above them the two at bit 2 * p of high. w = d * (scale - 32) times the table's number.
+// IQ4_XS: d float16 [2], high [2], low [4], nibbles [128]. The scale of part p has 6 bits: four in
+// half p % 2 of byte p / 2 of low, above them the two at bit 2 * p of high. w = d * (scale - 32)
+// times the table's number.
 ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     Floats16 out = {{{0}}};
     for (int i = 0; i < (PARTS + LANES - 1) / LANES; i++) {
@@ -189,10 +222,11 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
     return times(out, half_at(block), -32);
 }
 
-// MXFP4: w = 2^(e - 127) * q. The scale is half of that power, since q is doubled. A bfloat16 with the exponent e is
-// the power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
+// MXFP4: w = 2^(e - 127) * q. The scale is half of that power, since q is doubled. A bfloat16 with
+// the exponent e is the power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
-    Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255, ends = (Halves)((e == 0) | (e == 255));
+    Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255;
+    Halves ends = (Halves)((e == 0) | (e == 255));
     return times(floats_of_halves(NUMBER_BF16, e << 7 | (ends & 0x40)), 0.5f, 0);
 }
 
@@ -208,22 +242,23 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     case WEIGHT_Q4_K:
     case WEIGHT_Q5_K: out = sixes(block); break;
     case WEIGHT_Q6_K:  // w = d * s * (q - 32), an s for 16 columns
-        out.scales = times(floats_of_bytes(words_at(block + 192), words_at(block + 200)), half_at(block + 208), 0);
+        out.scales = times(floats_of_bytes(words_at(block + 192), words_at(block + 200)),
+                           half_at(block + 208), 0);
         break;
     case WEIGHT_IQ4_XS: out.scales = iq4_xs_scales(block); break;
     case WEIGHT_MXFP4: out.scales = mxfp4_scales(block); break;
     default:
         out.scales = floats_of_halves(NUMBER_F16, halves_at(block, bytes));
-        if (layouts[type].has_offset) out.offsets = floats_of_halves(NUMBER_F16, halves_at(block + 2, bytes));
+        if (layouts[type].has_offset)
+            out.offsets = floats_of_halves(NUMBER_F16, halves_at(block + 2, bytes));
     }
     return out;
 }
 
 // Calls `work`, which is inlined with the type as a constant, so that each type has its own loop.
-ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given), const void *given) {
+ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, const void *given),
+                                 const void *given) {
     switch (type) {
-    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
-    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
     case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
     case WEIGHT_Q4_1: work(WEIGHT_Q4_1, given); break;
     case WEIGHT_Q5_0: work(WEIGHT_Q5_0, given); break;
@@ -240,13 +275,22 @@ ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const
     }
 }
 
+ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given),
+                            const void *given) {
+    switch (type) {
+    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
+    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
+    default: for_ggml_type(type, work, given);
+    }
+}
+
 // Room for the end of a row, with zeros behind it.
 typedef struct {
     uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];
 } SuperBlockCopy;
 
-// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has of it can be read in
-// whole registers. Scales that the row lacks are zeros.
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has
+// of it can be read in whole registers. Scales that the row lacks are zeros.
 SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
 // The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.
@@ -255,5 +299,6 @@ typedef struct {
     float scales[16], offsets[16];
 } Unpacked;
 
-// Unpacks the columns [first, end) of a super-block, its row's end at most, and others in the same registers.
+// Unpacks the columns [first, end) of a super-block, its row's end at most, and others in the same
+// registers.
 void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpacked *out);

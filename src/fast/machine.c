@@ -26,18 +26,22 @@ static double number_in(const char *folder, const char *name, const char *format
     return number;
 }
 
-// What a control group can still give: the rest up to its limit, and the cached pages of files, which can be dropped.
+// What a control group can still give: the rest up to its limit, and the cached pages of files,
+// which can be dropped.
 static double left_in_group(const char *folder, bool v2) {
     static const char *const names[2][4] = {
-        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file %lf", "total_active_file %lf"},
+        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file %lf",
+         "total_active_file %lf"},
         {"memory.max", "memory.current", "inactive_file %lf", "active_file %lf"}};
-    double limit = number_in(folder, names[v2][0], "%lf", INFINITY), used = number_in(folder, names[v2][1], "%lf", 0);
+    double limit = number_in(folder, names[v2][0], "%lf", INFINITY);
+    double used = number_in(folder, names[v2][1], "%lf", 0);
     for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
     return fmax(limit - used, 0);
 }
 
-// The least that any control group of the program can give: /a/b, /a and the top when /proc/self/cgroup has `0::/a/b`
-// (version 2) or `7:memory:/a/b` (version 1). In a container a and b may be out of sight, and the limits at the top.
+// The least that any control group of the program can give: /a/b, /a and the top when
+// /proc/self/cgroup has `0::/a/b` (version 2) or `7:memory:/a/b` (version 1). In a container a and
+// b may be out of sight, and the limits at the top.
 static double left_in_groups(const char *root) {
     char path[PATH_MAX], line[PATH_MAX];
     double least = INFINITY;
@@ -60,7 +64,8 @@ static double left_in_groups(const char *root) {
 }
 
 size_t available_memory(const char *root) {
-    double bytes = fmin(1024 * number_in(root, "proc/meminfo", "MemAvailable: %lf", INFINITY), left_in_groups(root));
+    double bytes = fmin(1024 * number_in(root, "proc/meminfo", "MemAvailable: %lf", INFINITY),
+                        left_in_groups(root));
     return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
 }
 
@@ -83,14 +88,16 @@ int physical_cores(void) {
     return processors > 0 ? (int)processors : 1;
 }
 
-// It looks several times, because the shell that has just started the program still runs for less than a millisecond.
+// It looks several times, because the shell that has just started the program still runs for less
+// than a millisecond.
 int unhindered_threads(const char *root) {
     enum { LOOKS = 4 };
     int threads = thread_count();
     double others = INFINITY;
     for (int look = 0; look < LOOKS && others > 0 && threads > 1; look++) {
         if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        others = fmin(others, number_in(root, "proc/loadavg", "%*f %*f %*f %lf/", 1) - 1);  // but for the caller
+        // but for the caller
+        others = fmin(others, number_in(root, "proc/loadavg", "%*f %*f %*f %lf/", 1) - 1);
     }
     double idle = (double)sysconf(_SC_NPROCESSORS_ONLN) - others;
     return others <= 0 || idle >= threads ? threads : (int)fmax(idle, 1);

@@ -6,10 +6,11 @@
 // How many physical cores this process may use: processors that share a core count once.
 int physical_cores(void);
 
-// How many of thread_count() threads find a processor of the machine without other work now, at least 1; all of them
-// where the system does not tell. `root` is where /proc is: "".
+// How many of thread_count() threads find a processor of the machine without other work now, at
+// least 1; all of them where the system does not tell. `root` is where /proc is: "".
 int unhindered_threads(const char *root);
 
-// How much memory the machine can give now without swapping, in bytes, within the limits of the program's control
-// groups (a container's); SIZE_MAX when neither tells. `root` is where /proc and /sys are: "".
+// How much memory the machine can give now without swapping, in bytes, within the limits of the
+// program's control groups (a container's); SIZE_MAX when neither tells. `root` is where /proc and
+// /sys are: "".
 size_t available_memory(const char *root);

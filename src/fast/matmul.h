@@ -4,12 +4,14 @@
 #include "../core/matrix.h"
 #include "team.h"
 
-// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats` nothing is rounded to
-// int8. NULL from an arena that only counts.
+// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats`
+// nothing is rounded to int8. NULL from an arena that only counts.
 typedef struct Workspace Workspace;
-Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats);
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads,
+                             bool floats);
 
-// n vectors x (n, cols). With `norm` they first go through an RMS norm with these weights and `eps`.
+// n vectors x (n, cols). With `norm` they first go through an RMS norm with these weights and
+// `eps`.
 typedef struct {
     const float *x;
     int64_t n;
@@ -17,8 +19,9 @@ typedef struct {
     float eps;
 } Input;
 
-// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t], with `gate` times silu(gate[r] . x[t])
-// (see swiglu) or, with `is_gelu`, gelu of it (see geglu), plus bias[r], and with `add` plus what is there.
+// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t], with `gate` times
+// silu(gate[r] . x[t]) (see swiglu) or, with `is_gelu`, gelu of it (see geglu), plus bias[r], and
+// with `add` plus what is there.
 typedef struct {
     const Matrix *matrix, *gate;
     bool is_gelu;
@@ -28,9 +31,10 @@ typedef struct {
     bool add;
 } Product;
 
-// Computes all the products. Their matrices have equal cols. The number of threads does not change the result.
-// Quantized weights multiply activations that are rounded to int8, with a scale for each group of 64 columns, or of 32
-// where all matrices are ggml's blocks. All other weights multiply float32, and so do q8 whose groups are not of 64
-// or cross rows, sets of matrices in which one is not quantized, and everything in a workspace of `floats`.
+// Computes all the products. Their matrices have equal cols. The number of threads does not change
+// the result. Quantized weights multiply activations that are rounded to int8, with a scale for
+// each group of 64 columns, or of 32 where all matrices are ggml's blocks. All other weights
+// multiply float32, and so do q8 whose groups are not of 64 or cross rows, sets of matrices in
+// which one is not quantized, and everything in a workspace of `floats`.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

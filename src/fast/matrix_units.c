@@ -1,10 +1,12 @@
-// Four tiles of C, 32 x 32 sums, stay in registers, while two tiles of A and two of B give four products at a time.
+// Four tiles of C, 32 x 32 sums, stay in registers, while two tiles of A and two of B give four
+// products at a time.
 #define _DEFAULT_SOURCE  // syscall
 #include "matrix_units.h"
 
 #include "simd.h"
 
-#if defined SIMD_AVX512 && defined __AVX512VNNI__ && defined __AMX_BF16__ && defined __AMX_INT8__ && defined __linux__
+#if defined SIMD_AVX512 && defined __AVX512VNNI__ && defined __AMX_BF16__ &&                       \
+    defined __AMX_INT8__ && defined __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,20 +33,25 @@ void units_begin(int depth) {
 
 void units_end(void) { _tile_release(); }
 
-// Puts a pair of numbers into each lane, and each of their parts into a tile of its own. What a part leaves is exact.
+// Puts a pair of numbers into each lane, and each of their parts into a tile of its own. What a
+// part leaves is exact.
 ALWAYS_INLINE void split(uint32_t *tile_row, int parts, vf x, vf y) {
     UNROLLED (p, parts) {
-        vf high_x = (vf)(((vu)x + 0x8000) & 0xffff0000), high_y = (vf)(((vu)y + 0x8000) & 0xffff0000);
+        vf high_x = (vf)(((vu)x + 0x8000) & 0xffff0000);
+        vf high_y = (vf)(((vu)y + 0x8000) & 0xffff0000);
         store(tile_row + p * TILE_PAIRS, (vf)((vu)high_x >> 16 | (vu)high_y));
         x -= high_x;
         y -= high_y;
     }
 }
 
-// A pair is columns i and i + 16 of A's tile, or rows i and i + 16 of B's: any pairs will do that are the same in both.
-ALWAYS_INLINE void split_row_into(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {
+// A pair is columns i and i + 16 of A's tile, or rows i and i + 16 of B's: any pairs will do that
+// are the same in both.
+ALWAYS_INLINE void split_row_into(uint32_t *tiles, int parts, int64_t row, int64_t m,
+                                  const float *x, int64_t k) {
     uint32_t *at = tiles + row / UNIT_ROWS * parts * TILE_PAIRS + row % UNIT_ROWS * 16;
-    for (int64_t i = 0; i < k; i += UNIT, at += parts_depth(m, parts)) split(at, parts, load(x + i), load(x + i + 16));
+    for (int64_t i = 0; i < k; i += UNIT, at += parts_depth(m, parts))
+        split(at, parts, load(x + i), load(x + i + 16));
 }
 
 void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {
@@ -57,13 +64,17 @@ ALWAYS_INLINE void split_rows(uint32_t *tiles, int parts, const float *b, int64_
         for (int64_t i = 0; i < 16; i++)
             for (int64_t column = 0; column < n; column += 16) {
                 const float *x = b + (row + i) * n + column;
-                split(tiles + column / 16 * parts * TILE_PAIRS + 16 * i, parts, load(x), load(x + 16 * n));
+                split(tiles + column / 16 * parts * TILE_PAIRS + 16 * i, parts, load(x),
+                      load(x + 16 * n));
             }
 }
 
-// A's next rows come from the second-level cache or the third. With 3 x 3 parts and 64 columns, all are prefetched.
-ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_parts, int b_parts, int64_t column) {
-    int64_t a_row = a_parts * TILE_PAIRS, b_column = b_parts * TILE_PAIRS;
+// A's next rows come from the second-level cache or the third. With 3 x 3 parts and 64 columns, all
+// are prefetched.
+ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_parts, int b_parts,
+                                  int64_t column) {
+    int64_t a_row = a_parts * TILE_PAIRS;
+    int64_t b_column = b_parts * TILE_PAIRS;
     int most = a_parts > b_parts ? a_parts : b_parts;
     const uint32_t *ahead = a + (2 + column / UNIT % 2) * a_row;
     UNROLLED (less, most) {
@@ -85,14 +96,17 @@ ALWAYS_INLINE void multiply_parts(const uint32_t *a, const uint32_t *b, int a_pa
 }
 
 // Inlined with constant numbers of parts.
-ALWAYS_INLINE void gemm_of(int a_parts, int b_parts, const PartsGemm *g) {
-    int64_t a_depth = parts_depth(g->m, a_parts), b_depth = parts_depth(g->n, b_parts), c_bytes = 4 * g->n;
+ALWAYS_INLINE void add_part_products(int a_parts, int b_parts, const PartsGemm *g) {
+    int64_t a_depth = parts_depth(g->m, a_parts);
+    int64_t b_depth = parts_depth(g->n, b_parts);
+    int64_t c_bytes = 4 * g->n;
     split_rows(g->tiles, b_parts, g->b, g->k, g->n);
     for (int64_t row = 0; row < g->m; row += UNIT)
         for (int64_t column = 0; column < g->n; column += UNIT) {
             const uint32_t *a = g->a + row / 16 * a_parts * TILE_PAIRS;
             const uint32_t *b = g->tiles + column / 16 * b_parts * TILE_PAIRS;
-            float *c = g->c + row * g->n + column, *c_below = c + 16 * g->n;
+            float *c = g->c + row * g->n + column;
+            float *c_below = c + 16 * g->n;
             _tile_zero(0);
             _tile_zero(1);
             _tile_zero(2);
@@ -115,17 +129,17 @@ ALWAYS_INLINE void gemm_of(int a_parts, int b_parts, const PartsGemm *g) {
 void gemm_of_parts(const PartsGemm *g) {
     units_begin(64);
     switch (g->a_parts * 4 + g->b_parts) {
-    case 2 * 4 + 1: gemm_of(2, 1, g); break;
-    case 2 * 4 + 2: gemm_of(2, 2, g); break;
-    case 3 * 4 + 1: gemm_of(3, 1, g); break;
-    case 3 * 4 + 2: gemm_of(3, 2, g); break;
-    default: gemm_of(3, 3, g);
+    case 2 * 4 + 1: add_part_products(2, 1, g); break;
+    case 2 * 4 + 2: add_part_products(2, 2, g); break;
+    case 3 * 4 + 1: add_part_products(3, 1, g); break;
+    case 3 * 4 + 2: add_part_products(3, 2, g); break;
+    default: add_part_products(3, 3, g);
     }
     units_end();
 }
 
-void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride, const uint8_t *b,
-                    int64_t b_stride) {
+void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride,
+                    const uint8_t *b, int64_t b_stride) {
     for (int64_t i = 0; i < count; i++) {
         _tile_zero(0);
         _tile_loadd(4, a + i * depth, a_stride);
@@ -145,7 +159,7 @@ void units_begin(int depth) {}
 void units_end(void) {}
 void gemm_of_parts(const PartsGemm *g) {}
 void split_row(uint32_t *tiles, int parts, int64_t row, int64_t m, const float *x, int64_t k) {}
-void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride, const uint8_t *b,
-                    int64_t b_stride) {}
+void multiply_bytes(int32_t *products, int64_t count, int depth, const int8_t *a, int64_t a_stride,
+                    const uint8_t *b, int64_t b_stride) {}
 
 #endif

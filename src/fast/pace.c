@@ -1,17 +1,21 @@
-// A trial that cost a millisecond more than going on as before is followed by a hundred without a trial, and by more
-// after each trial that was slower. A trial is due at once when the processors become crowded or free again, see watch.
+// A trial that cost a millisecond more than going on as before is followed by a hundred without a
+// trial, and by more after each trial that was slower. A trial is due at once when the processors
+// become crowded or free again, see watch.
 #include "pace.h"
 
 #include <math.h>
 
-static const double TRIAL = 0.005;     // seconds that a trial takes at least, and that the processors are watched for
-static const double CALM = 0.05;       // seconds without other work until the processors count as free again
+static const double TRIAL =
+    0.005;  // seconds that a trial takes at least, and that the processors are watched for
+static const double CALM =
+    0.05;  // seconds without other work until the processors count as free again
 static const double RECENT = 0.2;      // seconds that steps are remembered for, about
 static const double REST = 100;        // of undisturbed work for what a trial cost
 static const double LONGEST_REST = 5;  // seconds
 enum { MOST_DOUBLINGS = 4 };           // of the rest
 
-// A thread keeps its processor while it waits, unless for long. So missing processor time tells of other work.
+// A thread keeps its processor while it waits, unless for long. So missing processor time tells of
+// other work.
 static void watch(Pace *p, double seconds, double (*processor_clock)(void)) {
     p->watched += seconds;
     if (p->watched < (p->crowded == 1 ? CALM : TRIAL)) return;
@@ -39,7 +43,8 @@ static void end_trial(Pace *p) {
         p->crowded = -1;
         p->rest = 10 * TRIAL;
     } else {
-        double paid = REST * (p->tried.seconds - would_take) * exp2(fmin(p->losses, MOST_DOUBLINGS));
+        double paid =
+            REST * (p->tried.seconds - would_take) * exp2(fmin(p->losses, MOST_DOUBLINGS));
         p->rest = fmin(fmax(paid, 10 * TRIAL), LONGEST_REST);
         p->losses++;
     }

@@ -1,26 +1,28 @@
-// How many threads a step gets. More are faster, unless the machine has other work: then all wait at every turn for a
-// thread that is off the processor, and one alone may be forty times as fast. So now and then half or twice
-// the threads are tried.
+// How many threads a step gets. More are faster, unless the machine has other work: then all wait
+// at every turn for a thread that is off the processor, and one alone may be forty times as fast.
+// So now and then half or twice the threads are tried.
 #pragma once
 
 typedef struct {
     double work, seconds;
 } Stretch;
 
-// What is known of steps of one kind. Starts as {.size = n} for always n threads, or as {.size = n, .most = m} for up
-// to m, from n on: fewer than m when others are known to want the processors.
+// What is known of steps of one kind. Starts as {.size = n} for always n threads, or as {.size = n,
+// .most = m} for up to m, from n on: fewer than m when others are known to want the processors.
 typedef struct {
-    int size, most;        // threads that steps get for now, and the most; 0: the size never changes
-    int trial;             // threads that are being tried, 0: none
-    Stretch done, tried;   // the work and time of steps with `size` threads lately; in this trial
-    double rest;           // seconds of steps until the next trial
-    int losses;            // trials that were slower, one after another
-    double watched, used;  // seconds of steps since the processors were looked at, and processor time until then
-    int crowded;           // others want the processors: 1 or 0, -1 not known since the size changed
+    int size, most;       // threads that steps get for now, and the most; 0: the size never changes
+    int trial;            // threads that are being tried, 0: none
+    Stretch done, tried;  // the work and time of steps with `size` threads lately; in this trial
+    double rest;          // seconds of steps until the next trial
+    int losses;           // trials that were slower, one after another
+    // Seconds of steps since the processors were looked at, and processor time until then.
+    double watched, used;
+    int crowded;  // others want the processors: 1 or 0, -1 not known since the size changed
 } Pace;
 
 // The number of threads for the next step.
 int pace_threads(const Pace *pace);
 
-// A step did so much `work`, in one unit for all steps, in `seconds`. The clock gives all threads' processor seconds.
+// A step did so much `work`, in one unit for all steps, in `seconds`. The clock gives all threads'
+// processor seconds.
 void pace_step(Pace *pace, double work, double seconds, double (*processor_clock)(void));

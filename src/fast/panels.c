@@ -1,6 +1,7 @@
-// Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and arithmetic is the
-// limit. The panel is transposed, so that a register holds the same column (or four columns of int8) of neighboring
-// rows. It stays in the first-level cache while all vectors go by. A panel of fewer rows repeats its last row.
+// Many vectors: 64 rows of weights are unpacked into a panel, a block of columns at a time, and
+// arithmetic is the limit. The panel is transposed, so that a register holds the same column (or
+// four columns of int8) of neighboring rows. It stays in the first-level cache while all vectors go
+// by. A panel of fewer rows repeats its last row.
 #include <string.h>
 
 #include "kernels.h"
@@ -8,8 +9,10 @@
 #include "product.h"
 #include "widen.h"
 
-// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows if `at` is its end.
-static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at, int64_t bytes) {
+// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows
+// if `at` is its end.
+static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at,
+                           int64_t bytes) {
     int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
     const uintptr_t first = (uintptr_t)m->data + (uintptr_t)offset;
     for (int64_t r = 0; r < PANEL_ROWS; r++)
@@ -18,59 +21,77 @@ static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int6
 }
 
 enum {
-    // AVX-512 with VNNI keeps a tile's results in registers for a super-block, if it is three vectors by a whole panel.
+    // AVX-512 with VNNI keeps a tile's results in registers for a super-block, if it is three
+    // vectors by a whole panel.
     HOLDS_RESULTS = PANEL_ROWS == TILE_VECS * LANES && Q8_DOT == BYTES,
     TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
     SIXES_VECTORS = LANES == 8 ? 4 : TILE_VECTORS,  // SIXES take registers of their own
 };
 
-// A super-block of 64 rows. Four columns of a row lie together, or two as int16, as dot takes them.
+// A super-block of 64 rows. Four columns of a row lie together, or two as int16, as dot_bytes takes
+// them.
 typedef struct {
     uint8_t values[SUPER_BLOCK / (HAS_PAIRS ? 2 : 4)][PANEL_ROWS][4];
-    float scales[16][PANEL_ROWS], offsets[16][PANEL_ROWS];  // for every stretch of columns that has a scale
-    Unpacked rows[LANES];                                   // before they are transposed
-    int64_t index;                                          // of the super-block in its rows
-    int zero_bits;                                          // see Layout
+    // for every stretch of columns that has a scale
+    float scales[16][PANEL_ROWS], offsets[16][PANEL_ROWS];
+    Unpacked rows[LANES];  // before they are transposed
+    int64_t index;         // of the super-block in its rows
+    int zero_bits;         // see Layout
 } Int8Panel;
 
-// Transposes a square of 32-bit elements: column i of the rows becomes row i of `to`. Weights come as dot takes them.
+// Transposes a square of 32-bit elements: column i of the rows becomes row i of `to`. Weights come
+// as dot_bytes takes them.
 ALWAYS_INLINE void transpose_into(float *to, const vf rows[LANES], bool are_weights) {
     vf square[LANES];
     memcpy(square, rows, sizeof square);
     transpose(square);
-    for (int i = 0; i < LANES; i++) store(to + i * PANEL_ROWS, are_weights ? (vf)in_panel((vb)square[i]) : square[i]);
+    for (int i = 0; i < LANES; i++)
+        store(to + i * PANEL_ROWS, are_weights ? (vf)in_panel((vb)square[i]) : square[i]);
 }
 
-static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows, Int8Panel *panel) {
-    const Layout *layout = &layouts[m->type];
+// The values of panel->rows, LANES rows, as columns of the panel from row r0 on.
+static inline void transpose_values(Dot how, Int8Panel *panel, int r0) {
+    vf square[LANES];
+    for (int i = 0; i < SUPER_BLOCK / LANES / (how == PAIRS ? 2 : 4); i++) {
+        for (int r = 0; r < LANES; r++) {
+            const uint8_t *q = panel->rows[r].q;
+            square[r] = (vf)(how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i));
+        }
+        transpose_into((float *)(void *)panel->values[i * LANES][r0], square, true);
+    }
+}
+
+// Their scales, and the offsets that the layout has.
+static inline void transpose_scales(Dot how, const Layout *layout, Int8Panel *panel, int r0) {
     float unit = how == PAIRS ? 1.0f / PAIRS_UNIT : 1;
+    vf square[LANES];
+    for (int s = 0; s < SUPER_BLOCK / layout->columns; s += LANES) {
+        for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].scales + s) * unit;
+        transpose_into(panel->scales[s] + r0, square, false);
+        if (!layout->has_offset) continue;
+        for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].offsets + s);
+        transpose_into(panel->offsets[s] + r0, square, false);
+    }
+}
+
+static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_rows,
+                               Int8Panel *panel) {
+    const Layout *layout = &layouts[m->type];
     int64_t left = m->cols - panel->index * SUPER_BLOCK;
     int n_columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
     panel->zero_bits = zero_bits_of(m->type);
     if (panel->zero_bits && IN_PAIRS) panel->zero_bits += 8;  // PAIRS_UNIT
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
-        vf square[LANES];
         for (int r = 0; r < LANES; r++) {
             SuperBlockCopy copy;
             Unpacked *to = &panel->rows[r];
             int64_t from = row + (r0 + r < n_rows ? r0 + r : n_rows - 1);
-            unpack_super_block(m->type, super_block_at(m, from, panel->index, &copy), 0, n_columns, to);
+            SuperBlock at = super_block_at(m, from, panel->index, &copy);
+            unpack_super_block(m->type, at, 0, n_columns, to);
             if (n_columns < SUPER_BLOCK) memset(to->q + n_columns, 0, SUPER_BLOCK - n_columns);
         }
-        for (int i = 0; i < SUPER_BLOCK / LANES / (how == PAIRS ? 2 : 4); i++) {
-            for (int r = 0; r < LANES; r++) {
-                const uint8_t *q = panel->rows[r].q;
-                square[r] = (vf)(how == PAIRS ? load_pairs(q, i) : load_bytes(q + 4 * LANES * i));
-            }
-            transpose_into((float *)(void *)panel->values[i * LANES][r0], square, true);
-        }
-        for (int s = 0; s < SUPER_BLOCK / layout->columns; s += LANES) {
-            for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].scales + s) * unit;
-            transpose_into(panel->scales[s] + r0, square, false);
-            if (!layout->has_offset) continue;
-            for (int r = 0; r < LANES; r++) square[r] = load(panel->rows[r].offsets + s);
-            transpose_into(panel->offsets[s] + r0, square, false);
-        }
+        transpose_values(how, panel, r0);
+        transpose_scales(how, layout, panel, r0);
     }
 }
 
@@ -80,32 +101,53 @@ ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
     return columns == 32 ? x->part_starts[s] : x->half_starts[s];
 }
 
-// sums (m, PANEL_ROWS) += m vectors times the panel; `columns` share a scale. Inlined: sum, held are registers.
-ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
-    int stretch_bytes = columns * (how == PAIRS ? 2 : 1), first = how == PAIRS ? SUPER_BLOCK : 0;
-    int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
-    vf held[TILE_ROWS][TILE_VECS];
+// Where the sum of a stretch begins: minus the zero of the weights times the sum of the values.
+ALWAYS_INLINE int32_t stretch_start(const Rounded *x, const Int8Panel *panel, int columns, int s) {
+    return panel->zero_bits ? minus_sum(x, columns, s) * (1 << panel->zero_bits) : 0;
+}
+
+ALWAYS_INLINE void load_results(int m, vf held[TILE_ROWS][TILE_VECS], const float *sums) {
     UNROLLED (i, m)
         UNROLLED (j, TILE_VECS) held[i][j] = load(sums + i * PANEL_ROWS + j * LANES);
+}
+
+ALWAYS_INLINE void store_results(int m, vf held[TILE_ROWS][TILE_VECS], float *sums) {
+    UNROLLED (i, m)
+        UNROLLED (j, TILE_VECS) store(sums + i * PANEL_ROWS + j * LANES, held[i][j]);
+}
+
+// sums (m, PANEL_ROWS) += m vectors times the panel; `columns` share a scale. Inlined: sum, held
+// are registers.
+ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel,
+                             float *sums) {
+    int stretch_bytes = columns * (how == PAIRS ? 2 : 1);
+    int first = how == PAIRS ? SUPER_BLOCK : 0;
+    int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
+    // Weights that are int16 in wide registers have signs.
+    bool from_zero = how == NIBBLES || (how == PAIRS && !IN_PAIRS);
+    vf held[TILE_ROWS][TILE_VECS];
+    load_results(m, held, sums);
     for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
         int32_t starts[TILE_ROWS];
-        UNROLLED (i, m) starts[i] = panel->zero_bits ? minus_sum(&x[i], columns, s) * (1 << panel->zero_bits) : 0;
+        UNROLLED (i, m) starts[i] = stretch_start(&x[i], panel, columns, s);
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
-            vi sum[TILE_ROWS][TILE_VECS];  // from 0 where weights are int16 in wide registers: they have signs
+            vi sum[TILE_ROWS][TILE_VECS];
             UNROLLED (i, m)
-                UNROLLED (j, TILE_VECS)
-                    sum[i][j] = how == NIBBLES || (how == PAIRS && !IN_PAIRS) ? (vi){0} : splat_int(starts[i]);
+                UNROLLED (j, TILE_VECS) sum[i][j] = from_zero ? (vi){0} : splat_int(starts[i]);
             for (int q = 0; q < stretch_bytes / 4; q += step) {
                 vb w[2][TILE_VECS];
-                UNROLLED (k, step)
+                UNROLLED (k, step) {
+                    int group = s * (stretch_bytes / 4) + q + k;
                     UNROLLED (j, TILE_VECS)
-                        w[k][j] = load_bytes(panel->values[s * (stretch_bytes / 4) + q + k][r0 + j * LANES]);
+                        w[k][j] = load_bytes(panel->values[group][r0 + j * LANES]);
+                }
                 UNROLLED (i, m) {
                     const int8_t *at = x[i].values + first + s * stretch_bytes + 4 * q;
-                    vb four = splat_lane(at), next = how == SIXES ? splat_lane(at + 4) : four;
+                    vb four = splat_lane(at);
+                    vb next = splat_lane(at + 4 * (step - 1));
                     UNROLLED (j, TILE_VECS)
-                        sum[i][j] = how == SIXES ? dot_twice(sum[i][j], w[0][j], four, w[1][j], next)
-                                                 : dot(how, sum[i][j], w[0][j], four);
+                        sum[i][j] = step == 2 ? dot_twice(sum[i][j], w[0][j], four, w[1][j], next)
+                                              : dot_bytes(how, sum[i][j], w[0][j], four);
                 }
             }
             vf scales[TILE_VECS];
@@ -115,43 +157,47 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
                 float x_scale = x[i].scales[s * columns / PART];
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
-                    vi whole = how == NIBBLES ? whole_sums(how, sum[i][j]) + start : sum[i][j];
-                    held[i][j] =
-                        multiply_add(to_float(whole), scales[j] * x_scale, HOLDS_RESULTS ? held[i][j] : load(out));
+                    vi whole = sum[i][j];
+                    if (how == NIBBLES) whole = whole_sums(how, whole) + start;
+                    if (!HOLDS_RESULTS) held[i][j] = load(out);
+                    held[i][j] = multiply_add(to_float(whole), scales[j] * x_scale, held[i][j]);
                     if (!HOLDS_RESULTS) store(out, held[i][j]);
                 }
             }
         }
     }
-    if (!HOLDS_RESULTS) return;
-    UNROLLED (i, m)
-        UNROLLED (j, TILE_VECS) store(sums + i * PANEL_ROWS + j * LANES, held[i][j]);
+    if (HOLDS_RESULTS) store_results(m, held, sums);
 }
 
 // The same for up to 16 vectors by matrix units.
-static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Panel *panel, float *sums) {
+static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Panel *panel,
+                          float *sums) {
     int stretches = SUPER_BLOCK / columns;
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
         int32_t products[16][UNIT_ROWS][UNIT_ROWS];
-        multiply_bytes(products[0][0], stretches, columns, x->values, sizeof *x, panel->values[0][r0],
-                       sizeof panel->values[0]);
+        multiply_bytes(products[0][0], stretches, columns, x->values, sizeof *x,
+                       panel->values[0][r0], sizeof panel->values[0]);
         for (int64_t i = 0; i < m; i++) {
             float *out = sums + i * PANEL_ROWS + r0;
             vf sum = load(out);
             for (int s = 0; s < stretches; s++) {
                 vi whole = (vi)load(products[s][i]);
-                if (panel->zero_bits) whole += minus_sum(&x[i], columns, s) * (1 << panel->zero_bits);
-                sum = multiply_add(to_float(whole), load(panel->scales[s] + r0) * x[i].scales[s * columns / PART], sum);
+                whole += stretch_start(&x[i], panel, columns, s);
+                vf scale = load(panel->scales[s] + r0) * x[i].scales[s * columns / PART];
+                sum = multiply_add(to_float(whole), scale, sum);
             }
             store(out, sum);
         }
     }
 }
 
-ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const Int8Panel *panel, float *sums) {
+ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const Int8Panel *panel,
+                                  float *sums) {
     const Rounded *x = v->rounded + panel->index * v->n;
-    for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS)
-        int8_by_units(v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS, columns, x + t, panel, sums + t * PANEL_ROWS);
+    for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS) {
+        int64_t n = v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS;
+        int8_by_units(n, columns, x + t, panel, sums + t * PANEL_ROWS);
+    }
     int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
     for (int64_t t = 0; !v->by_units && t < v->n; t += most) {
         float *out = sums + t * PANEL_ROWS;
@@ -166,29 +212,50 @@ ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const 
     }
 }
 
-void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+// The same with constants, so that each kind of panel has its own loop.
+static inline void multiply_panel_of(Dot how, int columns, const Vectors *v, const Int8Panel *panel,
+                                     float *sums) {
+    bool is_q8 = how == (Dot)Q8_DOT;
+    bool is_q6 = how == (Dot)Q6_DOT;
+    if (columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
+    else if (columns == 32 && is_q8) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
+    else if (columns == 32 && is_q6) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
+    else if (columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
+    else if (is_q6) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
+    else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
+}
+
+static Dot dot_of_bits(int bits) {
+    if (bits <= 4) return (Dot)Q4_DOT;
+    return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
+}
+
+void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                         float *sums) {
     const Layout *layout = &layouts[m->type];
-    const Dot how = layout->bits <= 4 ? (Dot)Q4_DOT : layout->bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
-    int64_t row_bytes = matrix_row_bytes(m), count = super_blocks_of(m->cols);
+    const Dot how = dot_of_bits(layout->bits);
+    int64_t row_bytes = matrix_row_bytes(m);
+    int64_t count = super_blocks_of(m->cols);
     Int8Panel *panel = v->panel;
-    Gemm offsets = {.m = v->n, .n = PANEL_ROWS, .k = SUPER_BLOCK / layout->columns, .b = panel->offsets};
-    offsets.b_type = NUMBER_F32;
-    offsets.b_stride = PANEL_ROWS;
-    offsets.a_stride = sizeof(Rounded) / sizeof(float);
-    offsets.c = sums;
+    Gemm offsets = {
+        .m = v->n,
+        .n = PANEL_ROWS,
+        .k = SUPER_BLOCK / layout->columns,
+        .a_stride = sizeof(Rounded) / sizeof(float),
+        .b = panel->offsets,
+        .b_type = NUMBER_F32,
+        .b_stride = PANEL_ROWS,
+        .c = sums,
+    };
     memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
     if (v->by_units) units_begin(layout->columns);
     for (panel->index = 0; panel->index < count; panel->index++) {
         const Rounded *x = v->rounded + panel->index * v->n;
         int64_t next = (panel->index + 1) * SUPER_BLOCK;
         unpack_int8(how, m, row, n_rows, panel);
-        prefetch_block(m, row, row_bytes, row_bytes * next / m->cols, row_bytes * SUPER_BLOCK / m->cols);
-        if (layout->columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
-        else if (layout->columns == 32 && how == (Dot)Q8_DOT) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
-        else if (layout->columns == 32 && how == (Dot)Q6_DOT) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
-        else if (layout->columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
-        else if (how == (Dot)Q6_DOT) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
-        else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
+        prefetch_block(m, row, row_bytes, row_bytes * next / m->cols,
+                       row_bytes * SUPER_BLOCK / m->cols);
+        multiply_panel_of(how, layout->columns, v, panel, sums);
         offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
         if (layout->has_offset) gemm_accumulate(&offsets);
     }
@@ -197,7 +264,8 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
 
 enum { BLOCK_COLUMNS = 128, PARTS_COLUMNS = 64 };
 
-// A block of weights as float32, in a first-level cache. Matrix units take fewer columns, and split them into parts.
+// A block of weights as float32, in a first-level cache. Matrix units take fewer columns, and split
+// them into parts.
 typedef struct {
     union {
         float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB
@@ -208,20 +276,27 @@ typedef struct {
     } as;
     float rows[LANES][BLOCK_COLUMNS];  // widened, before they are transposed
 } FloatPanel;
-_Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES, "they have room");
+_Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES,
+               "they have room");
 
-// Columns [col, col + n) of a row as float32: where they lie if they may, else widened into `memory`.
+// Columns [col, col + n) of a row as float32: where they lie if they may, else widened into
+// `memory`.
 static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *memory) {
-    if (m->type == WEIGHT_F32 && n % LANES == 0) return (const float *)m->data + row * m->cols + col;
+    if (m->type == WEIGHT_F32 && n % LANES == 0)
+        return (const float *)m->data + row * m->cols + col;
     matrix_row(m, row, col, n, memory);
     return memory;
 }
 
 // How many parts hold the bits of a number: bfloat16 has 8, float16 11, all others up to 24.
-static int parts_of(WeightType type) { return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS; }
+static int parts_of(WeightType type) {
+    return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS;
+}
 
-// n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is not multiplied.
-static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n, FloatPanel *panel) {
+// n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is
+// not multiplied.
+static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n,
+                         FloatPanel *panel) {
     for (int64_t r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
         const float *rows[LANES];
         for (int64_t r = 0; r < LANES; r++) {
@@ -237,22 +312,47 @@ static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t c
     }
 }
 
-void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    int64_t row_bytes = matrix_row_bytes(m), step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
-    int64_t n = PANEL_ROWS, whole = whole_units(v->n);
+void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                          float *sums) {
+    int64_t row_bytes = matrix_row_bytes(m);
+    int64_t step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
+    int64_t n = PANEL_ROWS;
+    int64_t whole = whole_units(v->n);
     FloatPanel *panel = v->panel;
     if (!v->by_units) memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
     for (int64_t col = 0; col < m->cols; col += step) {
         int64_t k = m->cols - col < step ? m->cols - col : step;
         const float *b = panel->as.columns[0];
         unpack_float(m, row, n_rows, col, k, panel);
-        prefetch_block(m, row, row_bytes, row_bytes * (col + k) / m->cols, row_bytes * step / m->cols);
+        prefetch_block(m, row, row_bytes, row_bytes * (col + k) / m->cols,
+                       row_bytes * step / m->cols);
         if (v->by_units) {
             const uint32_t *a = v->parts + col / UNIT * parts_depth(whole, MAX_PARTS);
             uint32_t *tiles = panel->as.split.tiles;
-            gemm_of_parts(&(PartsGemm){whole, n, k, a, b, tiles, MAX_PARTS, parts_of(m->type), sums, col > 0});
+            gemm_of_parts(&(PartsGemm){
+                whole,
+                n,
+                k,
+                a,
+                b,
+                tiles,
+                MAX_PARTS,
+                parts_of(m->type),
+                sums,
+                col > 0,
+            });
         } else {
-            gemm_accumulate(&(Gemm){v->n, n, k, v->x + col, v->cols, b, NUMBER_F32, n, sums, NULL});
+            gemm_accumulate(&(Gemm){
+                .m = v->n,
+                .n = n,
+                .k = k,
+                .a = v->x + col,
+                .a_stride = v->cols,
+                .b = b,
+                .b_type = NUMBER_F32,
+                .b_stride = n,
+                .c = sums,
+            });
         }
     }
 }

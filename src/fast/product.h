@@ -1,10 +1,12 @@
-// What the files of matmul share: vectors made ready, and the functions that multiply rows of weights by them.
+// What the files of matmul share: vectors made ready, and the functions that multiply rows of
+// weights by them.
 #pragma once
 
 #include "layouts.h"
 
 enum {
-    VECTORS_IN_PLACE = 3,    // up to so many vectors multiply rows in place, where they lie; more, panels of rows
+    // Up to so many vectors multiply rows in place, where they lie; more, panels of rows.
+    VECTORS_IN_PLACE = 3,
     ROWS_IN_PLACE = 16,      // rows of one piece of work in place
     PANEL_ROWS = 64,         // rows of a panel, which is one piece of work
     PANEL_BYTES = 48 << 10,  // of a panel and what is needed to make it
@@ -12,26 +14,32 @@ enum {
     IN_PAIRS = HAS_PAIRS && LANES == 4,  // also in place
 };
 
-// A super-block of a vector as int8: x = scale * value, zeros behind the vector's end. Weights are stored as q = w +
-// zero, so sums begin at -zero times the sum of the values. Example: with the zero 8 of Q4_0, weights -3 and 2 are
-// stored as 5 and 10. Times values 4 and 5, from -8 * (4 + 5) = -72 on, they give -72 + 20 + 50 = -2 = -12 + 10.
+// A super-block of a vector as int8: x = scale * value, zeros behind the vector's end. Weights are
+// stored as q = w + zero, so sums begin at -zero times the sum of the values. Example: with the
+// zero 8 of Q4_0, weights -3 and 2 are stored as 5 and 10. Times values 4 and 5, from -8 * (4 + 5)
+// = -72 on, they give -72 + 20 + 50 = -2 = -12 + 10.
 typedef struct {
-    _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];  // behind them as pairs, where dot takes those
-    int32_t half_starts[2 * PARTS], part_starts[PARTS];                   // minus the sums of 16 and of 32 values
-    float scales[PARTS];                      // whole registers are loaded: floats must lie behind these
-    float sums[PARTS], half_sums[2 * PARTS];  // scale times the sum of values, for weights with an offset
+    // Behind them as pairs, where dot_bytes takes those.
+    _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];
+    int32_t half_starts[2 * PARTS], part_starts[PARTS];  // minus the sums of 16 and of 32 values
+    float scales[PARTS];  // whole registers are loaded: floats must lie behind these
+    // Scale times the sum of values, for weights with an offset.
+    float sums[PARTS], half_sums[2 * PARTS];
 } Rounded;
 
 // What few vectors need besides. Their products add up in the lanes of a register.
 typedef struct {
     _Alignas(64) int32_t starts[SUPER_BLOCK / 4];  // minus the sums of each lane's values
-    int32_t nibble_starts[SUPER_BLOCK / 8];        // of the two lanes that add_nibbles brings together
-    int8_t nibble_values[SUPER_BLOCK];  // first the first halves of the parts whose nibbles lie in a register
-    uint8_t magnitudes[SUPER_BLOCK];    // of nibble_values, see dot_in_place
-    float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];  // so that whole registers can be loaded
+    int32_t nibble_starts[SUPER_BLOCK / 8];  // of the two lanes that add_nibbles brings together
+    // First the first halves of the parts whose nibbles lie in a register.
+    int8_t nibble_values[SUPER_BLOCK];
+    uint8_t magnitudes[SUPER_BLOCK];  // of nibble_values, see dot_in_place
+    // So that whole registers can be loaded.
+    float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];
 } InLanes;
 
-// The input's vectors as a thread multiplies them: normed, and rounded to int8 when the weights are quantized.
+// The input's vectors as a thread multiplies them: normed, and rounded to int8 when the weights are
+// quantized.
 typedef struct {
     int64_t n, cols;
     const float *x;     // (n, cols)
@@ -43,10 +51,14 @@ typedef struct {
     void *panel;        // this thread's memory for weights
 } Vectors;
 
-// Rows [row, row + n_rows) times all vectors: sums (n, ROWS_IN_PLACE) or (n, PANEL_ROWS). n_rows is at most that.
-typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors, float *sums);
+// Rows [row, row + n_rows) times all vectors: sums (n, ROWS_IN_PLACE) or (n, PANEL_ROWS). n_rows is
+// at most that.
+typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors,
+                          float *sums);
 
 MultiplyRows multiply_float_rows, multiply_int8_rows;    // rows.c: up to VECTORS_IN_PLACE vectors
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
 
-static inline int64_t super_blocks_of(int64_t cols) { return (cols + SUPER_BLOCK - 1) / SUPER_BLOCK; }
+static inline int64_t super_blocks_of(int64_t cols) {
+    return (cols + SUPER_BLOCK - 1) / SUPER_BLOCK;
+}

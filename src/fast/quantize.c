@@ -31,7 +31,8 @@ typedef struct {
 static void put(Writer *w, const void *data, size_t n, size_t alignment) {
     static const uint8_t zeros[ALIGNMENT];
     size_t gap = (alignment - w->offset % alignment) % alignment;
-    if (w->good && interrupted) w->good = fail(w->err, "%s: interrupted; nothing was written", w->path);
+    if (w->good && interrupted)
+        w->good = fail(w->err, "%s: interrupted; nothing was written", w->path);
     if (w->good && (fwrite(zeros, 1, gap, w->file) != gap || fwrite(data, 1, n, w->file) != n))
         w->good = fail(w->err, "%s: cannot write (%s)", w->path, strerror(errno));
     w->offset += gap + n;
@@ -39,13 +40,17 @@ static void put(Writer *w, const void *data, size_t n, size_t alignment) {
 
 static float q4_value(float x, float scale) { return rintf(fminf(fmaxf(x / scale, -8), 7)); }
 
-// The float16 scale, of 13 around the one that puts the largest value at -8, with the least squared error; 0 for zeros.
+// The float16 scale, of 13 around the one that puts the largest value at -8, with the least squared
+// error; 0 for zeros.
 static float best_q4_scale(const float x[Q4_GROUP]) {
-    float extreme = 0, least = INFINITY, best = 0;
+    float extreme = 0;
+    float least = INFINITY;
+    float best = 0;
     for (int i = 0; i < Q4_GROUP; i++)
         if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
     for (int step = -6; step <= 6 && extreme != 0; step++) {
-        float scale = extreme / (-8 + 0.15f * (float)step), error = 0;
+        float scale = extreme / (-8 + 0.15f * (float)step);
+        float error = 0;
         uint16_t half;
         numbers_from_f32(&half, NUMBER_F16, &scale, 1);
         numbers_to_f32(&scale, &half, NUMBER_F16, 1);
@@ -64,7 +69,8 @@ static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) 
     int64_t n_groups = 2 * groups_of(cols);
     for (int64_t i = cols; i < n_groups * Q4_GROUP; i++) x[i] = 0;
     for (int64_t g = 0; g < n_groups; g++) {
-        const float *group = x + g * Q4_GROUP, scale = best_q4_scale(group);
+        const float *group = x + g * Q4_GROUP;
+        const float scale = best_q4_scale(group);
         uint8_t *pack = packs + g / 2 * (Q4_PACK / 2);
         numbers_from_f32(&scales[g], NUMBER_F16, &scale, 1);
         for (int i = 0; i < Q4_GROUP; i++) {
@@ -75,7 +81,8 @@ static void row_to_q4(float *x, int64_t cols, uint8_t *packs, uint16_t *scales) 
 }
 
 static QuantizeError both(QuantizeError a, QuantizeError b) {
-    return (QuantizeError){fmax(a.worst, b.worst), a.sum + b.sum, a.weights + b.weights, a.count + b.count};
+    return (QuantizeError){fmax(a.worst, b.worst), a.sum + b.sum, a.weights + b.weights,
+                           a.count + b.count};
 }
 
 static void put_row(const Matrix *to, int64_t i, float *x) {
@@ -88,27 +95,34 @@ static void put_row(const Matrix *to, int64_t i, float *x) {
     else if (to->type == WEIGHT_Q4) row_to_q4(x, cols, (uint8_t *)values, scales);
     else
         for (int64_t at = 0; at < cols; at += Q8_GROUP)
-            *each++ = numbers_from_f32(values + at, NUMBER_I8, x + at, cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
+            *each++ = numbers_from_f32(values + at, NUMBER_I8, x + at,
+                                       cols - at < Q8_GROUP ? cols - at : Q8_GROUP);
 }
 
 // Rows that have the type already keep their bytes: rounded once more, those of q4 would change.
 static bool is_same_type(const Matrix *from, const Matrix *to) {
     if (from->type != to->type) return false;
-    return from->type != WEIGHT_Q8 || (from->group_size == to->group_size && !from->groups_cross_rows);
+    return from->type != WEIGHT_Q8 ||
+           (from->group_size == to->group_size && !from->groups_cross_rows);
 }
 
 static void copy_row(const Matrix *from, int64_t row, const Matrix *to, int64_t i) {
-    int64_t values = matrix_row_bytes(to), scales = matrix_scale_bytes(to) / to->rows;
+    int64_t values = matrix_row_bytes(to);
+    int64_t scales = matrix_scale_bytes(to) / to->rows;
     memcpy((uint8_t *)to->data + i * values, (const uint8_t *)from->data + row * values, values);
     if (scales) memcpy((uint8_t *)group_scales(to, i, 0), group_scales(from, row, 0), scales);
 }
 
-// Writes rows to `to`, reads them back and compares. `floats` has room for each row twice, in whole groups of 64.
-static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, float *floats, QuantizeError *errors) {
-    int64_t cols = from->cols, stride = groups_of(cols) * Q8_GROUP;
+// Writes rows to `to`, reads them back and compares. `floats` has room for each row twice, in whole
+// groups of 64.
+static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, float *floats,
+                          QuantizeError *errors) {
+    int64_t cols = from->cols;
+    int64_t stride = groups_of(cols) * Q8_GROUP;
 #pragma omp parallel for
     for (int64_t i = 0; i < to->rows; i++) {
-        float *before = floats + 2 * i * stride, *after = before + stride;
+        float *before = floats + 2 * i * stride;
+        float *after = before + stride;
         matrix_row(from, row + i, 0, cols, before);
         if (is_same_type(from, to)) copy_row(from, row + i, to, i);
         else put_row(to, i, before);
@@ -116,7 +130,8 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
         errors[i] = (QuantizeError){0};
         for (int64_t j = 0; j < cols; j++) {
             double difference = fabs((double)before[j] - (double)after[j]);
-            errors[i] = both(errors[i], (QuantizeError){difference, difference, fabs((double)before[j]), 1});
+            errors[i] = both(errors[i],
+                             (QuantizeError){difference, difference, fabs((double)before[j]), 1});
         }
     }
 }
@@ -124,14 +139,19 @@ static void quantize_rows(const Matrix *from, int64_t row, const Matrix *to, flo
 // All values go first, then all scales. The order of sums does not depend on the number of threads.
 static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
     const ModelConfig *c = &w->copy.config;
-    Matrix to = {.type = c->weight_type, .rows = m->rows, .cols = m->cols, .group_size = c->group_size};
-    uint64_t value_bytes = matrix_row_bytes(&to), scale_bytes = matrix_scale_bytes(&to);
-    uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP, n_values = ROWS_AT_A_TIME * value_bytes;
+    Matrix to = {
+        .type = c->weight_type, .rows = m->rows, .cols = m->cols, .group_size = c->group_size};
+    uint64_t value_bytes = matrix_row_bytes(&to);
+    uint64_t scale_bytes = matrix_scale_bytes(&to);
+    uint64_t n_floats = 2 * ROWS_AT_A_TIME * groups_of(m->cols) * Q8_GROUP;
+    uint64_t n_values = ROWS_AT_A_TIME * value_bytes;
     QuantizeError errors[ROWS_AT_A_TIME];
-    float *floats = alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1, "rows to quantize", w->err);
+    float *floats = alloc_array(n_floats * sizeof(float) + n_values + scale_bytes, 1,
+                                "rows to quantize", w->err);
     w->good = floats;
     if (!floats) return;
-    uint8_t *values = (uint8_t *)(floats + n_floats), *scales = values + n_values;
+    uint8_t *values = (uint8_t *)(floats + n_floats);
+    uint8_t *scales = values + n_values;
     for (int64_t row = 0; row < m->rows && w->good; row += ROWS_AT_A_TIME) {
         to.rows = m->rows - row < ROWS_AT_A_TIME ? m->rows - row : ROWS_AT_A_TIME;
         to.data = values;
@@ -141,7 +161,8 @@ static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
         put(w, values, to.rows * value_bytes, ALIGNMENT);
     }
     if (w->good && isinf(sum->worst))
-        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path, weight_type_names[to.type]);
+        w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path,
+                       weight_type_names[to.type]);
     if (scale_bytes) put(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }
@@ -153,8 +174,8 @@ static void put_tensor(void *writer, const Tensor *t, void *member) {
     else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
-bool model_quantize(const Model *m, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
-                    Error *err) {
+bool model_quantize(const Model *m, WeightType type, const char *out_path,
+                    QuantizeError errors[N_MATRIX_KINDS], Error *err) {
     char temporary[PATH_MAX + 32];  // if it is cut, it is too long to be opened
     uint8_t header[HEADER_BYTES];
     snprintf(temporary, sizeof temporary, "%s.tmp.%ld", out_path, (long)getpid());
@@ -174,7 +195,8 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path, Quant
     for (int l = 0; c->has_layers && l < c->n_layers; l++) put(&w, &m->layers[l].flags, 1, 1);
     model_visit(&w.copy, put_tensor, &w);
     put(&w, "", 0, ALIGNMENT);
-    if (fclose(w.file) != 0 && w.good) w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
+    if (fclose(w.file) != 0 && w.good)
+        w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
     if (w.good && rename(temporary, out_path) != 0)
         w.good = fail(err, "%s: cannot rename to it (%s)", out_path, strerror(errno));
     if (!w.good) remove(temporary);

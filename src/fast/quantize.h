@@ -9,8 +9,9 @@ typedef struct {
     double weights, count;  // the sum of |weight|; how many there are
 } QuantizeError;
 
-// Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads. Norms stay float32. The file
-// has a temporary name until all is written. errors[] is 0 for a kind that the model lacks (a shared classifier). False
-// with the reason, and nothing left behind, on failure and once `interrupted` is true.
-bool model_quantize(const Model *model, WeightType type, const char *out_path, QuantizeError errors[N_MATRIX_KINDS],
-                    Error *err);
+// Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads. Norms
+// stay float32. The file has a temporary name until all is written. errors[] is 0 for a kind that
+// the model lacks (a shared classifier). False with the reason, and nothing left behind, on failure
+// and once `interrupted` is true.
+bool model_quantize(const Model *model, WeightType type, const char *out_path,
+                    QuantizeError errors[N_MATRIX_KINDS], Error *err);

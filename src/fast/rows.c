@@ -1,22 +1,28 @@
-// Few vectors: rows of weights are read once, where they lie, front to back, and memory is the limit. What is loaded is
-// multiplied at once; prefetches keep the stream of loads going across the ends of rows and pages.
+// Few vectors: rows of weights are read once, where they lie, front to back, and memory is the
+// limit. What is loaded is multiplied at once; prefetches keep the stream of loads going across the
+// ends of rows and pages.
 #include <string.h>
 
 #include "product.h"
 #include "widen.h"
 
 // Bytes of a super-block, without the scales that lie elsewhere.
-ALWAYS_INLINE int bytes_of(WeightType type) { return SUPER_BLOCK / layouts[type].values * layouts[type].bytes; }
+ALWAYS_INLINE int bytes_of(WeightType type) {
+    return SUPER_BLOCK / layouts[type].values * layouts[type].bytes;
+}
 
 // Prefetches with register i of a super-block its share of the cache lines.
 ALWAYS_INLINE void prefetch_share(WeightType type, SuperBlock at, int i) {
-    int bytes = bytes_of(type), every = 64 * REGISTERS / bytes;
+    int bytes = bytes_of(type);
+    int every = 64 * REGISTERS / bytes;
     if (every < 2 || i % every == 0) prefetch_ahead(at.values + i * bytes / REGISTERS);
 }
 
 #ifdef SIMD_FOURS
-// sum += n registers of a super-block of up to 6 bits times a vector's. The scales s have the vector's in them.
-ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x, const Scales *s, vf sum[4]) {
+// sum += n registers of a super-block of up to 6 bits times a vector's. The scales s have the
+// vector's in them.
+ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rounded *x,
+                                const Scales *s, vf sum[4]) {
     int zero_bits = zero_bits_of(type);
     UNROLLED (h, 2) {
         vb weights[4] = {{0}};
@@ -27,15 +33,17 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
         vi dots = dot_fours(weights, x->values + h * 4 * REGISTER, layouts[type].bits);
         if (zero_bits) dots += (vi)halves_of_fours(load(x->half_starts + 8 * h)) << zero_bits;
         bool by_halves = layouts[type].columns == 16;
-        sum[2 + h] +=
-            to_float(dots) * (by_halves ? halves_of_fours(s->scales.of[h]) : four_of_eight(s->scales.of[0], h));
+        vf scales =
+            by_halves ? halves_of_fours(s->scales.of[h]) : four_of_eight(s->scales.of[0], h);
+        sum[2 + h] += to_float(dots) * scales;
     }
 }
 #endif
 
-// sum += a super-block of nibbles times a vector's. Low and high halves share scales, so they are added up first.
-ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, const InLanes *lanes, const Scales *s,
-                               vf sum[4]) {
+// sum += a super-block of nibbles times a vector's. Low and high halves share scales, so they are
+// added up first.
+ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x,
+                               const InLanes *lanes, const Scales *s, vf sum[4]) {
     int zero_bits = zero_bits_of(type);
     int stride = (int)(nibbles_at(type, at.values, 1) - nibbles_at(type, at.values, 0));
     UNROLLED (i, REGISTERS / 2) {
@@ -46,21 +54,31 @@ ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x, 
         if (zero_bits) dots = (vi)load(lanes->nibble_starts + i * LANES) << zero_bits;
         UNROLLED (half, 2) {
             int columns = (2 * i + half) * REGISTER;
-            vb weights = number_of(type, (half ? (vb)((vu)both >> 4) : both) & 15);
+            vb weights = numbers_of(type, (half ? (vb)((vu)both >> 4) : both) & 15);
             const uint8_t *magnitudes = is_looked_up(type) ? lanes->magnitudes + columns : NULL;
-            dots = dot_in_place(dots, weights, x + columns * (IN_PAIRS ? 2 : 1), magnitudes, is_int8(type));
+            dots = dot_in_place(dots, weights, x + columns * (IN_PAIRS ? 2 : 1), magnitudes,
+                                is_int8(type));
         }
-        sum[i % 4] += to_float(dots) * spread(&s->scales, 16, i);  // a lane has 8 columns: 4 lanes, a part
+        // A lane has 8 columns, so that 4 lanes are a part.
+        sum[i % 4] += to_float(dots) * spread(&s->scales, 16, i);
     }
 }
 
-// sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one another.
-ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x, const InLanes *lanes,
-                                   vf sum[4]) {
+// The scales of a vector's stretches of so many columns.
+ALWAYS_INLINE const float *scales_for(int columns, const Rounded *x, const InLanes *lanes) {
+    if (columns == 16) return lanes->half_scales;
+    return columns == 32 ? x->scales : lanes->group_scales;
+}
+
+// sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one
+// another.
+ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x,
+                                   const InLanes *lanes, vf sum[4]) {
     const Layout *layout = &layouts[type];
-    int columns = layout->columns, zero_bits = zero_bits_of(type);
+    int columns = layout->columns;
+    int zero_bits = zero_bits_of(type);
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
-    const float *x_scales = columns == 16 ? lanes->half_scales : columns == 32 ? x->scales : lanes->group_scales;
+    const float *x_scales = scales_for(columns, x, lanes);
     const float *x_sums = columns == 16 ? x->half_sums : x->sums;
     Scales s = scales_of(type, at);
     for (int i = 0; i < (SUPER_BLOCK / columns + LANES - 1) / LANES; i++) {
@@ -77,7 +95,8 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
         add_nibbles(type, at, LANES == 4 ? values : lanes->nibble_values, lanes, &s, sum);
         return;
     }
-    enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };  // clang unrolls no more of a loop that can end early
+    // Clang unrolls no more of a loop that can end early.
+    enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };
     UNROLLED (h, REGISTERS / TOGETHER)
         UNROLLED (k, TOGETHER) {
             int i = h * TOGETHER + k;
@@ -86,14 +105,16 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
             prefetch_share(type, at, i);
             if (zero_bits) start = (vi)load(lanes->starts + i * LANES) << zero_bits;
             const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
-            vi dots = dot_in_place(start, weights_of(type, at.values, i), at_x, NULL, is_int8(type));
+            vb weights = weights_of(type, at.values, i);
+            vi dots = dot_in_place(start, weights, at_x, NULL, is_int8(type));
             sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
         }
 }
 
-// A row times vector t. *at is where the row begins, and then where its last whole super-block ends.
-ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, SuperBlock *at, const Vectors *v,
-                                 int64_t t) {
+// A row times vector t. *at is where the row begins, and then where its last whole super-block
+// ends.
+ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, SuperBlock *at,
+                                 const Vectors *v, int64_t t) {
     int64_t whole = m->cols / SUPER_BLOCK;
     vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
@@ -106,7 +127,8 @@ ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, 
     }
     if (whole * SUPER_BLOCK < m->cols) {
         SuperBlockCopy copy;
-        int left = (int)(m->cols - whole * SUPER_BLOCK), registers = (left + REGISTER - 1) / REGISTER;
+        int left = (int)(m->cols - whole * SUPER_BLOCK);
+        int registers = (left + REGISTER - 1) / REGISTER;
         add_super_block(type, super_block_at(m, row, whole, &copy), registers, x, lanes, sum);
     }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
@@ -128,7 +150,8 @@ ALWAYS_INLINE float dot_of_type(Number type, const Matrix *m, int64_t row, const
 }
 
 static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) {
-    int64_t n = m->cols, whole = n / FLOAT_STEP * FLOAT_STEP;
+    int64_t n = m->cols;
+    int64_t whole = n / FLOAT_STEP * FLOAT_STEP;
     float sum, rest[FLOAT_STEP];
     switch (m->type) {
     case WEIGHT_F32: sum = dot_of_type(NUMBER_F32, m, row, x); break;
@@ -143,9 +166,11 @@ static inline float float_row_dot(const Matrix *m, int64_t row, const float *x) 
 // A row of any other type, of which stretches are widened once for all vectors.
 static void widened_row_dots(const Matrix *m, int64_t row, const Vectors *v, float *sums) {
     enum { STRETCH = 256 };
-    int64_t row_bytes = matrix_row_bytes(m), stretch_bytes = row_bytes * STRETCH / m->cols;
+    int64_t row_bytes = matrix_row_bytes(m);
+    int64_t stretch_bytes = row_bytes * STRETCH / m->cols;
     vf sum[VECTORS_IN_PLACE][2] = {{{0}}};
-    float rest[VECTORS_IN_PLACE] = {0}, widened[STRETCH];
+    float rest[VECTORS_IN_PLACE] = {0};
+    float widened[STRETCH];
     for (int64_t col = 0, n; col < m->cols; col += n) {
         n = m->cols - col < STRETCH ? m->cols - col : STRETCH;
         const uint8_t *at = (const uint8_t *)m->data + row * row_bytes + row_bytes * col / m->cols;
@@ -155,19 +180,24 @@ static void widened_row_dots(const Matrix *m, int64_t row, const Vectors *v, flo
             const float *x = v->x + t * v->cols + col;
             int64_t i = 0;
             for (; i + 2 * LANES <= n; i += 2 * LANES)
-                UNROLLED (j, 2) sum[t][j] += load(widened + i + j * LANES) * load(x + i + j * LANES);
+                UNROLLED (j, 2)
+                    sum[t][j] += load(widened + i + j * LANES) * load(x + i + j * LANES);
             for (; i < n; i++) rest[t] += widened[i] * x[i];
         }
     }
-    for (int64_t t = 0; t < v->n; t++) sums[t * ROWS_IN_PLACE] = sum_lanes(sum[t][0] + sum[t][1]) + rest[t];
+    for (int64_t t = 0; t < v->n; t++)
+        sums[t * ROWS_IN_PLACE] = sum_lanes(sum[t][0] + sum[t][1]) + rest[t];
 }
 
-void multiply_float_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
+void multiply_float_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                         float *sums) {
     for (int64_t r = 0; r < n_rows; r++) {
-        if (m->type > WEIGHT_BF16) widened_row_dots(m, row + r, v, sums + r);
-        else
-            for (int64_t t = 0; t < v->n; t++)
-                sums[t * ROWS_IN_PLACE + r] = float_row_dot(m, row + r, v->x + t * v->cols);
+        if (m->type > WEIGHT_BF16) {
+            widened_row_dots(m, row + r, v, sums + r);
+            continue;
+        }
+        for (int64_t t = 0; t < v->n; t++)
+            sums[t * ROWS_IN_PLACE + r] = float_row_dot(m, row + r, v->x + t * v->cols);
     }
 }
 
@@ -191,6 +221,8 @@ ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
     }
 }
 
-void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v, float *sums) {
-    for_type(m->type, int8_rows, &(Int8Rows){m, row, n_rows, v, sums});
+void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                        float *sums) {
+    Int8Rows given = {m, row, n_rows, v, sums};
+    for_type(m->type, int8_rows, &given);
 }

@@ -10,7 +10,8 @@
 
 // ---- reading ----
 
-// Does what transformer_forward does, token by token. The fault is the first one of the lowest layer.
+// Does what transformer_forward does, token by token. The fault is the first one of the lowest
+// layer.
 static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
@@ -23,10 +24,12 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
 }
 
 // One chunk. The last n_logits rows end up at the front of s->x.
-static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
+static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int n_logits,
+                       Error *err) {
     int64_t dim = s->model->config.dim;
-    Fault fault = s->config.plain ? read_plainly(s, tokens, n, length, n_logits)
-                                  : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
+    Fault fault = s->config.plain
+                      ? read_plainly(s, tokens, n, length, n_logits)
+                      : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     int at = session_place(s, s->position + fault.row);
     if (fault.row < n) return fail_not_finite(s->plain, fault.layer, at, err);
     memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
@@ -37,16 +40,19 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
 
 bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
     const SessionConfig *c = &s->config;
-    int vocab_size = s->model->config.vocab_size, context = c->spread.length ? c->spread.n : c->context;
+    int vocab_size = s->model->config.vocab_size;
+    int context = c->spread.length ? c->spread.n : c->context;
     if (n > context - s->position)
-        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position, context);
+        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position,
+                    context);
     length = session_place(s, length - 1) + 1;
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocab_size)
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
     for (int done = 0, count; done < n; done += count) {
         count = n - done < c->chunk ? n - done : c->chunk;
-        if (c->go_on && !c->go_on(c->whose)) return fail(err, "the reading was given up at position %d", s->position);
+        if (c->go_on && !c->go_on(c->whose))
+            return fail(err, "the reading was given up at position %d", s->position);
         int wanted = n_logits - (n - done - count);  // of this chunk
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
@@ -74,18 +80,21 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
 static void lay_out(Session *s) {
     int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
     Arena *arena = &s->arena;
-    s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena) : transformer_lay_out(s->fast, arena);
-    s->x = s->fast->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
+    s->cache_bytes =
+        s->config.plain ? plain_lay_out(s->plain, arena) : transformer_lay_out(s->fast, arena);
+    s->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
+    s->fast->x = s->x;
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 
 // Refuses texts that have more tokens than positions, or more positions than the model knows.
 static bool check_places(const Model *model, const SessionConfig *c, Error *err) {
-    int length = c->spread.length, positions = length ? length : c->context;
+    int length = c->spread.length;
+    int positions = length ? length : c->context;
     if (length && (c->spread.piece < 1 || length < c->context))
         return fail(err,
-                    "%d tokens in pieces of %d cannot be spread over %d positions (expected at least %d positions, "
-                    "and pieces of at least 1)",
+                    "%d tokens in pieces of %d cannot be spread over %d positions "
+                    "(expected at least %d positions, and pieces of at least 1)",
                     c->context, c->spread.piece, length, c->context);
     return model_reaches(model, positions, err);
 }
@@ -96,7 +105,8 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
         Session session;  // first, so that its address is that of all
         Transformer fast;
         Plain plain;
-    } *all = check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
+    } *all =
+        check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
     if (!all) return NULL;
     Session *s = &all->session;
     SessionConfig *c = &s->config;
@@ -108,7 +118,8 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     if (model->config.activation == ACTIVATION_CLAMPED) c->plain = true;
     if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
     if (c->chunk > c->context) c->chunk = c->context;
-    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""), .most = c->threads ? 0 : thread_count()};
+    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
+                 .most = c->threads ? 0 : thread_count()};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     all->plain = (Plain){.model = model, .config = c};
     lay_out(s);
@@ -128,13 +139,18 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     if (!s) return NULL;
     Error why;
     size_t available = available_memory("");
-    double needed = s->arena.used / 1e6, cache = s->cache_bytes / 1e6;
-    // The system promises more memory than it has and kills the program that uses it, so this asks before.
+    double needed = s->arena.used / 1e6;
+    double cache = s->cache_bytes / 1e6;
+    // The system promises more memory than it has and kills the program that uses it, so this asks
+    // before.
     if (s->arena.used > available) {
-        fail(err, "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are available",
+        fail(err,
+             "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are "
+             "available",
              config->context, needed, cache, available / 1e6);
     } else if (!arena_open(&s->arena, "a session", &why)) {
-        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context, needed, why.text);
+        fail(err, "a context of %d positions needs %.1f MB of memory: %.300s", config->context,
+             needed, why.text);
     } else {
         lay_out(s);
         return s;
@@ -156,7 +172,9 @@ void session_rewind(Session *s, int position) {
 void session_begin(Session *s, int n) {
     session_rewind(s, 0);
     s->config.spread.n = n;
-    s->fast->angles.n_blocks = s->fast->sliding.n_blocks = 0;  // of which the tables are of other positions
+    // The tables are of other positions, if tokens are spread.
+    s->fast->angles.n_blocks = 0;
+    s->fast->sliding.n_blocks = 0;
 }
 
 int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }

@@ -1,4 +1,5 @@
-// A session is one text being read by a model: its cache, its place, and the forward pass that reads it.
+// A session is one text being read by a model: its cache, its place, and the forward pass that
+// reads it.
 #pragma once
 
 #include "../core/model.h"
@@ -23,29 +24,34 @@ typedef struct {
     struct Plain *plain;  // used instead when config.plain
 } Session;
 
-// A session with nothing read yet. The model must outlive it. NULL with the reason, before anything is computed; when
-// there is too little memory, the reason says how much was asked.
+// A session with nothing read yet. The model must outlive it. NULL with the reason, before anything
+// is computed; when there is too little memory, the reason says how much was asked.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.
 uint64_t session_needs(const Model *model, const SessionConfig *config);
 
-// Forgets what was read from `position` on; 0: all. For a method that follows the length, the rest must be read at the
-// length at which the kept part was read. Otherwise the cache is not what a fresh session would hold.
+// Forgets what was read from `position` on; 0: all. For a method that follows the length, the rest
+// must be read at the length at which the kept part was read. Otherwise the cache is not what a
+// fresh session would hold.
 void session_rewind(Session *session, int position);
 
-// Forgets all, for a text of n tokens, at most as many as the session can hold. When they are spread, no more are read.
+// Forgets all, for a text of n tokens, at most as many as the session can hold. When they are
+// spread, no more are read.
 void session_begin(Session *session, int n);
 // The position of token number i, from 0: i, unless the text is spread.
 int session_place(const Session *session, int i);
 
-// Reads n tokens behind what was read before, in a text of `length` tokens by now, at least up to the last of the n. A
-// method that follows the length turns every query and every cached key at the scale of that length. session_logits can
-// then give the logits of the last n_logits tokens; 0 if only the cache matters. False with the reason when a token is
-// not in the vocabulary, the context cannot hold them, activations are not finite, or go_on ends the reading.
-bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits, Error *err);
+// Reads n tokens behind what was read before, in a text of `length` tokens by now, at least up to
+// the last of the n. A method that follows the length turns every query and every cached key at the
+// scale of that length. session_logits can then give the logits of the last n_logits tokens; 0 if
+// only the cache matters. False with the reason when a token is not in the vocabulary, the context
+// cannot hold them, activations are not finite, or go_on ends the reading.
+bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits,
+                  Error *err);
 
-// Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was kept; at most
-// LOGIT_ROWS at a time. Of a read longer than a chunk, only the last chunk's rows are still there. Valid until the next
-// call, and the caller's to change. NULL with the reason when one is not finite.
+// Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was
+// kept; at most LOGIT_ROWS at a time. Of a read longer than a chunk, only the last chunk's rows are
+// still there. Valid until the next call, and the caller's to change. NULL with the reason when one
+// is not finite.
 float *session_logits(Session *session, int row, int n_rows, Error *err);

@@ -1,11 +1,13 @@
-// The widest vectors of the target, and the operations on them that C lacks. All #ifdefs about processors are here, in
-// simd_int8.h for whole numbers of 8 bits and fewer, and in matrix_units.c. Everything else is written once, as
-// arithmetic on vf, the compilers' vector type, for AVX-512, AVX2, NEON, SSE2, WebAssembly and no vectors.
+// The widest vectors of the target, and the operations on them that C lacks. All #ifdefs about
+// processors are here, in simd_int8.h for whole numbers of 8 bits and fewer, and in matrix_units.c.
+// Everything else is written once, as arithmetic on vf, the compilers' vector type, for AVX-512,
+// AVX2, NEON, SSE2, WebAssembly and no vectors.
 #pragma once
 
+#include <stdint.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "number.h"
 #if defined __SSE2__
 #include <immintrin.h>
 #elif defined __ARM_NEON && defined __aarch64__
@@ -18,7 +20,8 @@
 #define SIMD_AVX512
 #define SIMD_WIDE                         // AVX-512 or AVX2
 #define MM(operation) _mm512_##operation  // an intrinsic at this width
-enum { LANES = 16, TILE_VECS = 4 };  // float32 lanes; columns of a register tile in vectors: 6 x 4 sums in 32 registers
+// float32 lanes; columns of a register tile in vectors: 6 x 4 sums in 32 registers
+enum { LANES = 16, TILE_VECS = 4 };
 #elif defined __AVX2__ && defined __FMA__ && defined __F16C__
 #define SIMD_AVX2
 #define SIMD_WIDE
@@ -33,7 +36,8 @@ enum { LANES = 4, TILE_VECS = 2 };
 
 enum { TILE_ROWS = 6 };  // of a register tile
 
-// Loops over the registers of a tile must be unrolled: an array that is indexed by a variable lies in memory.
+// Loops over the registers of a tile must be unrolled: an array that is indexed by a variable lies
+// in memory.
 #ifdef __clang__
 #define UNROLL "clang loop unroll(full)"
 #else
@@ -44,10 +48,12 @@ enum { TILE_ROWS = 6 };  // of a register tile
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef double vd __attribute__((vector_size(4 * LANES)));  // this and the next two: what x86's intrinsics take
+// this and the next two: what x86's intrinsics take
+typedef double vd __attribute__((vector_size(4 * LANES)));
 typedef long long vx __attribute__((vector_size(4 * LANES)));
 typedef long long vxh __attribute__((vector_size(2 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));   // whole numbers, and what comparing gives
+typedef int32_t vi
+    __attribute__((vector_size(4 * LANES)));  // whole numbers, and what comparing gives
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));  // bits
 typedef int16_t vs __attribute__((vector_size(4 * LANES)));   // two to a lane
 typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
@@ -63,7 +69,8 @@ static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
-// a * b + c, rounded once where the processor can. Left to the compiler, it would be so only sometimes.
+// a * b + c, rounded once where the processor can. Left to the compiler, it would be so only
+// sometimes.
 static inline vf multiply_add(vf a, vf b, vf c) {
 #if defined SIMD_WIDE
     return MM(fmadd_ps)(a, b, c);
@@ -79,7 +86,8 @@ static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_add_ps(x);
 #else
-    if (LANES == 4) return (x[0] + x[2]) + (x[1] + x[3]);  // in registers, whatever the compiler makes of loops
+    // in registers, whatever the compiler makes of loops
+    if (LANES == 4) return (x[0] + x[2]) + (x[1] + x[3]);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] += x[i + half];
     return x[0];
@@ -96,9 +104,9 @@ static inline float max_lanes(vf x) {
 #endif
 }
 
-// Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near ahead into the first.
-// It may lie past the end. AMD's processors, which alone have SSE4A, bring it nearer themselves. Always inlined: gcc
-// takes a call for one without an effect and leaves it out.
+// Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near
+// ahead into the first. It may lie past the end. AMD's processors, which alone have SSE4A, bring it
+// nearer themselves. Always inlined: gcc takes a call for one without an effect and leaves it out.
 ALWAYS_INLINE void prefetch_ahead(const void *p) {
     enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
@@ -118,7 +126,9 @@ static inline void pause_briefly(void) {
 
 // ---- LANES numbers of a narrower type, as float32 ----
 
-static inline vf load_bf16(const void *p) { return (vf)((vu) __builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
+static inline vf load_bf16(const void *p) {
+    return (vf)((vu) __builtin_convertvector(*(const vh_mem *)p, vi) << 16);
+}
 
 static inline vf load_i8(const void *p) {
 #if defined SIMD_AVX512
@@ -130,10 +140,11 @@ static inline vf load_i8(const void *p) {
 #endif
 }
 
-// Of 16 bits each, sign-extended. Multiplying by a power of two moves the exponent, and gets subnormals right. Infinity
-// and NaN have the largest exponent in both types.
+// Of 16 bits each, sign-extended. Multiplying by a power of two moves the exponent, and gets
+// subnormals right. Infinity and NaN have the largest exponent in both types.
 static inline vf f16_bits_to_float(vi h) {
-    vu bits = (vu)h << 13 & 0x8fffe000, top = bits & 0x0f800000;
+    vu bits = (vu)h << 13 & 0x8fffe000;
+    vu top = bits & 0x0f800000;
     return (vf)((vu)((vf)bits * 0x1p112f) | ((vu)(top == 0x0f800000) & 0x7f800000));
 }
 
@@ -188,9 +199,12 @@ static inline void store_f16(void *p, vf x) {
 #elif defined SIMD_NEON
     vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32((float32x4_t)x)));
 #else
-    vu bits = (vu)x, sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    vu bits = (vu)x;
+    vu sign = bits >> 16 & 0x8000;
+    vu rest = bits & 0x7fffffff;
     vu normal = (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13;
-    vu subnormal = (vu)((vf)rest + 0.5f) - 0x3f000000;  // the addition rounds to a multiple of 2^-24
+    // the addition rounds to a multiple of 2^-24
+    vu subnormal = (vu)((vf)rest + 0.5f) - 0x3f000000;
     vu half = (vu)select_vf((vi)(rest < 0x38800000), (vf)subnormal, (vf)normal);
     half = (vu)select_vf((vi)(rest >= 0x477ff000), (vf)((vu){0} + 0x7c00), (vf)half);
     half = (vu)select_vf((vi)(rest > 0x7f800000), (vf)((vu){0} + 0x7e00), (vf)half);
@@ -202,7 +216,8 @@ static inline void store_f16(void *p, vf x) {
 static inline void transpose(vf rows[LANES]) {
 #ifdef SIMD_WIDE
     vf a[LANES], b[LANES];
-    for (int i = 0; i < LANES; i += 2) {  // pairs of rows, then fours: within each quarter or half of a register
+    // pairs of rows, then fours: within each quarter or half of a register
+    for (int i = 0; i < LANES; i += 2) {
         a[i] = MM(unpacklo_ps)(rows[i], rows[i + 1]);
         a[i + 1] = MM(unpackhi_ps)(rows[i], rows[i + 1]);
     }
@@ -215,9 +230,10 @@ static inline void transpose(vf rows[LANES]) {
 #endif
 #if defined SIMD_AVX512
     for (int i = 0; i < 4; i++) {  // the quarters, as a 4 x 4 transposition of whole ones
-        vf even01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88),
-           even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88);
-        vf odd01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd), odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+        vf even01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88);
+        vf even23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88);
+        vf odd01 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
+        vf odd23 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
         rows[i] = _mm512_shuffle_f32x4(even01, even23, 0x88);
         rows[4 + i] = _mm512_shuffle_f32x4(odd01, odd23, 0x88);
         rows[8 + i] = _mm512_shuffle_f32x4(even01, even23, 0xdd);

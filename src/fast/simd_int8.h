@@ -1,4 +1,5 @@
-// The other half of simd.h: products of 8-bit whole numbers, and weights of 2 to 8 bits on their way to them.
+// The other half of simd.h: products of 8-bit whole numbers, and weights of 2 to 8 bits on their
+// way to them.
 #pragma once
 
 #include "simd.h"
@@ -7,13 +8,16 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-// How weights are multiplied with 8-bit activations and added up in lanes of 32 bits. Q8_DOT is for weights of 8 bits,
-// Q6_DOT of 5 or 6, Q4_DOT of up to 4.
+// How weights are multiplied with 8-bit activations and added up in lanes of 32 bits. Q8_DOT is for
+// weights of 8 bits, Q6_DOT of 5 or 6, Q4_DOT of up to 4.
 typedef enum {
-    BYTES,    // four weights and activations a lane
-    NIBBLES,  // the same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to 32 columns
-    PAIRS,    // two a lane, as int16: where a processor would take more instructions for bytes
-    SIXES,    // four a lane with weights 0 to 63, whose products add up in 16 bits for two groups of four
+    BYTES,  // four weights and activations a lane
+    // The same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to
+    // 32 columns.
+    NIBBLES,
+    PAIRS,  // two a lane, as int16: where a processor would take more instructions for bytes
+    // Four a lane with weights 0 to 63, whose products add up in 16 bits for two groups of four.
+    SIXES,
 #if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
 #define SIMD_VNNI
     Q8_DOT = BYTES,
@@ -38,16 +42,18 @@ typedef enum {
 #endif
 } Dot;
 
-// Where weights must be unsigned, int8 ones become value + INT8_OFFSET, and sums start at what takes that off again.
+// Where weights must be unsigned, int8 ones become value + INT8_OFFSET, and sums start at what
+// takes that off again.
 #ifdef SIMD_VNNI
 enum { INT8_OFFSET = 128 };
 #else
 enum { INT8_OFFSET = 0 };
 #endif
 
-// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbors of both halves of a
-// register. With 16 columns in a row any order will do, else in_panel sees to it.
-ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
+// Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbors
+// of both halves of a register. With 16 columns in a row any order will do, else in_panel sees to
+// it.
+ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__
     return (vi)_mm512_dpbusd_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
@@ -69,7 +75,8 @@ ALWAYS_INLINE vi dot(Dot how, vi sum, vb weights, vb x) {
     int16x8_t pairs = vmlal_high_s8(vmlal_s8(start, vget_low_s8(w), vget_low_s8(a)), w, a);
     return how == NIBBLES ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
 #else
-    for (int shift = 0; shift < 32; shift += 8) sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
+    for (int shift = 0; shift < 32; shift += 8)
+        sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
     return sum;
 #endif
 }
@@ -80,11 +87,11 @@ ALWAYS_INLINE vi dot_twice(vi sum, vb w, vb x, vb next_w, vb next_x) {
     vs both = (vs)MM(maddubs_epi16)((vx)w, (vx)x) + (vs)MM(maddubs_epi16)((vx)next_w, (vx)next_x);
     return sum + (vi)MM(madd_epi16)((vx)both, (vx)((vs){0} + 1));
 #else
-    return dot(BYTES, dot(BYTES, sum, w, x), next_w, next_x);
+    return dot_bytes(BYTES, dot_bytes(BYTES, sum, w, x), next_w, next_x);
 #endif
 }
 
-// What dot has added up, in 32 bits.
+// What dot_bytes has added up, in 32 bits.
 ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
     if (how != NIBBLES) return sum;
 #if defined SIMD_WIDE
@@ -94,7 +101,8 @@ ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
 #endif
 }
 
-// Weights of LANES rows, four or two columns a lane, in the order in which dot takes them with splat_lane.
+// Weights of LANES rows, four or two columns a lane, in the order in which dot_bytes takes them
+// with splat_lane.
 static inline vb in_panel(vb weights) {
 #if defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
     const uint8x16_t halves = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
@@ -118,7 +126,8 @@ static inline vb splat_lane(const void *p) {
     memcpy(&four, p, sizeof four);
     vb x = (vb)((vi){0} + four);
 #if defined __SSE2__
-    __asm__("" : "+v"(x));  // else gcc loads several of them before they are needed, and runs out of registers
+    // else gcc loads several of them before they are needed, and runs out of registers
+    __asm__("" : "+v"(x));
 #elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
     const uint8x16_t halves = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
     x = (vb)vqtbl1q_u8((uint8x16_t)x, halves);
@@ -126,9 +135,10 @@ static inline vb splat_lane(const void *p) {
     return x;
 }
 
-// Register i of a group of int8 weights as int16. With four lanes, one register has the even columns times 256, the
-// next one the odd columns, whose activations are times 256: all sums are 256 times as large. WebAssembly shifts faster
-// than it widens. SSE2 does the same, so that both add in one order and give the same numbers.
+// Register i of a group of int8 weights as int16. With four lanes, one register has the even
+// columns times 256, the next one the odd columns, whose activations are times 256: all sums are
+// 256 times as large. WebAssembly shifts faster than it widens. SSE2 does the same, so that both
+// add in one order and give the same numbers.
 enum { PAIRS_UNIT = LANES == 4 ? 256 : 1 };
 
 static inline vb load_pairs(const void *group, int i) {
@@ -150,13 +160,14 @@ static inline vb load_pairs_of_x(const void *group, int i) {
 
 // ---- weights of 2 to 8 bits ----
 
-// Weights are stored in parts of 32 columns. A register takes two parts (AVX-512), one (AVX2) or half of one. Only the
-// first has a use for a second part b, and only the last for `half`.
+// Weights are stored in parts of 32 columns. A register takes two parts (AVX-512), one (AVX2) or
+// half of one. Only the first has a use for a second part b, and only the last for `half`.
 
 static const uint64_t EACH_BYTE = 0x0101010101010101, BIT_EACH = 0x8040201008040201;
 
 // The 32 bytes at a, shifted right by `shift` bits, or left where it is negative, and masked.
-ALWAYS_INLINE vb take_bits(const uint8_t *a, int shift, const uint8_t *b, int shift_b, int half, int mask) {
+ALWAYS_INLINE vb take_bits(const uint8_t *a, int shift, const uint8_t *b, int shift_b, int half,
+                           int mask) {
 #ifdef SIMD_AVX512
     __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)a)),
                                       _mm256_loadu_si256((const void *)b), 1);
@@ -186,7 +197,8 @@ ALWAYS_INLINE vb load_sixteens(const uint8_t *p, int stride) {
     __m256i low = _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
     p += 2 * stride;
     return (vb)_mm512_inserti64x4(_mm512_castsi256_si512(low),
-                                  _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p), 1);
+                                  _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p),
+                                  1);
 #elif defined SIMD_AVX2
     return (vb)_mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
 #else
@@ -218,13 +230,17 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #elif defined SIMD_AVX2
     int32_t bits;
     memcpy(&bits, a, sizeof bits);
-    __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte), bit = (vb)_mm256_set1_epi64x(BIT_EACH);
+    __m256i byte =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    vb own = (vb)_mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte);
+    vb bit = (vb)_mm256_set1_epi64x(BIT_EACH);
     return (vb)((own & bit) == bit) & 16;
 #else
-    uint64_t words[2];  // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
+    // each has eight bits in all of its bytes, and keeps one in each, which a sum brings to the top
+    uint64_t words[2];
     for (int i = 0; i < 2; i++)
-        words[i] = ((a[2 * half + i] * EACH_BYTE & BIT_EACH) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
+        words[i] =
+            ((a[2 * half + i] * EACH_BYTE & BIT_EACH) + 0x7f * EACH_BYTE) >> 3 & 16 * EACH_BYTE;
     return load_bytes(words);
 #endif
 }
@@ -243,19 +259,22 @@ ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
 #endif
 }
 
-// sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as load_pairs_of_x has
-// them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI does not take. Where no weight is
-// -128, the activations without their signs may be given: AVX2 is faster with them. Else they are NULL.
-ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes, bool is_signed) {
+// sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as
+// load_pairs_of_x has them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
+// VNNI does not take. The activations without their signs may be given where no weight is -128:
+// AVX2 is faster with them. Else they are NULL.
+ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes,
+                              bool is_signed) {
     if (Q8_DOT == PAIRS && LANES == 4) {
-        sum = dot(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
-        return dot(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
+        sum = dot_bytes(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
+        return dot_bytes(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
     }
     vb a = load_bytes(x);
 #if defined SIMD_WIDE && !defined SIMD_VNNI
 #ifdef SIMD_AVX512
     if (is_signed) {  // |w| times a with w's sign
-        a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights), _mm512_setzero_si512(), (vx)a);
+        a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights),
+                                     _mm512_setzero_si512(), (vx)a);
         weights = (vb)_mm512_abs_epi8((vx)weights);
     }
 #else
@@ -269,14 +288,15 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t
 #endif
     return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)weights, (vx)a), (vx)((vs){0} + 1));
 #else
-    return dot(BYTES, sum, weights, a);
+    return dot_bytes(BYTES, sum, weights, a);
 #endif
 }
 
 #if defined SIMD_AVX2 && !defined SIMD_VNNI
 #define SIMD_FOURS
-// Products of four registers of unsigned weights of up to 6 bits with activations at x, added up in fewer instructions
-// than a sum for each takes. The lanes are the first halves of the four registers, then the second halves.
+// Products of four registers of unsigned weights of up to 6 bits with activations at x, added up in
+// fewer instructions than a sum for each takes. The lanes are the first halves of the four
+// registers, then the second halves.
 ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x, int bits) {
     __m256i one = _mm256_set1_epi16(1);
     __m256i s[4];
@@ -285,7 +305,8 @@ ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x, int bits) {
         s[i] = _mm256_madd_epi16(_mm256_maddubs_epi16((vx)weights[i], a), one);
     }
     UNROLLED (i, 2) s[i] = _mm256_madd_epi16(_mm256_packs_epi32(s[2 * i], s[2 * i + 1]), one);
-    if (bits > 5) return (vi)_mm256_hadd_epi32(s[0], s[1]);  // eight products of 6 bits take more than 16
+    // eight products of 6 bits take more than 16
+    if (bits > 5) return (vi)_mm256_hadd_epi32(s[0], s[1]);
     return (vi)_mm256_madd_epi16(_mm256_packs_epi32(s[0], s[1]), one);
 }
 
@@ -294,7 +315,8 @@ ALWAYS_INLINE vf halves_of_fours(vf x) {
     return _mm256_permutevar8x32_ps(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
 
-// Of eight numbers, one for each register, those of the first or the last four registers, in the same order.
+// Of eight numbers, one for each register, those of the first or the last four registers, in the
+// same order.
 ALWAYS_INLINE vf four_of_eight(vf x, bool last) {
     return last ? _mm256_permute2f128_ps(x, x, 0x11) : _mm256_permute2f128_ps(x, x, 0x00);
 }
@@ -346,13 +368,15 @@ ALWAYS_INLINE vi lane_numbers(void) {
     return (vi)load(numbers);
 }
 
-// Each lane of register i, which has 4 columns, gets the number of its columns: x has one for every `columns`.
+// Each lane of register i, which has 4 columns, gets the number of its columns: x has one for every
+// `columns`.
 ALWAYS_INLINE vf spread(const Floats16 *x, int columns, int i) {
     int first = i * 4 * LANES / columns;
 #if defined SIMD_AVX512
     return _mm512_permutexvar_ps((vx)(lane_numbers() * 4 / columns + first), x->of[0]);
 #elif defined SIMD_AVX2
-    return _mm256_permutevar8x32_ps(x->of[first / LANES], (vx)(lane_numbers() * 4 / columns + first % LANES));
+    return _mm256_permutevar8x32_ps(x->of[first / LANES],
+                                    (vx)(lane_numbers() * 4 / columns + first % LANES));
 #else
     return splat(x->of[first / LANES][first % LANES]);
 #endif

@@ -18,13 +18,19 @@ static void omp_set_num_threads(int n) { (void)n; }
 
 #include "simd.h"
 
-enum { SPINS = 2000 };  // looks at the others before the processor is given away: some ten microseconds
+// looks at the others before the processor is given away: some ten microseconds
+enum { SPINS = 2000 };
 
-Team team_join(TeamShared *shared) { return (Team){omp_get_thread_num(), omp_get_num_threads(), shared}; }
+Team team_join(TeamShared *shared) {
+    return (Team){omp_get_thread_num(), omp_get_num_threads(), shared};
+}
 
-// A futex: a thread sleeps while *word is `value`, until wake_all. Without futexes it yields its processor repeatedly.
+// A futex: a thread sleeps while *word is `value`, until wake_all. Without futexes it yields its
+// processor repeatedly.
 #ifdef SYS_futex
-static void sleep_while(atomic_uint *word, unsigned value) { syscall(SYS_futex, word, 128, value, NULL, NULL, 0); }
+static void sleep_while(atomic_uint *word, unsigned value) {
+    syscall(SYS_futex, word, 128, value, NULL, NULL, 0);
+}
 static void wake_all(atomic_uint *word) { syscall(SYS_futex, word, 129, 1 << 30, NULL, NULL, 0); }
 #else
 static void sleep_while(atomic_uint *word, unsigned value) {
@@ -35,13 +41,15 @@ static void sleep_while(atomic_uint *word, unsigned value) {
 static void wake_all(atomic_uint *word) { (void)word; }
 #endif
 
-// Rounds are counted, so that a thread that is late to leave cannot take the next round for its own. The last to arrive
-// prepares the next round before it lets the others go. A thread counts itself as a sleeper before it looks at the
-// round, and the round ends before the sleepers are looked at: one of the two sees the other.
+// Rounds are counted, so that a thread that is late to leave cannot take the next round for its
+// own. The last to arrive prepares the next round before it lets the others go. A thread counts
+// itself as a sleeper before it looks at the round, and the round ends before the sleepers are
+// looked at: one of the two sees the other.
 void team_wait(const Team *team) {
     TeamShared *s = team->shared;
     unsigned round = atomic_load_explicit(&s->rounds, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&s->arrived, 1, memory_order_acq_rel) + 1 == (unsigned)team->size) {
+    if (atomic_fetch_add_explicit(&s->arrived, 1, memory_order_acq_rel) + 1 ==
+        (unsigned)team->size) {
         atomic_store_explicit(&s->next_task, 0, memory_order_relaxed);
         atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
         atomic_store(&s->rounds, round + 1);

@@ -1,10 +1,12 @@
-// A team of threads that goes through the forward pass together. All its threads call a function whose name ends in
-// _by_team together and share its work; what it makes is done, and can be read by all, when it returns.
+// A team of threads that goes through the forward pass together. All its threads call a function
+// whose name ends in _by_team together and share its work; what it makes is done, and can be read
+// by all, when it returns.
 #pragma once
 
 #include <stdatomic.h>
 
-// What the threads of a team share, each count on its own cache line. Starts as zeros, for one region after another.
+// What the threads of a team share, each count on its own cache line. Starts as zeros, for one
+// region after another.
 typedef struct {
     _Alignas(64) atomic_uint arrived;   // threads that wait
     _Alignas(64) atomic_uint rounds;    // times that all have arrived
@@ -19,18 +21,26 @@ typedef struct {
     TeamShared *shared;
 } Team;
 
-// The calling thread's place. Every thread of an OpenMP region calls it first. Elsewhere the team is the caller alone.
+// The calling thread's place. Every thread of an OpenMP region calls it first. Elsewhere the team
+// is the caller alone.
 Team team_join(TeamShared *shared);
 
-// Waits until every thread of the team has come here. After that all can read what each wrote before. A thread that
-// waits for long, because another one is off the processor, gives its own processor away.
+// Waits until every thread of the team has come here. After that all can read what each wrote
+// before. A thread that waits for long, because another one is off the processor, gives its own
+// processor away.
 void team_wait(const Team *team);
 
-// Of n items this thread has those from team_first to before team_end, about as many as every other thread.
-static inline int team_first(const Team *team, int n) { return (int)((long long)n * team->number / team->size); }
-static inline int team_end(const Team *team, int n) { return (int)((long long)n * (team->number + 1) / team->size); }
+// Of n items this thread has those from team_first to before team_end, about as many as every other
+// thread.
+static inline int team_first(const Team *team, int n) {
+    return (int)((long long)n * team->number / team->size);
+}
+static inline int team_end(const Team *team, int n) {
+    return (int)((long long)n * (team->number + 1) / team->size);
+}
 
-// The number of the next task that nobody has begun, from 0 on; team_wait sets it back. For pieces that differ in size.
+// The number of the next task that nobody has begun, from 0 on; team_wait sets it back. For pieces
+// that differ in size.
 static inline int team_next_task(const Team *team) {
     return atomic_fetch_add_explicit(&team->shared->next_task, 1, memory_order_relaxed);
 }

@@ -1,4 +1,5 @@
-// Rows of weights as float32. Those of q4 and of ggml's blocks are unpacked a super-block at a time.
+// Rows of weights as float32. Those of q4 and of ggml's blocks are unpacked a super-block at a
+// time.
 #include "widen.h"
 
 #include <string.h>
@@ -7,7 +8,8 @@
 #include "layouts.h"
 
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
-    int64_t size = m->group_size, stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
+    int64_t size = m->group_size;
+    int64_t stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
     int64_t first = row * stride + col;  // where the values would lie if every group were full
     const int8_t *values = (const int8_t *)m->data + row * m->cols + col;
     for (int64_t i = 0; i < n;) {
@@ -28,64 +30,83 @@ ALWAYS_INLINE void unpack(WeightType type, const void *given) {
     Unpacking u = *(const Unpacking *)given;
     Scales s = scales_of(type, u.at);
     UNROLLED (i, REGISTERS) {
-        if (i >= u.first && i < u.end) store(u.out->q + i * REGISTER, (vf)weights_of(type, u.at.values, i));
+        if (i >= u.first && i < u.end)
+            store(u.out->q + i * REGISTER, (vf)weights_of(type, u.at.values, i));
     }
     memcpy(u.out->scales, &s.scales, sizeof s.scales);
     if (layouts[type].has_offset) memcpy(u.out->offsets, &s.offsets, sizeof s.offsets);
 }
 
 void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpacked *out) {
-    for_type(type, unpack, &(Unpacking){at, first / REGISTER, (end + REGISTER - 1) / REGISTER, out});
+    Unpacking given = {
+        .at = at,
+        .first = first / REGISTER,
+        .end = (end + REGISTER - 1) / REGISTER,
+        .out = out,
+    };
+    for_type(type, unpack, &given);
 }
 
 SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy) {
     const Layout *layout = &layouts[m->type];
-    int64_t first = index * SUPER_BLOCK, left = m->cols - first;
+    int64_t first = index * SUPER_BLOCK;
+    int64_t left = m->cols - first;
     int64_t row_values = m->type == WEIGHT_Q4 ? groups_of(m->cols) * Q4_PACK : m->cols;
     SuperBlock at = {.values = (const uint8_t *)m->data};
     at.values += (row * row_values + first) / layout->values * layout->bytes;
     if (!is_ggml(m->type)) at.scales = group_scales(m, row, 4 * index);
     if (left >= SUPER_BLOCK) return at;
     memset(copy, 0, sizeof *copy);
-    if (is_ggml(m->type)) at.values = memcpy(copy->values, at.values, left / layout->values * layout->bytes);
-    else at.scales = memcpy(copy->scales, at.scales, 4 * groups_of(left));
+    if (is_ggml(m->type)) {
+        int64_t bytes = left / layout->values * layout->bytes;
+        at.values = memcpy(copy->values, at.values, bytes);
+    } else {
+        at.scales = memcpy(copy->scales, at.scales, 4 * groups_of(left));
+    }
     return at;
 }
 
 // Columns [first, end): scale * (q - zero) + offset.
-static void widen(WeightType type, const Unpacked *u, int first, int end, float *out) {
+static void widen_columns(WeightType type, const Unpacked *u, int first, int end, float *out) {
     const Layout *layout = &layouts[type];
     int zero = zero_bits_of(type) ? 1 << zero_bits_of(type) : 0;
     for (int i = first / LANES * LANES; i < end; i += LANES) {
         int s = i / layout->columns;
-        vf scale = splat(u->scales[s]), offset = splat(layout->has_offset ? u->offsets[s] : 0);
+        vf scale = splat(u->scales[s]);
+        vf offset = splat(layout->has_offset ? u->offsets[s] : 0);
         int8_t values[LANES];
         for (int j = 0; j < LANES; j++) values[j] = (int8_t)(u->q[i + j] - zero);
         vf widened = load_i8(values) * scale + offset;
-        if (i >= first && i + LANES <= end) store(out + i - first, widened);
-        else
-            for (int j = 0; j < LANES; j++)
-                if (i + j >= first && i + j < end) out[i + j - first] = widened[j];
+        if (i >= first && i + LANES <= end) {
+            store(out + i - first, widened);
+            continue;
+        }
+        for (int j = 0; j < LANES; j++)
+            if (i + j >= first && i + j < end) out[i + j - first] = widened[j];
     }
 }
 
 static void blocks_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     for (int64_t stop = col + n; col < stop;) {
-        int first = (int)(col % SUPER_BLOCK), left = (int)(stop - col);
+        int first = (int)(col % SUPER_BLOCK);
+        int left = (int)(stop - col);
         int end = left < SUPER_BLOCK - first ? first + left : SUPER_BLOCK;
         SuperBlockCopy copy;
         Unpacked u;
-        unpack_super_block(m->type, super_block_at(m, row, col / SUPER_BLOCK, &copy), first, end, &u);
-        widen(m->type, &u, first, end, out);
+        SuperBlock at = super_block_at(m, row, col / SUPER_BLOCK, &copy);
+        unpack_super_block(m->type, at, first, end, &u);
+        widen_columns(m->type, &u, first, end, out);
         out += end - first;
         col += end - first;
     }
 }
 
 void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
-    static const Number numbers[] = {[WEIGHT_F32] = NUMBER_F32, [WEIGHT_F16] = NUMBER_F16, [WEIGHT_BF16] = NUMBER_BF16};
+    static const Number numbers[] = {
+        [WEIGHT_F32] = NUMBER_F32, [WEIGHT_F16] = NUMBER_F16, [WEIGHT_BF16] = NUMBER_BF16};
     int bytes = layouts[m->type].bytes;
+    const uint8_t *at = (const uint8_t *)m->data + (row * m->cols + col) * bytes;
     if (m->type == WEIGHT_Q8) q8_to_f32(m, row, col, n, out);
     else if (m->type > WEIGHT_Q8) blocks_to_f32(m, row, col, n, out);
-    else numbers_to_f32(out, (const uint8_t *)m->data + (row * m->cols + col) * bytes, numbers[m->type], n);
+    else numbers_to_f32(out, at, numbers[m->type], n);
 }
