@@ -30,7 +30,7 @@ FAMILIES = {
     'llama': Family('LlamaForCausalLM', 0, 2048, 1, 2), 'mistral': Family('MistralForCausalLM', 8, 131072, 1, 2),
     'qwen2': Family('Qwen2ForCausalLM', 32), 'qwen3': Family('Qwen3ForCausalLM', 32, head_dim=128, qk_norm=1),
     'phi3': Family('Phi3ForCausalLM', 0, 4096, 1, 32000, 1e-5),
-    'rope.c': Family('SmallForCausalLM'),  # what tools/train.py writes of models that know positions in other ways
+    'rope.c': Family('SmallForCausalLM'),  # what tools/train.py writes of models that no other family describes
     'smollm3': Family('SmolLM3ForCausalLM', 4, 32768, 128000, 128001, theta=2e6, tied=True),
     'gemma3_text': Family('Gemma3ForCausalLM', 4, 131072, 2, 1, theta=1e6, tied=True, head_dim=256, qk_norm=1,
                           norm_place=2),
@@ -156,7 +156,7 @@ def read_encoding(config, kind, seq_len):
     """How the model knows positions, and the rows of its tables."""
     if kind != 'rope.c':
         return {}
-    name = config.get('position_encoding', lambda v: v in ENCODINGS[1:], 'one of ' + ', '.join(ENCODINGS[1:]))
+    name = config.get('position_encoding', lambda v: v in ENCODINGS, 'one of ' + ', '.join(ENCODINGS))
     rows = seq_len if name == 'learned' else 1 + config.integer('clip_distance', MAX_SEQ) if name == 'shaw' else 0
     return {'encoding': ENCODINGS.index(name), 'encoding_rows': rows}
 

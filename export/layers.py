@@ -12,13 +12,14 @@ def read_layers(config, kind, n_layers):
     """sliding_window, and a byte for each layer where they are not alike."""
     if kind in PERIODS:
         return layers_by_kind(config, kind, n_layers)
+    if kind == 'rope.c' and config.values.get('layer_types') is not None:
+        return layers_of_small(config, n_layers)
     if kind in ('mistral', 'phi3', 'ministral3'):  # in these every layer slides when one does
         not_used(config, kind, 'layer_types')
         return {'sliding_window': config.integer('sliding_window', MAX_SEQ, WINDOWS.get(kind, 0), 0), 'layers': []}
     still = [False] * n_layers  # layers without RoPE
     if kind == 'smollm3':
-        given = config.get('no_rope_layers', lambda v: isinstance(v, list) and len(v) >= n_layers and all(
-            x in (0, 1) for x in v), 'a 1 (RoPE) or a 0 for each of %d layers' % n_layers, None, None)
+        given = layers_with_rope(config, n_layers)
         interval = None if given else config.integer('no_rope_layer_interval', MAX_SEQ, 4)
         still = [not given[i] if given else (i + 1) % interval == 0 for i in range(n_layers)]
 
@@ -46,6 +47,29 @@ def named_layers(config, n_layers, window):
         '%s for each of %d layers' % ('%s or %s' % (FULL, SLIDING) if window else FULL + ', since there is no window,',
                                       n_layers), None, None)
     return [t == SLIDING for t in types] if types else None
+
+
+def layers_with_rope(config, n_layers):
+    """no_rope_layers, which has a 1 for each layer with RoPE and a 0 for each without; None if there is no list."""
+    return config.get('no_rope_layers', lambda v: isinstance(v, list) and len(v) >= n_layers and all(
+        x in (0, 1) for x in v), 'a 1 (RoPE) or a 0 for each of %d layers' % n_layers, None, None)
+
+
+def layers_of_small(config, n_layers):
+    """What tools/train.py writes of small models whose layers differ: by layer_types, and by no_rope_layers the full
+    ones that do not turn."""
+    config.only('position_encoding', 'rope')
+    window = config.integer('sliding_window', MAX_SEQ)
+    slides = named_layers(config, n_layers, window)
+    turns = layers_with_rope(config, n_layers) or [1] * n_layers
+    if not any(slides):
+        window = 0
+    for i in range(n_layers):
+        if slides[i] and not turns[i]:
+            config.refuse('no_rope_layers', 'a 1 for layer %d, since it slides' % i)
+    layers = [TURNS_AS_SLIDING if slides[i] else SEES_ALL * bool(window) + WITHOUT_ROPE * (not turns[i])
+              for i in range(n_layers)]
+    return {'sliding_window': window, 'layers': layers if any(layers) else []}
 
 
 def layers_by_kind(config, kind, n_layers):

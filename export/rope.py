@@ -19,11 +19,12 @@ WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position
 BY_LAYER = {'rope_local_base_freq': ('gemma3_text',), 'local_rope_theta': (), 'global_rope_theta': (),
             'swa_rope_theta': (), 'sliding_window_pattern': ('gemma3_text', 'olmo3', 'exaone4'),
             'attn_temperature_tuning': (), 'llama_4_scaling_beta': (),
-            'no_rope_layers': ('smollm3',), 'no_rope_layer_interval': ('smollm3',),
+            'no_rope_layers': ('smollm3', 'rope.c'), 'no_rope_layer_interval': ('smollm3',),
             'layer_types': ('mistral', 'qwen2', 'qwen3', 'phi3', 'smollm3', 'gemma3_text', 'olmo3', 'ministral3',
-                            'exaone4')}
-BY_KIND = 'gemma3_text', 'olmo3'  # families with a block for each kind of layers
-LOCAL_THETA = {'gemma3_text': 10000.0, 'olmo3': 5e5}  # of their sliding layers, unless the config says another one
+                            'exaone4', 'rope.c')}
+BY_KIND = 'gemma3_text', 'olmo3', 'rope.c'  # families with a block for each kind of layers
+# The theta of their sliding layers, unless the config says another one.
+LOCAL_THETA = {'gemma3_text': 10000.0, 'olmo3': 5e5, 'rope.c': 10000.0}
 # The class of Ministral 3 takes this block where a config has none.
 MINISTRAL = {'rope_type': 'yarn', 'rope_theta': 1e6, 'factor': 16.0, ORIGINAL: 16384, 'beta_fast': 32.0,
              'beta_slow': 1.0, 'mscale': 1.0, 'mscale_all_dim': 1.0, 'llama_4_scaling_beta': 0.1}
@@ -177,7 +178,7 @@ def read_rope(config, block, family, theta, head_dim, seq_len):
         rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
     if kind == 'longrope':
         rope.update(read_longrope(block, rotary_dim // 2))
-    if family == 'ministral3':
+    if family == 'ministral3' or family == 'rope.c' and 'llama_4_scaling_beta' in block.values:
         rope.update(read_temperature(block, rope, kind, seq_len))
     check_keys(block, kind)
     for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', True)) + (

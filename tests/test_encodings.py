@@ -24,20 +24,53 @@ def of_kind(kind, **changes):
     return config(encoding=kind, encoding_rows=ROWS.get(kind, 0), **changes)
 
 
+def as_pytorch(folder, name, text):
+    """Exports a tiny model and holds every way of reading it to PyTorch's numbers."""
+    model = in_work(name + '.bin')
+    subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
+                    os.path.join(GOLDEN, folder, name), model], check=True, capture_output=True)
+    for options in ([], ['--stepwise'], ['--threads', 2], ['--plain']):
+        close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
+              "PyTorch's numbers, %s %s" % (name, ' '.join(map(str, options))))
+    return model
+
+
 def test_pytorch():
     with open(os.path.join(GOLDEN, 'encodings', 'nll.json')) as file:
         expected = json.load(file)
     check(list(expected) == OTHERS, 'PyTorch has numbers for every encoding', list(expected))
     for kind, text in expected.items():
-        model = in_work(kind + '.bin')
-        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
-                        os.path.join(GOLDEN, 'encodings', kind), model], check=True, capture_output=True)
-        for options in ([], ['--stepwise'], ['--threads', 2], ['--plain']):
-            close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
-                  "PyTorch's numbers, %s %s" % (kind, ' '.join(map(str, options))))
+        model = as_pytorch('encodings', kind, text)
         carried = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model,
                                   in_work('out.gguf')], capture_output=True, text=True)
         check(carried.returncode == 2 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
+
+
+def test_pytorch_by_layer():
+    """The small models whose layers differ, as tools/train.py writes them."""
+    with open(os.path.join(GOLDEN, 'layers', 'nll.json')) as file:
+        expected = json.load(file)
+    check(list(expected) == ['sliding', 'nope', 'theta', 'temperature'], 'PyTorch has numbers for every pattern')
+    for name, text in expected.items():
+        as_pytorch('layers', name, text)
+
+
+def test_bad_layers():
+    """A config of a small model that contradicts itself is refused by its key."""
+    with open(os.path.join(GOLDEN, 'layers', 'nope', 'config.json')) as file:
+        whole = json.load(file)
+    changes = [({'position_encoding': 'alibi'}, 'position_encoding'), ({'sliding_window': 0}, 'sliding_window'),
+               ({'no_rope_layers': [0, 1, 1, 0]}, 'no_rope_layers'), ({'layer_types': ['full']}, 'layer_types'),
+               ({'rope_parameters': {'full': {}}}, 'rope_parameters.full')]
+    for change, key in changes:
+        folder = in_work('bad-' + key)
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, 'config.json'), 'w') as file:
+            json.dump(dict(whole, **change), file)
+        found = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder,
+                                in_work('bad.bin')], capture_output=True, text=True)
+        refused = found.returncode == 2 and found.stderr.count('\n') == 1 and key in found.stderr
+        check(refused, 'refused: ' + key, found.stderr)
 
 
 def test_reference():

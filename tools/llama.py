@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from position_encodings import Added, Attention
+from position_encodings import Added, Attention, LayerAttention
 
 
 def rope_frequencies(config):
@@ -26,6 +26,23 @@ def rope_frequencies(config):
     low, high = max(math.floor(correction(32)), 0), min(math.ceil(correction(1)), d - 1)
     keep = 1 - ((torch.arange(d // 2, dtype=torch.float64) - low) / (high - low)).clamp(0, 1)
     return inv_freq / s * (1 - keep) + inv_freq * keep, 0.1 * math.log(s) + 1
+
+
+def turns_of(config):
+    """{kind of layers: (cos, sin) of 8,192 positions, or None where nothing turns}; one kind, None, where all layers
+    are alike."""
+    encoding = config.get("encoding", "rope")
+    blocks = {None: config if encoding == "rope" else {}}
+    if encoding == "layers":
+        blocks = {kind: dict(config, **block) if block else {} for kind, block in config["rope_parameters"].items()}
+    turns = {}
+    for kind, block in blocks.items():
+        turns[kind] = None
+        if block:
+            inv_freq, attention_factor = rope_frequencies(block)
+            angle = torch.outer(torch.arange(8192, dtype=torch.float64), inv_freq)[:, None, :]
+            turns[kind] = [(t * attention_factor).float() for t in (angle.cos(), angle.sin())]
+    return turns
 
 
 # Three functions with their gradients written out: fewer passes over memory than autograd's own.
@@ -98,7 +115,7 @@ class RMSNorm(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, c):
+    def __init__(self, c, layer):
         super().__init__()
         self.n_q, self.n_kv, self.head_dim = c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
         dim, hidden = c["hidden_size"], c["intermediate_size"]
@@ -108,16 +125,22 @@ class Block(nn.Module):
         self.gate_up = nn.Linear(dim, 2 * hidden, bias=False)
         self.down = nn.Linear(hidden, dim, bias=False)
         self.encoding = c.get("encoding", "rope")
-        self.attention = Attention(c) if "encoding" in c else None
+        self.kind = c["layer_types"][layer] if self.encoding == "layers" else None
+        self.attention = None
+        if "encoding" in c:
+            self.attention = LayerAttention(c, layer) if self.encoding == "layers" else Attention(c)
 
-    def forward(self, x, cos, sin):
+    def forward(self, x, turns):
+        """turns: {kind of layers: (cos, sin), or None where nothing turns}; kind None where all layers are alike."""
         B, T, _ = x.shape
         qkv = self.qkv(self.input_norm(x)).view(B, T, -1, self.head_dim)
-        if self.encoding == "rope":
-            qkv = Rotate.apply(qkv, cos, sin, self.n_q + self.n_kv)
+        if turns[self.kind]:
+            qkv = Rotate.apply(qkv, *turns[self.kind], self.n_q + self.n_kv)
         q, k, v = qkv.transpose(1, 2).split([self.n_q, self.n_kv, self.n_kv], 1)
         k, v = (t.repeat_interleave(self.n_q // self.n_kv, 1) for t in (k, v))
-        if self.attention:
+        if self.encoding == "layers":
+            y = self.attention(q, k, v)
+        elif self.attention:
             y = self.attention(q, k, v, *self.qkv.weight.split(self.n_q * self.head_dim)[:2])
         else:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -130,23 +153,21 @@ class Llama(nn.Module):
         super().__init__()
         self.config = config
         self.embed = nn.Embedding(config["vocab_size"], config["hidden_size"])
-        self.layers = nn.ModuleList(Block(config) for _ in range(config["num_hidden_layers"]))
+        self.layers = nn.ModuleList(Block(config, i) for i in range(config["num_hidden_layers"]))
         self.norm = RMSNorm(config)
         self.added = Added(config) if "encoding" in config else None
         for name, p in self.named_parameters():
             if p.dim() == 2:
                 out = name.endswith(("o.weight", "down.weight"))
                 nn.init.normal_(p, std=0.02 / math.sqrt(2 * len(self.layers)) if out else 0.02)
-        inv_freq, attention_factor = rope_frequencies(config)
-        angle = torch.outer(torch.arange(8192, dtype=torch.float64), inv_freq)[:, None, :]
-        self.cos, self.sin = (angle.cos() * attention_factor).float(), (angle.sin() * attention_factor).float()
+        self.turns = turns_of(config)
 
     def forward(self, ids):
         """ids (batch, length) -> hidden states (batch, length, dim), normed."""
         x = self.added(self.embed(ids)) if self.added else self.embed(ids)
-        cos, sin = self.cos[:ids.shape[1]], self.sin[:ids.shape[1]]
+        turns = {kind: t and [table[:ids.shape[1]] for table in t] for kind, t in self.turns.items()}
         for layer in self.layers:
-            x = layer(x, cos, sin)
+            x = layer(x, turns)
         return self.norm(x)
 
 

@@ -9,6 +9,28 @@ ENCODINGS = ["rope", "none", "learned", "sinusoidal", "alibi", "shaw", "transfor
 SHAPE = dict(vocab_size=4096, hidden_size=128, intermediate_size=320, num_hidden_layers=5, num_attention_heads=4,
              num_key_value_heads=4, head_dim=32, rms_norm_eps=1e-5, rope_theta=10000.0, max_position_embeddings=256,
              clip_distance=64)
+FULL, SLIDING = "full_attention", "sliding_attention"
+PLAIN = dict(rope_type="default", rope_theta=10000.0)
+
+
+def by_layer(full):
+    """The config of a sibling in which each fourth layer is full, as in OLMo 3: `full` is the RoPE of that layer, {}
+    for none. The others turn at theta 10,000, and their queries see 64 positions with their own."""
+    types = [SLIDING if (i + 1) % 4 else FULL for i in range(SHAPE["num_hidden_layers"])]
+    return dict(SHAPE, encoding="layers", layer_types=types, sliding_window=64,
+                rope_parameters={FULL: full, SLIDING: PLAIN})
+
+
+# The siblings of the lesson's chapter on two kinds of layers, beside `rope`, whose layers are all full. The
+# temperature 1 + beta ln(1 + floor(p / L)) has the window as L, so that it is felt in training: it is 1.33 at the
+# last of 256 positions. beta is 1 / ln L. So 1 + beta ln(p / L) is ln p / ln L, the growth by which the entropy of
+# attention stays (kexue.fm 8823); Ministral 3 has 0.1 at an L of 16,384, where 1 / ln L is 0.103.
+PATTERNS = {
+    "sliding": by_layer(PLAIN),
+    "nope": by_layer({}),
+    "theta": by_layer(dict(PLAIN, rope_theta=1e6)),
+    "temperature": by_layer(dict(PLAIN, llama_4_scaling_beta=0.24, original_max_position_embeddings=64)),
+}
 
 
 def sinusoids(count, dim, theta):
@@ -101,3 +123,31 @@ class Attention(nn.Module):
             table = self.relative_values[torch.arange(T - 1, -1, -1).clamp(max=self.clip)]
             out = out + by_distance(weights) @ table
         return out
+
+
+class LayerAttention(nn.Module):
+    """Causal attention of one layer of a sibling whose layers differ. In a sliding layer a query sees `window`
+    positions with its own. In a full one it may grow with its position (the `temperature` of PATTERNS)."""
+    def __init__(self, c, layer):
+        super().__init__()
+        self.kind, self.scale = c["layer_types"][layer], c["head_dim"] ** -0.5
+        self.window = c["sliding_window"] if self.kind == SLIDING else c["max_position_embeddings"]
+        rope = c["rope_parameters"][self.kind]
+        self.beta, self.L = rope.get("llama_4_scaling_beta", 0), rope.get("original_max_position_embeddings", 1)
+
+    def forward(self, q, k, v):
+        """q, k, v (batch, heads, T, head_dim) -> the same shape. Queries are taken `window` at a time, so that most of
+        what a sliding layer does not see is not computed either."""
+        at = torch.arange(q.shape[2])
+        q = q * (self.scale * (1 + self.beta * torch.log1p(at // self.L)))[:, None]
+        rows = self.window if self.kind == SLIDING else len(at)
+        parts = []
+        for begin, queries in zip(at[::rows].tolist(), q.split(rows, 2)):
+            end, first = begin + queries.shape[2], max(begin - rows, 0) if self.kind == SLIDING else 0
+            distance = at[begin:end, None] - at[first:end]
+            seen = (distance >= 0) & ((distance < self.window) | (self.kind == FULL))
+            hidden = torch.zeros(distance.shape).masked_fill(~seen, -torch.inf)
+            keys, values = (t[:, :, first:end].flatten(0, 1) for t in (k, v))
+            weights = torch.baddbmm(hidden, queries.flatten(0, 1), keys.mT).softmax(-1)
+            parts.append((weights @ values).unflatten(0, q.shape[:2]))
+        return torch.cat(parts, 2)

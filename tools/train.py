@@ -10,6 +10,7 @@
     train.py extend --start settle --name yarn --method yarn --steps 200      # the 8,192-token sibling
     train.py extend --start settle --name linear --method linear --steps 200  # as many steps, for comparison
     train.py small --encoding alibi --steps 1400    # one of models/, which differ in how positions are known
+    train.py small --layers nope --steps 1400       # or in what their layers see, and how these turn
     train.py eval --name yarn --lengths 512 2048 8192
     train.py export --name yarn --out hf-8k         # a Hugging Face folder, for model_export.py
 
@@ -44,7 +45,7 @@ import sentencepiece
 import torch
 import torch.multiprocessing as mp
 
-from position_encodings import ENCODINGS, SHAPE
+from position_encodings import ENCODINGS, PATTERNS, SHAPE
 from evaluate import evaluate
 from exercises import Books, Exercises, Tokenizer
 from llama import ClassifierLoss, Llama
@@ -67,7 +68,7 @@ def train(args):
     torch.manual_seed(args.seed)
     config = dict(CONFIG)
     if args.command == "small":
-        config = dict(SHAPE, encoding=args.encoding)
+        config = PATTERNS[args.layers] if args.layers else dict(SHAPE, encoding=args.encoding)
     if args.command == "extend":
         config["rope_scaling"] = dict(rope_type=args.method, factor=16.0)
         if args.method == "yarn":
@@ -282,6 +283,10 @@ def write_folder(config, weights, out):
     full.setdefault("rope_scaling", None)
     if config.get("encoding", "rope") != "rope":
         full.update(architectures=["SmallForCausalLM"], model_type="rope.c", position_encoding=config["encoding"])
+    if "layer_types" in config:
+        turns = [int(bool(config["rope_parameters"][kind])) for kind in config["layer_types"]]
+        full.update(position_encoding="rope", no_rope_layers=turns)
+        del full["rope_scaling"]
     (out / "config.json.tmp").write_text(json.dumps(full, indent=2) + "\n")
     os.replace(out / "config.json.tmp", out / "config.json")
 
@@ -306,7 +311,9 @@ def main():
     for name in STAGES:
         p = commands.add_parser(name, parents=[common])
         if name == "small":
-            p.add_argument("--encoding", choices=ENCODINGS, required=True, help="how the model knows positions")
+            differs = p.add_mutually_exclusive_group(required=True)
+            differs.add_argument("--encoding", choices=ENCODINGS, help="how the model knows positions")
+            differs.add_argument("--layers", choices=PATTERNS, help="what its layers see, and how they turn")
         p.add_argument("--name", default=None if name == "small" else name, help="of the checkpoint and the log")
         p.add_argument("--start", help="name of the checkpoint whose weights to start from")
         length = p.add_mutually_exclusive_group(required=True)
@@ -327,7 +334,7 @@ def main():
     p.add_argument("--out", required=True)
     args = parser.parse_args()
     if args.command == "small" and not args.name:
-        args.name = args.encoding
+        args.name = args.encoding or f"layers-{args.layers}"
     torch.set_num_threads(1 if args.command in STAGES else os.cpu_count())
     if args.command in STAGES:
         train(args)
