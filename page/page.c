@@ -173,7 +173,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     start.short_factors = start.long_factors = page->divisors;
     RopeSettings s = {.said = 0};
     settings_read_method(&s, "longrope");
-    if (attention_factor != 0) settings_say(&s, "--attn-factor", attention_factor);
+    if (attention_factor != 0) settings_say(&s, SET_ATTN_FACTOR, attention_factor);
     return plan_of(page, &s, &start, context);
 }
 

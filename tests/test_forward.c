@@ -184,8 +184,8 @@ int main(int argc, char **argv) {
     while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = {.said = 0};
-    if (argc == 9) settings_say(&settings, "--window", atoi(argv[4]));  // else ROPE says them, or nobody
-    if (argc == 9) settings_say(&settings, "--sinks", atoi(argv[5]));
+    if (argc == 9) settings_say(&settings, SET_WINDOW, atoi(argv[4]));  // else ROPE says them, or nobody
+    if (argc == 9) settings_say(&settings, SET_SINKS, atoi(argv[5]));
     int n_methods;
     if (argc == 12) spread = (Spread){.length = atoi(argv[10]), .piece = atoi(argv[11])};
     RopeSettings *methods = methods_parse(argc >= 10 ? argv[9] : NULL, &settings, &n_methods, &err);

@@ -7,13 +7,7 @@
 enum { USUAL_POSITIONS = 256 };
 
 // Whether something is given that means nothing without RoPE. Windows and sinks do.
-static bool is_about_rope(const RopeSettings *given) {
-    for (int i = 0; i < rope_n_fields; i++) {
-        const char *option = given->said >> i & 1 ? rope_fields[i].option : "--window";
-        if (strcmp(option, "--window") != 0 && strcmp(option, "--sinks") != 0) return true;
-    }
-    return given->name[0];
-}
+static bool is_about_rope(const RopeSettings *given) { return given->name[0] || given->said & ~SAID_WITHOUT_ROPE; }
 
 static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     const Model *model = &r->model;

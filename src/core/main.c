@@ -17,7 +17,7 @@ typedef struct {
 } Asked;
 
 #define IN(member) .place = offsetof(Asked, member)
-static const Option options[] = {
+static const Setting options[] = {
     {"-i", .type = TEXT, IN(prompt)},
     {"-n", .type = WHOLE, IN(n), .high = MOST},
     {"-p", .type = NUMBER, IN(top_p), .high = 1},
@@ -30,8 +30,8 @@ enum { N_OPTIONS = sizeof options / sizeof options[0] };
 // Reads an option and its value. What is not in the table is a setting of RoPE, such as --factor.
 static bool read_option(Asked *a, const char *name, const char *value, Error *err) {
     if (!value) return fail(err, "%s needs a value", name);
-    for (const Option *o = options; o < options + N_OPTIONS; o++) {
-        if (strcmp(o->option, name) == 0) return option_read(o, a, name, value, err);
+    for (const Setting *o = options; o < options + N_OPTIONS; o++) {
+        if (strcmp(o->option, name) == 0) return setting_read(o, a, name, value, err);
     }
     if (strncmp(name, "--", 2) == 0) return settings_read_setting(&a->settings, name + 2, value, err);
     return fail(err, "there is no option '%.60s'", name);

@@ -15,53 +15,61 @@ static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
 // To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the model's settings,
 // blocks of JSON, --explain and the warning that nothing uses it follow.
-const Option rope_fields[] = {
-    {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9, 1e18, .key = "rope_theta"},
-    {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER, IN(factor), 1,
-     1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
-    {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
-    {"--ramp", "FORM", "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
-     IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
-    {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]", NUMBER, IN(beta_fast), 1e-6, 1e9,
-     .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
-    {"--beta-slow", "R", "pairs of R turns or fewer within L are interpolated [1]", NUMBER, IN(beta_slow), 1e-6, 1e9,
-     .key = "beta_slow", .missing = 1, .methods = ROPE_USES_BETAS},
-    {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
-    {"--attn-factor", "A", "factor of cos and sin, in place of the method's own", NUMBER, IN(attention_factor), 1e-6,
-     1e6, .key = "attention_factor"},
-    {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
-    {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .high = 1e6, .methods = ROPE_USES_BETAS},
-    {"--low-freq-factor", "F", "llama3: wavelengths above L / F are divided by s [1]", NUMBER, IN(low_freq_factor),
-     1e-6, 1e9, .key = "low_freq_factor", .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
-    {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]", NUMBER, IN(high_freq_factor), 1e-6, 1e9,
-     .key = "high_freq_factor", .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
-    {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]", WHOLE, IN(turning), 1,
-     ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
-    {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .high = MOST, .methods = ROPE_USES_LISTS},
-    {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
-    {"--sinks", "K", "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE, IN(sinks), 0,
-     MOST},
-    {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", WHOLE, IN(near), 1, MOST,
-     .maps = ROPE_MAP_NEAR},
-    {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 becomes L - 1]", NUMBER, IN(k), 1, 1e9,
-     .maps = ROPE_MAP_K},
-    {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE, IN(group), 1, MOST,
-     .maps = ROPE_MAP_GROUP},
-    {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST, .maps = ROPE_MAP_CHUNK},
-    {"--logn", NULL, "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
-    {"--temperature-beta", "B", "queries at position p grow by 1 + B ln(1 + floor(p / L)); 0: they do not", NUMBER,
-     IN(temperature_beta), 0, 1e6},
+const Setting rope_settings[N_ROPE_SETTINGS] = {
+    [SET_THETA] = {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9, 1e18,
+                   .key = "rope_theta"},
+    [SET_FACTOR] = {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER,
+                    IN(factor), 1, 1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
+    [SET_TRAIN_CTX] = {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST,
+                       .key = "original_max_position_embeddings"},
+    [SET_RAMP] = {"--ramp", "FORM", "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]",
+                  WORD, IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
+    [SET_BETA_FAST] = {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]", NUMBER, IN(beta_fast),
+                       1e-6, 1e9, .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
+    [SET_BETA_SLOW] = {"--beta-slow", "R", "pairs of R turns or fewer within L are interpolated [1]", NUMBER,
+                       IN(beta_slow), 1e-6, 1e9, .key = "beta_slow", .missing = 1, .methods = ROPE_USES_BETAS},
+    [SET_TRUNCATE] = {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
+    [SET_ATTN_FACTOR] = {"--attn-factor", "A", "factor of cos and sin, in place of the method's own", NUMBER,
+                         IN(attention_factor), 1e-6, 1e6, .key = "attention_factor"},
+    [SET_MSCALE] = {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
+    [SET_MSCALE_ALL_DIM] =
+        {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .high = 1e6, .methods = ROPE_USES_BETAS},
+    [SET_LOW_FREQ] = {"--low-freq-factor", "F", "llama3: wavelengths above L / F are divided by s [1]", NUMBER,
+                      IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor", .missing = 1,
+                      .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_HIGH_FREQ] = {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]", NUMBER,
+                       IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
+                       .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]", WHOLE, IN(turning),
+                     1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
+    [SET_UNSCALED] =
+        {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .high = MOST, .methods = ROPE_USES_LISTS},
+    [SET_WINDOW] = {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
+    [SET_SINKS] = {"--sinks", "K", "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE,
+                   IN(sinks), 0, MOST},
+    [SET_NEAR] = {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", WHOLE, IN(near), 1,
+                  MOST, .maps = ROPE_MAP_NEAR},
+    [SET_K] = {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 becomes L - 1]", NUMBER,
+               IN(k), 1, 1e9, .maps = ROPE_MAP_K},
+    [SET_GROUP] = {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE, IN(group), 1, MOST,
+                   .maps = ROPE_MAP_GROUP},
+    [SET_CHUNK] = {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST,
+                   .maps = ROPE_MAP_CHUNK},
+    [SET_LOGN] = {"--logn", NULL, "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
+    [SET_TEMPERATURE_BETA] = {"--temperature-beta", "B",
+                              "queries at position p grow by 1 + B ln(1 + floor(p / L)); 0: they do not", NUMBER,
+                              IN(temperature_beta), 0, 1e6},
 };
-const int rope_n_fields = sizeof rope_fields / sizeof rope_fields[0];
+_Static_assert(N_ROPE_SETTINGS <= 32, "settings that were said are bits");
 
-double field_value(const void *base, const Option *f) {
+double setting_value(const void *base, const Setting *f) {
     const void *place = (const char *)base + f->place;
     if (f->type == NUMBER) return *(const double *)place;
     if (f->type == FLAG) return *(const bool *)place;
     return *(const int *)place;
 }
 
-void field_set(void *base, const Option *f, double value) {
+void setting_put(void *base, const Setting *f, double value) {
     void *place = (char *)base + f->place;
     if (f->type == NUMBER) *(double *)place = value;
     else if (f->type == FLAG) *(bool *)place = value != 0;
@@ -70,9 +78,9 @@ void field_set(void *base, const Option *f, double value) {
 
 // Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and "infinity". Like the
 // functions below it leaves what was expected in *err.
-static bool read_number(const Option *option, const char *text, double *x, Error *err) {
-    bool is_whole = option->type != NUMBER;
-    double low = option->low, high = option->type == FLAG ? 1 : option->high;
+static bool read_number(const Setting *setting, const char *text, double *x, Error *err) {
+    bool is_whole = setting->type != NUMBER;
+    double low = setting->low, high = setting->type == FLAG ? 1 : setting->high;
     char *end;
     *x = strtod(text, &end);
     bool good = end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
@@ -86,10 +94,10 @@ static bool read_number(const Option *option, const char *text, double *x, Error
     return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %.7g to %.7g%s", low, high, hint);
 }
 
-static bool read_word(const Option *option, const char *text, double *x, Error *err) {
+static bool read_word(const Setting *setting, const char *text, double *x, Error *err) {
     char words[100] = "";
-    for (*x = 0; *x <= option->high; ++*x) {
-        const char *word = option->words[(int)*x];
+    for (*x = 0; *x <= setting->high; ++*x) {
+        const char *word = setting->words[(int)*x];
         if (strcasecmp(text, word) == 0) return true;
         add_name(words, sizeof words, ", ", word);
     }
@@ -103,28 +111,22 @@ static bool read_seed(const char *text, uint64_t *seed, Error *err) {
     return strcmp(back, text) == 0 || fail(err, "a whole number from 0 to 18446744073709551615");
 }
 
-bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err) {
-    void *place = (char *)base + option->place;
+bool setting_read(const Setting *setting, void *base, const char *name, const char *value, Error *err) {
+    void *place = (char *)base + setting->place;
     double x;
     bool good;
-    switch (option->type) {
+    switch (setting->type) {
     case NOTHING: return true;
     case TEXT: *(const char **)place = value; return true;
     case SEED: good = read_seed(value, place, err); break;
     default:
-        good = (option->type == WORD ? read_word : read_number)(option, value, &x, err);
-        if (good) field_set(base, option, x);
+        good = (setting->type == WORD ? read_word : read_number)(setting, value, &x, err);
+        if (good) setting_put(base, setting, x);
     }
     return good || fail(err, "%s: '%.60s' is not %s", name, value, err->text);
 }
 
-static int row_of(const char *option) {
-    int i = 0;
-    while (!rope_fields[i].option || strcmp(rope_fields[i].option, option) != 0) i++;
-    return i;
-}
-
-static bool is_said(const RopeSettings *s, const char *option) { return s->said >> row_of(option) & 1; }
+static bool is_said(const RopeSettings *s, int row) { return s->said >> row & 1; }
 
 // "dynamic" alone is dynamic-ntk, as in Hugging Face. A map alone has the method none.
 bool settings_read_method(RopeSettings *s, const char *text) {
@@ -158,13 +160,13 @@ MethodName settings_method_name(const RopeConfig *c) {
 
 bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
     char names[200] = "";
-    for (int i = 0; i < rope_n_fields; i++) {
-        if (!rope_fields[i].option) continue;
-        const char *name = rope_fields[i].option + 2;
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {
+        if (!rope_settings[i].option) continue;
+        const char *name = rope_settings[i].option + 2;
         add_name(names, sizeof names, ", ", name);
         if (strcmp(key, name) != 0) continue;
         s->said |= 1u << i;
-        return option_read(&rope_fields[i], &s->rope, name, value, err);
+        return setting_read(&rope_settings[i], &s->rope, name, value, err);
     }
     return fail(err, "there is no setting '%s' (%s)", key, names);
 }
@@ -188,8 +190,8 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
 
 void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
-        if (f->missing != 0 && field_value(c, f) == 0) field_set(c, f, f->missing);
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
+        if (f->missing != 0 && setting_value(c, f) == 0) setting_put(c, f, f->missing);
     if (c->turning == 0) c->turning = (c->rotary_dim + 7) / 8;  // a quarter of the pairs
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
@@ -262,20 +264,20 @@ static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
     if (map & ROPE_MAP_WINDOW) {
-        if (!is_said(s, "--sinks")) c->sinks = c->map->sinks;
+        if (!is_said(s, SET_SINKS)) c->sinks = c->map->sinks;
         int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
         if (window == 0 || window > own) window = own;
     }
-    if (!is_said(s, "--window")) c->window = window;
-    c->all_slide = s->is_window || is_said(s, "--window") || map & ROPE_MAP_WINDOW;
+    if (!is_said(s, SET_WINDOW)) c->window = window;
+    c->all_slide = s->is_window || is_said(s, SET_WINDOW) || map & ROPE_MAP_WINDOW;
 }
 
 // Puts the fields that are given in place of the model's.
 static void take_fields(const RopeSettings *s, RopeConfig *c) {
     // A model's attention factor is meant for methods that have one. On another it would only do harm.
     if (!rope_methods[c->method].attention) c->attention_factor = 0;
-    for (int i = 0; i < rope_n_fields; i++)
-        if (s->said >> i & 1) field_set(c, &rope_fields[i], field_value(&s->rope, &rope_fields[i]));
+    for (int i = 0; i < N_ROPE_SETTINGS; i++)
+        if (s->said >> i & 1) setting_put(c, &rope_settings[i], setting_value(&s->rope, &rope_settings[i]));
 }
 
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
@@ -300,9 +302,9 @@ bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_slid
     if (of_sliding->name[0]) r.method = of_sliding->rope.method;
     take_fields(of_sliding, &r);
     settings_fill_defaults(&r, context);
-    r.all_slide = is_said(s, "--window");
+    r.all_slide = is_said(s, SET_WINDOW);
     r.window = r.all_slide ? s->rope.window : window;
-    r.sinks = is_said(s, "--sinks") && r.window > 0 ? s->rope.sinks : 0;
+    r.sinks = is_said(s, SET_SINKS) && r.window > 0 ? s->rope.sinks : 0;
     plan->sliding = r;
     return settings_check(&r, context, err) ||
            fail(err, "sliding layers, rope %s: %s", settings_method_name(&r).text, err->text);

@@ -8,34 +8,35 @@ enum { MAX_METHOD_NAME = 160 };
 enum { MOST = 1 << 30 };  // the largest whole number of a setting
 
 // What a value is. Its place is, in this order: none, bool, int, double, int or an enum (the word's number),
-// const char *, uint64_t, int[2] (written 3.5). ROPE_FIELDS stands for the rows of rope_fields.
-typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR, ROPE_FIELDS } ValueType;
+// const char *, uint64_t, int[2] (written 3.5).
+typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 
-// An option of the command line. A setting of RoPE can also stand in a list of methods, and in a block of JSON.
+// A value that can be set. One of RoPE can stand on the command line, in a list of methods, and in a block of JSON.
 typedef struct {
-    // If option is NULL, help is a heading in --help. An argument in brackets may be left out.
-    const char *option, *argument, *help;
+    const char *option, *argument, *help;  // on the command line; option NULL: it is none
     ValueType type;
-    size_t place;      // in Options; for a setting of RoPE in RopeConfig
+    size_t place;      // in RopeConfig; of an option, in the struct that it is read into
     double low, high;  // limits, both included; of words: 0 and the last one
     const char *const *words;
-    int job;          // the Job that it asks for; 0: none
-    unsigned jobs;    // bits of those in which it has an effect, see options.c; 0: all
-    bool about_rope;  // it needs a model with RoPE, as settings of RoPE do
-    // Of a setting of RoPE.
     const char *key;         // in a rope_scaling block; NULL: none
     double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
     unsigned methods, maps;  // flags of those that use it, 0: all
-} Option;
+} Setting;
 
-extern const Option rope_fields[];
-extern const int rope_n_fields;
+// The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a bit for each.
+enum { SET_THETA, SET_FACTOR, SET_TRAIN_CTX, SET_RAMP, SET_BETA_FAST, SET_BETA_SLOW, SET_TRUNCATE };
+enum { SET_ATTN_FACTOR = SET_TRUNCATE + 1, SET_MSCALE, SET_MSCALE_ALL_DIM, SET_LOW_FREQ, SET_HIGH_FREQ };
+enum { SET_TURNING = SET_HIGH_FREQ + 1, SET_UNSCALED, SET_WINDOW, SET_SINKS, SET_NEAR, SET_K, SET_GROUP };
+enum { SET_CHUNK = SET_GROUP + 1, SET_LOGN, SET_TEMPERATURE_BETA, N_ROPE_SETTINGS };
+// Windows and sinks work without RoPE, too.
+enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };
+extern const Setting rope_settings[N_ROPE_SETTINGS];
 
-// Gets and sets an option's value in `base`: a number, the number of a word, or a flag (0 or 1).
-double field_value(const void *base, const Option *field);
-void field_set(void *base, const Option *field, double value);
-// Reads a value into its place in `base`. False with the reason, which calls the option `name`.
-bool option_read(const Option *option, void *base, const char *name, const char *value, Error *err);
+// Gets and sets a value in `base`: a number, the number of a word, or a flag (0 or 1).
+double setting_value(const void *base, const Setting *setting);
+void setting_put(void *base, const Setting *setting, double value);
+// Reads a value into its place in `base`. False with the reason, which calls the setting `name`.
+bool setting_read(const Setting *setting, void *base, const char *name, const char *value, Error *err);
 
 // Settings as the command line gives them.
 typedef struct {
@@ -43,7 +44,7 @@ typedef struct {
     RopeConfig rope;             // method, dynamic and map, unless they are the model's, and fields in `said`
     bool is_window;              // the pseudo-method `window`: none, with a window of the trained context
     bool of_all;                 // from the list `all`: left out if the model lacks what it needs
-    unsigned said;               // bits (1 << row of rope_fields)
+    unsigned said;               // bits (1 << row of rope_settings)
 } RopeSettings;
 
 // Settings with which a session runs.

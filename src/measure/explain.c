@@ -77,10 +77,10 @@ static void say(Notes *t, const char *key, const char *format, ...) {
 static void note(Notes *t, const char *key, double value) { say(t, key, "%.12g", value); }
 
 static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigned maps) {
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
         if (f->type == WORD) say(t, "ramp", "%s", f->words[c->ramp]);
-        else note(t, f->key ? f->key : f->option + 2, field_value(c, f));
+        else note(t, f->key ? f->key : f->option + 2, setting_value(c, f));
     }
 }
 

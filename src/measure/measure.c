@@ -88,7 +88,7 @@ bool plan_for_job(const Measurement *m, const RopeSettings *s, const RopeConfig 
 bool reference_plan(const Measurement *m, bool plain, double times, RopePlan *plan, Error *err) {
     RopeSettings s = {.said = 0};
     if (plain) settings_read_method(&s, "none");
-    if (times != 1) settings_say(&s, "--theta", fmax(m->file.theta * times, 1.5));
+    if (times != 1) settings_say(&s, SET_THETA, fmax(m->file.theta * times, 1.5));
     const ModelConfig *c = &m->model->config;
     const RopeSettings unsaid = {.said = 0};
     if (!settings_resolve(&s, &m->file, model_window(m->model), m->length, plan, err)) return false;

@@ -164,8 +164,8 @@ bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
     // Only settings that no block of JSON has can stand beside what an engine reads.
     RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
     int length = m->options->spread ? m->options->spread : m->length, n;
-    for (int i = 0; i < rope_n_fields; i++)
-        if (rope_fields[i].key || rope_fields[i].methods || rope_fields[i].maps) s.said &= ~(1u << i);
+    for (int i = 0; i < N_ROPE_SETTINGS; i++)
+        if (rope_settings[i].key || rope_settings[i].methods || rope_settings[i].maps) s.said &= ~(1u << i);
     Reading *read = read_by(m, m->options->reading, length, &n, err);
     free(*readings);
     free(m->plans);

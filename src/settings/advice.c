@@ -11,9 +11,9 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked) {
 bool settings_idle(const RopeSettings *s, const RopePlan *plan, int *row, Error *advice) {
     const RopeConfig *r = &plan->rope;
     unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
-    while (*row < rope_n_fields) {
+    while (*row < N_ROPE_SETTINGS) {
         int i = (*row)++;
-        const Option *f = &rope_fields[i];
+        const Setting *f = &rope_settings[i];
         bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
         if (s->said >> i & 1 && !is_used) return !fail(advice, "%s has no effect on rope %s", f->option, plan->name);
     }

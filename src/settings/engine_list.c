@@ -40,13 +40,13 @@ static bool fail_release(const Reading *out, int row, double release, Error *err
 
 // Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4", ":max_len=131072".
 static bool read_setting(Reading *out, const char *text, Error *err) {
-    static const Option max_len = {.type = WHOLE, .low = 1, .high = MOST};
+    static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
     static const char transformers[] = ":transformers=", length[] = ":max_len=";
     char value[24], own[sizeof out->version];
     if (strncmp(text, length, strlen(length)) == 0) {
         text += strlen(length);
         snprintf(value, sizeof value, "%.*s", (int)strcspn(text, ":"), text);
-        return option_read(&max_len, &out->served, out->engine, value, err);
+        return setting_read(&max_len, &out->served, out->engine, value, err);
     }
     bool is_below = strncmp(text, transformers, strlen(transformers)) == 0;
     const char *release = text + (is_below ? strlen(transformers) : 1);

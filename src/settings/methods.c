@@ -121,9 +121,9 @@ static bool check_sliding_method(const RopeSettings *s, Error *err) {
         return fail(err, "'%s' changes distances, which the window of sliding layers keeps short", s->name);
     if (c->dynamic || rope_methods[c->method].flags & ROPE_USES_LISTS)
         return fail(err, "'%s': sliding layers have one scale and no lists", s->name);
-    for (int i = 0; i < rope_n_fields; i++)
-        if (s->said >> i & 1 && !rope_fields[i].key && !rope_fields[i].methods)
-            return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name, rope_fields[i].option + 2);
+    for (int i = 0; i < N_ROPE_SETTINGS; i++)
+        if (s->said >> i & 1 && !rope_settings[i].key && !rope_settings[i].methods)
+            return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name, rope_settings[i].option + 2);
     return true;
 }
 
@@ -139,11 +139,7 @@ bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err
     return good || fail(err, "--rope-sliding: %s", err->text);
 }
 
-void settings_say(RopeSettings *s, const char *option, double value) {
-    for (int i = 0; i < rope_n_fields; i++) {
-        const Option *field = &rope_fields[i];
-        if (!field->option || strcmp(field->option, option) != 0) continue;
-        field_set(&s->rope, field, value);
-        s->said |= 1u << i;
-    }
+void settings_say(RopeSettings *s, int row, double value) {
+    setting_put(&s->rope, &rope_settings[row], value);
+    s->said |= 1u << row;
 }

@@ -13,10 +13,10 @@ bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err
 
 // True when `asked` has the model's own method, dynamic or not as there, or the model's own is plain RoPE.
 bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
-// True with a line of advice when a setting, from row *row of rope_fields on, is given and has no effect on the plan.
+// True with a line of advice when a setting, from row *row of rope_settings on, is given and has no effect on the plan.
 // *row becomes the row behind it.
 bool settings_idle(const RopeSettings *settings, const RopePlan *plan, int *row, Error *advice);
 // False with a line of advice when the window hides what a map does, or when `context` is more than the plan reaches.
 bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
-// Sets a setting, by an option of rope_fields ("--theta"), as if it was given.
-void settings_say(RopeSettings *settings, const char *option, double value);
+// Sets a row of rope_settings (SET_...) as if it was given.
+void settings_say(RopeSettings *settings, int row, double value);

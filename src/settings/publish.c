@@ -26,8 +26,8 @@ static void json_number(FILE *out, const char *key, double x) { json_numbers(out
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(FILE *out, const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
-        double value = field_value(c, f);
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
+        double value = setting_value(c, f);
         bool is_switch = f->type == FLAG;
         if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);

@@ -179,8 +179,8 @@ static void read_block(Config *c) {
     r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
     if (c->method >= YARN) r->attention_factor = block_number(c, "attention_factor", 0);
     unsigned own_fields = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
-        if (f->key && f->type == NUMBER && f->methods & own_fields) field_set(r, f, block_number(c, f->key, 0));
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
+        if (f->key && f->type == NUMBER && f->methods & own_fields) setting_put(r, f, block_number(c, f->key, 0));
 }
 
 static void find_values(Config *c) {

@@ -225,13 +225,13 @@ static void ignore_truncate(Reader *r, RopeConfig *c) {
 
 static void read_fields(Reader *r, RopeConfig *c) {
     unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++) {
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
         if (!f->key || !(f->methods & methods)) continue;
         const char *v = block_get(r, f->key), *object = object_with(r, f->key);
         MayBe may_be = f->type == WHOLE ? OPTIONAL : f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
         bool is_flag = f->type == FLAG, is_on = !v || *v == 't';  // as in the library, null is false
         if (is_flag && v && !strchr("tfn", *v)) reject(r, object, f->key, "true or false");
-        field_set(c, f, is_flag ? is_on : number(r, object, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
+        setting_put(c, f, is_flag ? is_on : number(r, object, f->key, 0, 0, f->type == WHOLE ? MOST : 0, may_be));
     }
     if (r->by_kind && r->type == YARN) ignore_truncate(r, c);
     RopeConfig filled = *c;
@@ -306,7 +306,7 @@ static bool is_known(const char *quoted) {
     static const char *const others[] = {"short_factor", "long_factor", "short_mscale",      "long_mscale",
                                          "finetuned",    "attn_factor", "mrope_interleaved", "mrope_section"};
     bool known = false;
-    for (const Option *f = rope_fields; f < rope_fields + rope_n_fields; f++)
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         known = known || (f->key && json_is(quoted, f->key));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) known = known || json_is(quoted, others[i]);
     return known;

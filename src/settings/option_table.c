@@ -1,0 +1,266 @@
+// The options of the command line, and --help. To add one, give it a place in Options and a row in the table.
+#include "option_table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "names.h"
+
+#define IN(field) .place = offsetof(Options, field)
+
+static const char *const modes[] = {"generate", "chat"};
+static const char *const minimized[] = {"past", "half", "all"};
+static const char *const activations[] = {"int8", "f32"};
+static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
+
+enum { MANY = 1 << 20 };
+
+const Option option_table[] = {
+    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, IN(temperature), 0, 1e6}, .jobs = ON_TEXT},
+    {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER, IN(top_p), 0, 1},
+     .jobs = ON_TEXT},
+    {.value = {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", WHOLE, IN(top_k), 0, MOST},
+     .jobs = ON_TEXT},
+    {.value = {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]", NUMBER, IN(min_p),
+               0, 1},
+     .jobs = ON_TEXT},
+    {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED, IN(seed)}, .jobs = ON_SEED},
+    {.value = {"-n", "N",
+               "positions, prompt included; 0: the model's context, which a chat and --check take; 8k: 8 x 1,024 [256; "
+               "other measuring: 4 times the trained context]",
+               WHOLE, IN(steps), 0, MOST},
+     .jobs = ON_PLAN | ON_PROMPTS},
+    {.value = {"-i", "TEXT", "prompt", TEXT, IN(prompt)}, .jobs = ON_PROMPT},
+    {.value = {"-f", "FILE", "file with the prompt; - is standard input", TEXT, IN(prompt_file)},
+     .jobs = ON_GENERATE | ON_ATTN | ON_NEXT | ON_TASKS | ON_PROMPTS},
+    {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]", TEXT,
+               IN(tokenizer_path)},
+     .jobs = ON_TOKENS},
+    {.value = {"-m", "MODE",
+               "generate, or chat in the turns of the model's family, which its special tokens tell [generate]", WORD,
+               IN(mode), 0, 1, modes},
+     .jobs = ON_TEXT},
+    {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, IN(system_prompt)}, .jobs = ON_CHAT},
+    {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG, IN(ignore_eos)}, .jobs = ON_TEXT},
+    {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD, IN(kv), 0,
+               N_KV_TYPES - 1, kv_type_names},
+     .jobs = ON_SESSION},
+    {.value = {"--activations", "TYPE",
+               "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]", WORD,
+               IN(activations), 0, 1, activations},
+     .jobs = ON_SESSION},
+    {.value = {"--spread", "N", "spread the tokens of a text over N positions, in pieces with jumps between them",
+               WHOLE, IN(spread), 1, MOST},
+     .jobs = ON_SPREAD},
+    {.value = {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE, IN(piece), 1, MANY},
+     .jobs = ON_SPREAD | ON_CHECK},
+    {.value = {"--crowd", NULL, "with --spread: a key counts as often as the positions that it stands for", FLAG,
+               IN(crowd)},
+     .jobs = ON_SPREAD & ~ON_TASKS},
+    {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE, IN(threads), 1, 1024},
+     .jobs = ON_SESSION | ON_QUANTIZE},
+    {.value = {"--plain", NULL, "compute by the definition (src/core/plain.c): slow, on one thread, nothing rounded",
+               FLAG, IN(plain)},
+     .jobs = ON_SESSION},
+    {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
+    {.value = {"--rope", "NAME",
+               "method, see below; measurements take all, or a list with settings (none,yarn:factor=4,8:ramp=turns)",
+               TEXT, IN(methods)},
+     .about_rope = true,
+     .jobs = ON_PLAN},
+    {.value = {"--rope-sliding", "NAME",
+               "the same for the sliding layers, in a model where these turn by settings of their own", TEXT,
+               IN(sliding)},
+     .about_rope = true,
+     .jobs = ON_PLAN},
+    {.value = {"--rope-config", "FILE",
+               "a config.json, or its rope_scaling block alone, in place of the model's settings", TEXT,
+               IN(rope_config)},
+     .about_rope = true},
+    {.value = {"--reading", "ENGINES",
+               "read that file, or the model's own settings, as these engines do (vllm, hf4@4.51); see --engines", TEXT,
+               IN(reading)},
+     .about_rope = true,
+     .jobs = ON_PLAN},
+    {.is_rope = true, .jobs = ON_PLAN | ON_PROMPTS},
+    {.value = {.help = "Instead of generating"}},
+    {.value = {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT, IN(text_path)},
+     .job = JOB_PPL},
+    {.value = {"--ids", NULL, "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG,
+               IN(ids)},
+     .jobs = ON_PPL | ON_NEXT},
+    {.value = {"--per-token", NULL, "--ppl prints every position", FLAG, IN(per_token)}, .jobs = ON_PPL},
+    {.value = {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE, IN(samples), 1,
+               MANY},
+     .jobs = ON_PPL},
+    {.value = {"--stepwise", NULL, "--ppl and --next read token by token, as generation does (slow)", FLAG,
+               IN(stepwise)},
+     .jobs = ON_PPL | ON_NEXT},
+    {.value = {"--stale-keys", NULL,
+               "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check", FLAG,
+               IN(stale_keys)},
+     .about_rope = true,
+     .jobs = ON_PPL | ON_CHECK | ON_NEXT},
+    {.value = {"--check", "[FILE]", "does the model hold to N positions? On a text of yours, or one that is made up",
+               TEXT, IN(check_path)},
+     .job = JOB_CHECK},
+    {.value = {"--budget", "SECONDS",
+               "--check takes so long at most, and names what it left out; 0: only what all costs [60]", NUMBER,
+               IN(budget), 0, 1e6},
+     .jobs = ON_CHECK},
+    {.value = {"--whole", NULL, "--check passes only when it read texts of N positions whole, not by jumps alone", FLAG,
+               IN(whole)},
+     .jobs = ON_CHECK},
+    {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING}, .job = JOB_TASKS},
+    {.value = {"--tasks", "LIST",
+               "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; -f: in that text",
+               TEXT, IN(tasks)},
+     .job = JOB_TASKS},
+    {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE, IN(trials), 1, MANY},
+     .jobs = ON_TASKS | ON_PROMPTS},
+    {.value = {"--prompts", NULL, "--tasks prints its prompts and the right answers as lines of JSON; needs no model",
+               FLAG, IN(prompts)},
+     .jobs = ON_TASKS | ON_PROMPTS},
+    {.value = {"--min-accuracy", "A",
+               "exit with status 1 when a method's accuracy in a task at a length is below A [0]", NUMBER,
+               IN(min_accuracy), 0, 1},
+     .jobs = ON_TASKS},
+    {.value = {"--attn", "LAYER.HEAD", "scores and weights that the prompt's last query gives each key, by distance",
+               PAIR, IN(attn)},
+     .job = JOB_ATTN},
+    {.value = {"--next", "K",
+               "log-probabilities of the K likeliest tokens behind the prompt; or of those that a file K names", TEXT,
+               IN(next)},
+     .job = JOB_NEXT},
+    {.value = {"--explain", NULL, "what the method does to every pair at length N", .type = NOTHING},
+     .job = JOB_EXPLAIN},
+    {.value = {"--plot", NULL, "--explain draws the pairs on standard error, as it does for a terminal", FLAG,
+               IN(plot)},
+     .jobs = ON_EXPLAIN},
+    {.value = {"--head-dim", "D",
+               "head size for --explain, --rope-json and --engines without a model; give --theta and --train-ctx too",
+               WHOLE, IN(head_dim), 2, ROPE_MAX_HEAD_DIM}},
+    {.value = {"--rope-json", NULL, "the settings in force as a rope_scaling block for Hugging Face and vLLM",
+               .type = NOTHING},
+     .job = JOB_ROPE_JSON,
+     .about_rope = true},
+    {.value = {"--engines", "[LIST]",
+               "how nine engines read the model's settings, or --rope-config's (vllm:max_len=128k,hf4@4.51) [all]",
+               TEXT, IN(engines)},
+     .job = JOB_ENGINES,
+     .about_rope = true},
+    {.value = {"--search", "FILE",
+               "LongRoPE's search: find the divisors of each pair for windows of N positions of this text", TEXT,
+               IN(text_path)},
+     .job = JOB_SEARCH,
+     .about_rope = true},
+    {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE, IN(reads), 1, MOST}, .jobs = ON_SEARCH},
+    {.value = {"--seconds", "T", "--search ends after T seconds [never]", NUMBER, IN(seconds), 0.001, 1e9},
+     .jobs = ON_SEARCH},
+    {.value = {"--search-windows", "K", "K windows of the text search, and as many others judge [8]", WHOLE,
+               IN(search_windows), 1, MANY},
+     .jobs = ON_SEARCH},
+    {.value = {"--population", "P", "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]",
+               WHOLE, IN(population), 4, MANY},
+     .jobs = ON_SEARCH},
+    {.value = {"--minimize", "PART",
+               "--search minimizes the nll past the trained context, of the last half, or of all [past]", WORD,
+               IN(minimize), 0, MINIMIZE_ALL, minimized},
+     .jobs = ON_SEARCH},
+    {.value = {"--search-attention", NULL, "--search also looks for the attention factor", FLAG, IN(search_attention)},
+     .jobs = ON_SEARCH},
+    {.value = {"--search-unscaled", NULL, "--search also looks for the number of first positions that stay unscaled",
+               FLAG, IN(search_unscaled)},
+     .jobs = ON_SEARCH},
+    {.value = {"--bench", NULL, "speed of prefill and decode, at the start and behind N positions [8192]",
+               .type = NOTHING},
+     .job = JOB_BENCH},
+    {.value = {"--quantize", "TYPE OUT", "write a copy with q8, q4, f16 or f32 weights, and print what rounding did",
+               WORD, IN(quantize_type), 0, 3, quantized_types},
+     .job = JOB_QUANTIZE},
+    {.value = {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG, IN(tsv)},
+     .jobs = ON_ALL & ~ON_TEXT},
+    {.value = {"--help", NULL, "print this text, as -h does", FLAG, IN(help)}},
+    {.value = {"--version", NULL, "print the version", FLAG, IN(version)}},
+};
+enum { N_ROWS = sizeof option_table / sizeof option_table[0] };
+const int n_option_rows = N_ROWS;
+_Static_assert(N_ROWS <= 64, "options that were said are bits");
+_Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
+
+const Options options_unsaid = {
+    .temperature = 1,
+    .top_p = 0.9,
+    .steps = -1,
+    .samples = 1,
+    .trials = 10,
+    .budget = 60,
+    .reads = 400,
+    .population = 8,
+    .search_windows = 8,
+};
+
+const Setting *option_value(int number) {
+    return number < N_ROWS ? &option_table[number].value : &rope_settings[number - N_ROWS];
+}
+
+// Names of two letters differ by case (-n, -N); longer ones may be typed in any.
+static bool is_name(const char *word, const char *known) {
+    bool is_long = known[1] == '-';
+    return (is_long ? strcasecmp(word, known) : strcmp(word, known)) == 0;
+}
+
+int option_find(const char *word, const char **nearest) {
+    char name[32];
+    if (strcmp(word, "-h") == 0) word = "--help";
+    bool is_long = strncmp(word, "--", 2) == 0;
+    size_t length = is_long ? strcspn(word, "=") : strlen(word);
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    *nearest = "";
+    for (int i = 0; i < N_ROWS + N_ROPE_SETTINGS; i++) {
+        const char *known = option_value(i)->option;
+        if (!known) continue;
+        if (is_name(name, known)) return i;
+        *nearest = nearer_name(name, known, *nearest);
+    }
+    return -1;
+}
+
+static void print_line(const char *name, const char *argument, const char *text) {
+    char left[40];
+    snprintf(left, sizeof left, "%s %s", name, argument ? argument : "");
+    printf("  %-22s %s\n", left, text);
+}
+
+// Prints the line of an option, or a heading.
+static void print_value(const Setting *value) {
+    if (value->option) print_line(value->option, value->argument, value->help);
+    else if (value->help) printf("\n%s:\n", value->help);
+}
+
+static void print_options(void) {
+    for (int i = 0; i < N_ROWS; i++) {
+        print_value(&option_table[i].value);
+        for (int k = 0; k < N_ROPE_SETTINGS && option_table[i].is_rope; k++) {
+            print_value(&rope_settings[k]);
+        }
+    }
+}
+
+static void print_known(const char *name, const char *summary, const char *source) {
+    printf("  %-22s %s (%s)\n", name, summary, source);
+}
+
+void options_help(const char *program) {
+    const char *slash = strrchr(program, '/');
+    printf("usage: %s model.bin [options]\n\n", slash ? slash + 1 : program);
+    print_options();
+    printf("\nMethods of --rope:\n");
+    for (int i = 0; i < rope_n_methods; i++)
+        print_known(rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
+    print_line("dynamic-NAME", "", "the method with a scale that follows the length; dynamic is dynamic-ntk");
+    print_line("window", "", "none with a --window of the trained context: the baseline");
+    printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
+    for (int i = 0; i < rope_n_maps; i++) print_known(rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
+}

@@ -1,0 +1,161 @@
+// What goes together on a command line, and what has no effect in the job at hand.
+#include <stdio.h>
+#include <string.h>
+
+#include "engines.h"
+#include "option_table.h"
+
+static bool is_row_said(const Options *o, int row) { return o->said >> row & 1; }
+
+// ---- what has no effect ----
+
+// The option that asks for the job at hand; NULL: none does, and text is generated.
+static const char *asked_by(const Options *o) {
+    if (o->job == JOB_TASKS && o->prompts) return "--prompts";
+    for (int i = 0; i < n_option_rows; i++) {
+        if (is_row_said(o, i) && option_table[i].job) return option_table[i].value.option;
+    }
+    return o->mode == MODE_CHAT ? "-m chat" : NULL;
+}
+
+static void warn_idle(const char *option, const char *how, const char *what) {
+    fprintf(stderr, "run: warning: %s has no effect %s %s\n", option, how, what);
+}
+
+// Warns that an option with an effect in some jobs has none in the one at hand. Where nothing asked for that one, names
+// the jobs that it needs.
+static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
+    char names[200] = "";
+    int n = 0;
+    if (jobs & ON_CHAT) {
+        add_name(names, sizeof names, " or ", "-m chat");
+        n++;
+    }
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *row = &option_table[i];
+        if (!row->job || !(jobs >> row->job & 1)) continue;
+        add_name(names, sizeof names, " or ", row->value.option);
+        n++;
+    }
+    if (asked_by(o)) warn_idle(option, "with", asked_by(o));
+    else if (n > 4) warn_idle(option, "on", "a text");
+    else warn_idle(option, "without", names);
+}
+
+// Makes an option what it is when it is not given.
+static void unsay(Options *o, const Setting *option) {
+    static const size_t sizes[] = {
+        [FLAG] = sizeof(bool),         [WHOLE] = sizeof(int),     [NUMBER] = sizeof(double), [WORD] = sizeof(int),
+        [TEXT] = sizeof(const char *), [SEED] = sizeof(uint64_t), [PAIR] = sizeof(int[2]),
+    };
+    const char *unsaid = (const char *)&options_unsaid;
+    memcpy((char *)o + option->place, unsaid + option->place, sizes[option->type]);
+}
+
+// An option that has an effect together with another one only, or only without it.
+static void drop_if(Options *o, bool is_idle, const char *name, const char *how, const char *other) {
+    const char *nearest;
+    int row = option_find(name, &nearest);
+    if (!is_idle || !is_row_said(o, row)) return;
+    warn_idle(name, how, other);
+    unsay(o, option_value(row));
+}
+
+// Warns of what has no effect of a row that has none in the job: an option, or all settings of RoPE.
+static void drop_row(Options *o, int row) {
+    const Option *option = &option_table[row];
+    if (is_row_said(o, row)) {
+        warn_of_job(o, option->value.option, option->jobs);
+        unsay(o, &option->value);
+    }
+    for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope; k++) {
+        if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option->jobs);
+    }
+}
+
+static unsigned bit_of_job(const Options *o) {
+    if (o->job == JOB_TASKS && o->prompts) return ON_PROMPTS;
+    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return ON_CHAT;
+    return 1u << o->job;
+}
+
+// Warns of each option that has no effect, and makes sure that it has none.
+static void drop_idle(Options *o) {
+    unsigned job = bit_of_job(o);
+    drop_if(o, !o->spread && job & ON_SPREAD, "--piece", "without", "--spread");
+    drop_if(o, !o->spread && job & ON_SPREAD & ~ON_TASKS, "--crowd", "without", "--spread");
+    drop_if(o, !o->stepwise && job & ON_PPL, "--stale-keys", "without", "--stepwise");
+    drop_if(o, o->ids && job & ON_PPL, "-z", "with", "--ids");
+    for (int i = 0; i < n_option_rows; i++) {
+        unsigned jobs = option_table[i].jobs;
+        if (jobs && !(jobs & job)) drop_row(o, i);
+    }
+}
+
+// ---- what goes together ----
+
+static bool check_one_job(const Options *o, Error *err) {
+    for (int i = 0; i < n_option_rows; i++) {
+        int job = option_table[i].job;
+        if (is_row_said(o, i) && job && job != (int)o->job)
+            return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, "
+                             "--quantize, --rope-json and --engines exclude one another");
+    }
+    return true;
+}
+
+bool options_say_block(const Options *o) {
+    if (o->methods || o->sliding) return true;
+    bool said = false;
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {
+        bool is_said = o->rope.said >> i & 1;
+        said = said || (is_said && rope_settings[i].key);
+    }
+    return said && o->model_path;
+}
+
+bool job_takes_lists(Job job) { return job == JOB_PPL || job == JOB_TASKS || job == JOB_NEXT; }
+
+static bool check_engines(const Options *o, Error *err) {
+    Reading readings[MOST_READINGS];
+    if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
+    int n = o->reading ? engines_list(o->reading, readings, err) : 1;
+    if (n == 0) return fail(err, "--reading: %s", err->text);
+    if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
+    if (n > 1 && !job_takes_lists(o->job))
+        return fail(err,
+                    "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, "
+                    "--passkey, --tasks and "
+                    "--next)",
+                    o->reading, n);
+    bool is_read = o->reading || o->job == JOB_ENGINES;
+    if (!is_read || !o->rope_config || !options_say_block(o)) return true;
+    return fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
+}
+
+// Without a model there may be prompts, if their length is said.
+static bool check_prompts(const Options *o, Error *err) {
+    if (o->job != JOB_TASKS || !o->prompts)
+        return fail(err, "no model file given (expected model.bin [options]; see --help)");
+    return o->steps > 0 || fail(err, "--prompts without a model needs -n (expected the longest text, in tokens)");
+}
+
+// The model's file, or what stands for it.
+static bool check_model_given(const Options *o, Error *err) {
+    const RopeConfig *rope = &o->rope.rope;
+    bool can_lack_it = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
+    bool has_other = o->head_dim || o->rope_config;
+    if (!o->model_path && !(can_lack_it && has_other) && !check_prompts(o, err)) return false;
+    if (!o->head_dim) return true;
+    if (o->model_path) return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
+    if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
+    if (!o->rope_config && (rope->theta == 0 || rope->train_ctx == 0))
+        return fail(err, "--head-dim needs --theta and --train-ctx with it");
+    return true;
+}
+
+bool options_check(Options *o, Error *err) {
+    if (!check_one_job(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
+    drop_idle(o);
+    return !o->prompt || !o->prompt_file || fail(err, "-i and -f exclude one another");
+}
