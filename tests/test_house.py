@@ -370,14 +370,14 @@ def test_map_of_tests():
 
 def test_reading_itself():
     """The test of the section, on sections made up here."""
-    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/settings/options.c'), lines_of('src/core')
-    rest = [path for path in c_files('src') if not path.startswith(('src/core/', 'src/settings/options.c'))] + ['run.c']
+    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/settings/methods.c'), lines_of('src/core')
+    rest = [path for path in c_files('src') if not path.startswith(('src/core/', 'src/settings/methods.c'))] + ['run.c']
     good = '''Two files, %s lines.
 
 | | file | lines | what it is |
 | --- | --- | --- | --- |
 | 1 | [rope.c](rope.c), [rope.h](rope.h) | %d | methods, in 7 rows |
-| 2 | [options](src/settings/options.c) | %d | small things |
+| 2 | [methods](src/settings/methods.c) | %d | small things |
 
 | | room | lines | |
 |---|---|---|---|
@@ -393,7 +393,7 @@ def test_reading_itself():
             ('no rows', 'Read it.', 'no walk'),
             ('a count that is off', good.replace('| %d | methods' % rope, '| %s | methods' % far), 'rope.c rope.h'),
             ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/core'),
-            ('a file that is not there', good.replace('settings/options.c', 'opts.c'), 'there is no src/opts.c'),
+            ('a file that is not there', good.replace('settings/methods.c', 'opts.c'), 'there is no src/opts.c'),
             ('no count', good.replace('| %d | small' % util, '| | small'), 'row 2 states no lines'),
             ('no sum', good.replace('%s lines' % format(rope + util, ','), 'all'), 'sum is not stated'),
             ('a file left out', good.replace('[x](run.c)', ''), 'run.c is not named'),

@@ -15,7 +15,10 @@ static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     const RopeSettings none = {.said = 0};
     RopePlan plan;
     if (n == 0) n = m->seq_len;
-    if (n < 0) n = model->learned && m->encoding_rows < USUAL_POSITIONS ? m->encoding_rows : USUAL_POSITIONS;
+    if (n < 0) {
+        bool is_shorter = model->learned && m->encoding_rows < USUAL_POSITIONS;
+        n = is_shorter ? m->encoding_rows : USUAL_POSITIONS;
+    }
     if (m->encoding != ENCODING_ROPE && is_about_rope(given))
         return fail(err, "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
                     encoding_names[m->encoding]);
@@ -36,7 +39,8 @@ static void lay_out_core(Core *r) {
 
 bool core_open(Core *r, const char *path, const RopeSettings *given, int n, Error *err) {
     *r = (Core){.arena = {0}};
-    if (!model_open(path, &r->model, err) || !configure(r, given, n, err)) return false;
+    if (!model_open(path, &r->model, err)) return false;
+    if (!configure(r, given, n, err)) return false;
     lay_out_core(r);
     if (!arena_open(&r->arena, "the past", err)) return false;
     lay_out_core(r);

@@ -1,6 +1,4 @@
 // Reads the command line, word by word, by the table of options.
-#include "options.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,7 +51,7 @@ static bool is_left_out(const Options *o, int number, const char *next) {
 }
 
 // Notes that an option is given, and what that means for the job and the model.
-static void say(Options *o, int number) {
+static void note_given(Options *o, int number) {
     const char *name = option_value(number)->option;
     if (number >= n_option_rows) {
         unsigned bit = 1u << (number - n_option_rows);
@@ -94,7 +92,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
         if (!check_value(option, next, err)) return false;
         value = argv[++*at];
     }
-    say(o, number);
+    note_given(o, number);
     if (number < n_option_rows && option_table[number].job == JOB_QUANTIZE) {
         if (!check_value(option, argv[*at + 1], err)) return false;
         o->quantize_path = argv[++*at];
