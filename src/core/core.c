@@ -6,9 +6,6 @@
 
 enum { USUAL_POSITIONS = 256 };
 
-// Whether something is given that means nothing without RoPE. Windows and sinks do.
-static bool is_about_rope(const RopeSettings *given) { return given->name[0] || given->said & ~SAID_WITHOUT_ROPE; }
-
 static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     const Model *model = &r->model;
     const ModelConfig *m = &model->config;
@@ -19,7 +16,8 @@ static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
         bool is_shorter = model->learned && m->encoding_rows < USUAL_POSITIONS;
         n = is_shorter ? m->encoding_rows : USUAL_POSITIONS;
     }
-    if (m->encoding != ENCODING_ROPE && is_about_rope(given))
+    bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
+    if (m->encoding != ENCODING_ROPE && about_rope)
         return fail(err, "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
                     encoding_names[m->encoding]);
     bool good = settings_resolve(given, &model->rope, model_window(model), n, &plan, err);
