@@ -1,21 +1,27 @@
-// The program: Llama inference past the trained context. Start reading here. After main come its steps for a text, in
-// order: load a model, plan its RoPE, open a session, read the prompt, answer. The other jobs come last.
+// The program: Llama inference past the trained context. Start reading here. After main come its
+// steps for a text, in order: load a model, plan its RoPE, open a session, write (src/job/text.c). The table
+// of jobs comes last: what each needs of these steps, and what does it.
 #define _POSIX_C_SOURCE 200809L
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/sampler.h"
-#include "src/core/tokenizer.h"
-#include "src/fast/encodings.h"
 #include "src/fast/machine.h"
-#include "src/fast/session.h"
 #include "src/fast/team.h"
-#include "src/job/chat.h"
+#include "src/job/as_read.h"
 #include "src/job/foreign.h"
+#include "src/job/text.h"
 #include "src/job/text_io.h"
-#include "src/measure/measure.h"
+#include "src/measure/attn.h"
+#include "src/measure/bench.h"
+#include "src/measure/check.h"
+#include "src/measure/explain.h"
+#include "src/measure/next.h"
+#include "src/measure/perplexity.h"
+#include "src/measure/rounding.h"
+#include "src/measure/search.h"
+#include "src/measure/show_engines.h"
+#include "src/measure/tasks.h"
 #include "src/settings/options.h"
 
 #define VERSION "1.1.0-dev"
@@ -27,110 +33,134 @@ typedef struct {
     Options options;
     RopeSettings *methods;  // of --rope, at least one
     int n_methods;
-    Model model;         // without weights when the options replace it
-    RopeFile rope_file;  // of --rope-config, replaces the model's settings
-    Reading *readings;   // of --reading; plans point to the lists in them
-    Measurement job;     // finish frees its tokenizer, plans and ids
-    // Text.
-    Session *session;
-    Sampler sampler;
-    int end_of_turn;    // the token that ends a turn of a chat, -1: none
-    int decode_tokens;  // for the closing line
-    double prefill_seconds, decode_seconds;
+    Model model;        // without layers when the options replace it
+    RopeFile said;      // of its RoPE; plans point to the lists in it
+    Reading *readings;  // of --reading; plans point to the lists in them
+    Job job;            // finish frees its tokenizer, plans and ids
+    Answer answer;      // YES, unless the job answers otherwise
+    Session *session;   // of a text
 } Program;
 
 static bool read_methods(Program *p, Error *err);
-static bool run_job(Program *p, Answer *answer, Error *err);
+static bool run_job(Program *p, Error *err);
 
-// Frees everything and returns the exit status: `answer` if all went well, else TROUBLE, with the reason printed.
-static Answer finish(Program *p, bool ok, Answer answer, Error *err) {
+// Frees everything and returns the exit status: the job's answer if all went well, else TROUBLE, with
+// the reason printed.
+static Answer finish(Program *p, bool ok, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     session_free(p->session);
-    sampler_free(&p->sampler);
     tokenizer_free(p->job.tokenizer);
     free(p->job.ids);
     free(p->job.plans);
     free(p->readings);
     free(p->methods);
-    free(p->rope_file.whole);
+    free(p->said.whole);
     model_close(&p->model);
     if (interrupted) return INTERRUPTED;
-    return ok ? answer : TROUBLE;
+    return ok ? p->answer : TROUBLE;
+}
+
+static void print_version(const Options *o, const char *program) {
+    printf("rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+    printf("%s\n", o->help ? ": Llama inference past the trained context\n" : "");
+    if (o->help) options_help(program);
 }
 
 int main(int argc, char **argv) {
-    Program p = {.end_of_turn = -1};
-    p.job = (Measurement){.options = &p.options, .model = &p.model, .rope_file = &p.rope_file};
+    Program p = {.answer = YES};
     Options *o = &p.options;
     Error err;
-    Answer answer = YES;
     bool ok = options_parse(argc, argv, o, &err);
     if (ok && (o->help || o->version)) {
-        printf("rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
-        printf("%s\n", o->help ? ": Llama inference past the trained context\n" : "");
-        if (o->help) options_help(argv[0]);
-        return finish(&p, true, YES, &err);
+        print_version(o, argv[0]);
+        return finish(&p, true, &err);
     }
-    if (!ok || !options_check(o, &err) || !tasks_asked(o->tasks, &err) || !read_methods(&p, &err))
-        return finish(&p, false, TROUBLE, &err);
+    ok = ok && options_check(o, &err) && tasks_asked(o->tasks, &err) && read_methods(&p, &err);
+    if (!ok) return finish(&p, false, &err);
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
     catch_file_errors();
-    ok = run_job(&p, &answer, &err);
-    return finish(&p, ok, answer, &err);
+    ok = run_job(&p, &err);
+    return finish(&p, ok, &err);
 }
 
 // ---- load ----
 
-// The model, or what the options say in its place.
+// What all jobs are told by the command line.
+static void take_options(Program *p) {
+    const Options *o = &p->options;
+    Job *job = &p->job;
+    job->model_path = o->model_path;
+    job->model = &p->model;
+    job->said = &p->said;
+    job->text_path = o->text_path;
+    job->tsv = o->tsv;
+    job->sessions = (SessionOptions){
+        .kv = o->kv,
+        .floats = o->activations,
+        .plain = o->plain,
+        .stale_keys = o->stale_keys,
+        .threads = o->threads,
+        .spread = o->spread,
+        .piece = o->piece,
+        .crowd = o->crowd,
+    };
+}
+
+// Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.
 static bool load(Program *p, Error *err) {
     const Options *o = &p->options;
-    p->model.rope = (RopeConfig){.rotary_dim = o->head_dim, .truncate = true};
-    p->model.rope.theta = o->rope.rope.theta;
-    p->model.rope.train_ctx = p->model.config.seq_len = o->rope.rope.train_ctx;
-    if (o->model_path && !open_model(o->model_path, &p->model, err)) return false;
-    p->job.file = p->model.rope;
-    p->job.file_sliding = p->model.sliding;
-    p->job.kinds = kinds_of_layers(&p->model);
-    // The plain engine has a float32 cache. It also runs what the fast engine cannot spread (session_new).
-    if (o->plain || (o->spread && encoding_has_terms(p->model.config.encoding))) p->options.kv = KV_F32;
-    if (o->about_rope && p->model.config.encoding)
+    const RopeConfig *numbers = &o->rope.rope;
+    const bool is_read = o->reading || o->job == JOB_ENGINES;
+    take_options(p);
+    said_by_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->said);
+    if (o->model_path) {
+        if (!open_model(o->model_path, &p->model, err)) return false;
+        said_by_model(&p->model, &p->said);
+    }
+    const int encoding = p->model.config.encoding;
+    if (o->about_rope && encoding != ENCODING_ROPE)
         return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
-                    o->model_path, encoding_names[p->model.config.encoding]);
-    if (o->rope_config && !take_rope_config(o, &p->model, &p->rope_file, err)) return false;
-    if (o->rope_config && !o->model_path) p->job.kinds = kinds_of_file(&p->rope_file);
-    return !o->sliding || p->model.config.sliding_rope ||
-           fail(err,
+                    o->model_path, encoding_names[encoding]);
+    if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err)) return false;
+    p->job.kinds = kinds_of_layers(&p->model, &p->said);
+    if (!o->sliding || p->job.kinds.own_sliding) return true;
+    const char *what = o->rope_config ? o->rope_config : "this one";
+    return fail(err,
                 "--rope-sliding is for models whose sliding layers turn by settings of their own, and %s has one RoPE",
-                o->model_path    ? o->model_path
-                : o->rope_config ? o->rope_config
-                                 : "this one");
+                o->model_path ? o->model_path : what);
 }
 
 // The model's tokenizer, or for --prompts without a model the one that would be beside it here.
-static bool load_tokenizer(Program *p, Error *err) {
+static bool find_tokenizer(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *model_path = o->model_path ? o->model_path : "model.bin";
-    int vocab_size = o->model_path ? (int)p->model.config.vocab_size : INT32_MAX;
+    const int vocab_size = o->model_path ? p->model.config.vocab_size : INT32_MAX;
     char room[4096];
     const char *exporter = exporter_command(room, sizeof room);
     p->job.tokenizer = tokenizer_find(o->tokenizer_path, model_path, vocab_size, exporter, err);
     return p->job.tokenizer;
 }
 
-static bool load_text(Program *p, Error *err) {
+// The ids of the text that is measured, if one is given, or of the prompt.
+static bool read_ids(Program *p, bool prompted, Error *err) {
     const Options *o = &p->options;
-    const char *text = o->text_path ? o->text_path : o->check_path;
-    bool prompted = o->job == JOB_ATTN || o->job == JOB_NEXT || (o->job == JOB_TEXT && o->mode == MODE_GENERATE);
-    bool textless = o->job == JOB_EXPLAIN || o->job == JOB_BENCH || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
-    if (!textless && !o->ids && !load_tokenizer(p, err)) return false;
-    if (!text && !prompted) return true;
-    p->job.ids = text_ids(p->job.tokenizer, text ? NULL : o->prompt, text ? text : o->prompt_file, prompted,
-                          p->model.config.vocab_size, &p->job.n_ids, err);
-    if (!text && p->job.ids && (o->prompt || o->prompt_file) && p->job.n_ids == (tokenizer_bos(p->job.tokenizer) >= 0))
-        fprintf(stderr, "run: warning: the prompt is empty (%s)\n", o->prompt ? "-i" : name_of_file(o->prompt_file));
-    return p->job.ids;
+    Job *job = &p->job;
+    const int vocab_size = p->model.config.vocab_size;
+    const char *path = o->text_path ? o->text_path : o->check_path;
+    if (path) {
+        job->ids = text_ids(job->tokenizer, NULL, path, prompted, vocab_size, &job->n_ids, err);
+        return job->ids;
+    }
+    if (!prompted) return true;
+    job->ids = text_ids(job->tokenizer, o->prompt, o->prompt_file, prompted, vocab_size, &job->n_ids, err);
+    if (!job->ids) return false;
+    bool is_given = o->prompt || o->prompt_file;
+    bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);
+    const char *by = o->prompt ? "-i" : name_of_file(o->prompt_file);
+    if (is_given && is_empty) fprintf(stderr, "run: warning: the prompt is empty (%s)\n", by);
+    return true;
 }
 
 // ---- plan ----
@@ -146,28 +176,40 @@ static bool read_methods(Program *p, Error *err) {
                 o->methods, p->n_methods);
 }
 
+static bool lacks_lists(const Program *p, const RopeSettings *s) {
+    bool uses_lists = rope_methods[s->rope.method].flags & ROPE_USES_LISTS;
+    return uses_lists && !p->said.rope.short_factors;
+}
+
+// A plan for each method, but for those of `all` that the model lacks lists for.
 static bool make_plans(Program *p, Error *err) {
-    int encoding = p->model.config.encoding;
+    const int encoding = p->model.config.encoding;
     int n = 0;
     free(p->job.plans);
-    RopePlan *plans = p->job.plans = alloc_array((size_t)p->n_methods, sizeof *plans, "methods", err);
-    for (int i = 0; plans && i < p->n_methods; i++) {
+    RopePlan *plans = alloc_array((size_t)p->n_methods, sizeof *plans, "methods", err);
+    p->job.plans = plans;
+    if (!plans) return false;
+    for (int i = 0; i < p->n_methods; i++) {
         const RopeSettings *s = &p->methods[i];
-        if (s->of_all && rope_methods[s->rope.method].flags & ROPE_USES_LISTS && !p->model.rope.short_factors) continue;
-        if (!plan_for_job(&p->job, s, &p->model.rope, &plans[n], err)) return false;
+        if (s->of_all && lacks_lists(p, s)) continue;
+        if (!plan_for_job(&p->job, s, &p->said.rope, &plans[n], err)) return false;
         if (encoding) snprintf(plans[n].name, sizeof plans->name, "%s", encoding_names[encoding]);
         p->methods[n++] = *s;
     }
-    p->n_methods = p->job.n_plans = n;
-    return plans;
+    p->n_methods = n;
+    p->job.n_plans = n;
+    return true;
 }
 
-// Plans what runs: the methods, or what engines of --reading make of them or of a --rope-config, which we may refuse.
+// Plans what runs: the methods, or what the engines of --reading make of them. They may read a file of
+// --rope-config that we refuse.
 static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
     bool is_read = o->reading || o->job == JOB_ENGINES;
-    if (!(is_read && p->rope_file.whole) && !make_plans(p, err)) return false;
-    return !o->reading || plans_as_read(&p->job, &p->readings, err);
+    bool reads_file = is_read && p->said.whole;
+    if (!reads_file && !make_plans(p, err)) return false;
+    if (!o->reading) return true;
+    return plans_as_read(&p->job, o->reading, options_say_block(o), &o->rope, &p->readings, err);
 }
 
 // ---- session ----
@@ -183,137 +225,188 @@ static bool open_session_that_fits(Program *p, Error *err) {
     return true;
 }
 
-static bool open_text(Program *p, Error *err) {
-    const Options *o = &p->options;
-    uint64_t seed = o->seed ? o->seed : seed_from_clock();
-    char factor[40] = "";
-    if (!open_session_that_fits(p, err)) return false;
+static void print_plan(const Program *p, uint64_t seed) {
     const RopePlan *plan = p->job.plans;
-    if (rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR)
-        snprintf(factor, sizeof factor, ", factor %.6g", plan->rope.factor);
-    fprintf(stderr, "run: %s %s%s, trained on %d; ", p->model.config.encoding ? "positions" : "rope", plan->name,
-            factor, plan->rope.train_ctx);
-    if (p->model.config.sliding_rope) fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
+    const bool has_factor = rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR;
+    const char *what = p->model.config.encoding ? "positions" : "rope";
+    fprintf(stderr, "run: %s %s", what, plan->name);
+    if (has_factor) fprintf(stderr, ", factor %.6g", plan->rope.factor);
+    fprintf(stderr, ", trained on %d; ", plan->rope.train_ctx);
+    if (p->job.kinds.own_sliding) fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
     fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-    print_advice(&p->job, p->methods);
-    if (!sampler_init(&p->sampler, p->model.config.vocab_size, o->temperature, o->top_p, seed, err)) return false;
-    p->sampler.top_k = o->top_k;
-    p->sampler.min_p = (float)o->min_p;
-    return true;
 }
 
-// ---- prompt ----
-
-// Reads a prompt in chunks. A dynamic method has the full length from the first one on. Ctrl-C ends it after a chunk.
-static bool read_prompt(Program *p, const int32_t *ids, int n, Error *err) {
-    double start = now_seconds();
-    int length = p->session->position + n;
-    bool ok = true;
-    catch_interrupt(SA_RESTART);
-    for (int done = 0, count; ok && done < n && !interrupted; done += count) {
-        count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
-        ok = session_read(p->session, ids + done, count, length, done + count == n, err);
-    }
-    p->prefill_seconds += now_seconds() - start;
-    return ok;
-}
-
-// ---- answer ----
-
-static bool is_end(const Program *p, int token) {
-    const ModelConfig *c = &p->model.config;
-    return token == p->end_of_turn || tokenizer_ends_text(p->job.tokenizer, token, c->eos_ids, c->n_eos);
-}
-
-// Samples and prints tokens until an end token, the end of the context, Ctrl-C or an error of standard output. *last is
-// the last token sampled. If it ended the answer, the session has not read it.
-static bool answer(Program *p, TextOut *out, int32_t *last, Error *err) {
-    while (!interrupted && !ferror(stdout)) {
-        float *logits = session_logits(p->session, 0, 1, err);
-        if (!logits) return false;
-        *last = sampler_next(&p->sampler, logits);
-        if (is_end(p, *last) && !p->options.ignore_eos) return true;
-        text_out_token(out, *last);
-        int position = p->session->position;
-        if (position >= p->job.length) return true;
-        double start = now_seconds();
-        if (!session_read(p->session, last, 1, position + 1, 1, err)) return false;
-        p->decode_seconds += now_seconds() - start;
-        p->decode_tokens++;
-    }
-    return true;
-}
-
-static bool generate(Program *p, Error *err) {
-    int32_t n = (int32_t)p->job.n_ids, last;
-    TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};
-    if (!read_prompt(p, p->job.ids, n, err)) return false;
-    for (int i = 0; !interrupted && i < n; i++) text_out_token(&out, p->job.ids[i]);
-    if (!answer(p, &out, &last, err)) return false;
-    putchar('\n');
-    return true;
-}
-
-// ---- chat ----
-
-static bool chat(Program *p, Error *err) {
-    const Options *o = &p->options;
-    int32_t last = -1;
-    bool full = false, ok = true;
-    if (!chat_is_taught(p->job.tokenizer))
-        fprintf(stderr, "run: warning: the tokenizer has no sign that the model was taught to chat: it gets Llama 2's "
-                        "turns, and may continue them instead of answering\n");
-    p->end_of_turn = chat_end_of_turn(p->job.tokenizer);
-    char *system_prompt = o->system_prompt ? strdup(o->system_prompt) : read_line("Enter system prompt (optional): ");
-    for (int turn = 0; ok && !full && !interrupted; turn++) {
-        char *line = turn == 0 && o->prompt ? strdup(o->prompt) : read_line("User: ");
-        if (!line) break;
-        size_t n;
-        int32_t *ids = chat_turn(p->job.tokenizer, turn == 0, system_prompt ? system_prompt : "", line, last, &n, err);
-        free(line);
-        full = ids && n > (size_t)(p->job.length - p->session->position);
-        ok = ids && (full || read_prompt(p, ids, (int)n, err));
-        free(ids);
-        if (!ok || full || interrupted) break;
-        printf("Assistant: ");
-        TextOut out = {.tokenizer = p->job.tokenizer, .previous = -1};
-        ok = answer(p, &out, &last, err);
-        putchar('\n');
-        full = p->session->position >= p->job.length;
-        if (!is_end(p, last)) last = -1;
-    }
-    free(system_prompt);
-    if (full)
-        fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", p->job.length);
-    return ok;
-}
-
-// ---- the jobs ----
+// ---- text ----
 
 static bool run_text(Program *p, Error *err) {
-    if (!open_text(p, err) || !(p->options.mode == MODE_CHAT ? chat : generate)(p, err)) return false;
-    int decode = p->decode_tokens, prefill = p->session->position - decode;
-    fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, prefill / fmax(p->prefill_seconds, 1e-9));
-    fprintf(stderr, "decode %d tokens, %.2f tokens/s\n", decode, decode / fmax(p->decode_seconds, 1e-9));
-    return true;
+    const Options *o = &p->options;
+    const TextOptions asked = {
+        .temperature = o->temperature,
+        .top_p = o->top_p,
+        .min_p = o->min_p,
+        .top_k = o->top_k,
+        .seed = o->seed ? o->seed : seed_from_clock(),
+        .ignore_eos = o->ignore_eos,
+        .first = o->prompt,
+        .system_prompt = o->system_prompt,
+    };
+    if (!open_session_that_fits(p, err)) return false;
+    print_plan(p, asked.seed);
+    if (!o->reading) print_advice(&p->job, p->methods, true, true);
+    if (o->mode == MODE_CHAT) return hold_chat(&p->job, p->session, &asked, err);
+    return generate_text(&p->job, p->session, &asked, err);
 }
 
-// Does the job. *answer becomes what it answers, where that is not YES.
-static bool run_job(Program *p, Answer *answer, Error *err) {
+// ---- the other jobs ----
+
+static bool run_ppl(Program *p, Error *err) {
     const Options *o = &p->options;
-    Error other;
+    const PerplexityOptions asked = {.samples = o->samples, .per_token = o->per_token, .stepwise = o->stepwise};
+    return measure_perplexity(&p->job, &asked, err);
+}
+
+static TasksOptions tasks_options(const Options *o) {
+    return (TasksOptions){
+        .list = o->tasks,
+        .text_path = o->prompt_file,
+        .seed = o->seed,
+        .trials = o->trials,
+        .min_accuracy = o->min_accuracy,
+    };
+}
+
+static bool run_tasks(Program *p, Error *err) {
+    const TasksOptions asked = tasks_options(&p->options);
+    return measure_tasks(&p->job, &asked, &p->answer, err);
+}
+
+static bool run_prompts(Program *p, Error *err) {
+    const TasksOptions asked = tasks_options(&p->options);
+    return print_prompts(&p->job, &asked, err);
+}
+
+static bool run_check(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const CheckOptions asked = {
+        .text_path = o->check_path,
+        .budget = o->budget,
+        .whole = o->whole,
+        .says_block = options_say_block(o),
+    };
+    return check_model(&p->job, &asked, &p->answer, err);
+}
+
+static bool run_attn(Program *p, Error *err) {
+    const int *layer_head = p->options.attn;
+    return show_attention(&p->job, layer_head[0], layer_head[1], err);
+}
+
+static bool run_next(Program *p, Error *err) {
+    const NextOptions asked = {.asked = p->options.next, .stepwise = p->options.stepwise};
+    return show_next(&p->job, &asked, err);
+}
+
+static bool run_bench(Program *p, Error *err) { return bench(&p->job, err); }
+
+static bool run_explain(Program *p, Error *err) { return explain(&p->job, p->options.plot, err); }
+
+static bool run_search(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const SearchOptions asked = {
+        .seed = o->seed,
+        .reads = o->reads,
+        .seconds = o->seconds,
+        .windows = o->search_windows,
+        .population = o->population,
+        .minimize = o->minimize,
+        .attention = o->search_attention,
+        .unscaled = o->search_unscaled,
+    };
+    return search(&p->job, &asked, NULL, err);
+}
+
+static bool run_rope_json(Program *p, Error *err) {
+    const Publication publication = publication_of(&p->job, p->job.plans);
+    return publish_print(&publication, err);
+}
+
+static bool run_engines(Program *p, Error *err) {
+    const ReadByEngines what = read_by_engines(&p->job, options_say_block(&p->options));
+    return show_engines(&what, p->options.engines, &p->answer, err);
+}
+
+static bool run_quantize(Program *p, Error *err) {
+    static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
+    const Options *o = &p->options;
+    return quantize_model(&p->model, o->model_path, types[o->quantize_type], o->quantize_path, o->tsv, err);
+}
+
+// What a job needs before it is done.
+enum {
+    A_TOKENIZER = 1,
+    A_PROMPT = 2,  // which must fit in the length
+    PLANS = 4,
+    ADVICE_REACH = 8,    // it warns where settings do not reach as far as the text,
+    ADVICE_TUNING = 16,  // or are not those that the model was made with
+    FOR_TEXT = A_TOKENIZER | PLANS,
+};
+
+typedef struct {
+    bool (*run)(Program *p, Error *err);
+    UsualLength length;
+    unsigned needs;
+} JobRow;
+
+enum { CHAT = N_JOBS, PROMPTS, N_JOB_ROWS };  // jobs that an option of another one makes
+
+static const JobRow rows[N_JOB_ROWS] = {
+    [JOB_TEXT] = {run_text, SHORT_LENGTH, FOR_TEXT | A_PROMPT},
+    [CHAT] = {run_text, CONTEXT_LENGTH, FOR_TEXT},                                // -m chat
+    [JOB_PPL] = {run_ppl, TEXT_LENGTH, FOR_TEXT | ADVICE_TUNING},                 // --ppl
+    [JOB_TASKS] = {run_tasks, FAR_LENGTH, FOR_TEXT | ADVICE_TUNING},              // --passkey, --tasks
+    [PROMPTS] = {run_prompts, FAR_LENGTH, A_TOKENIZER},                           // --tasks --prompts
+    [JOB_CHECK] = {run_check, CONTEXT_LENGTH, FOR_TEXT},                          // --check
+    [JOB_ATTN] = {run_attn, PROMPT_LENGTH, FOR_TEXT | A_PROMPT},                  // --attn
+    [JOB_NEXT] = {run_next, PROMPT_LENGTH, FOR_TEXT | A_PROMPT | ADVICE_TUNING},  // --next
+    [JOB_EXPLAIN] = {run_explain, CONTEXT_LENGTH, PLANS | ADVICE_REACH | ADVICE_TUNING},
+    [JOB_BENCH] = {run_bench, BENCH_LENGTH, PLANS},
+    [JOB_ROPE_JSON] = {run_rope_json, CONTEXT_LENGTH, PLANS},
+    [JOB_SEARCH] = {run_search, TEXT_LENGTH, FOR_TEXT},
+    [JOB_ENGINES] = {run_engines, CONTEXT_LENGTH, PLANS},
+    [JOB_QUANTIZE] = {run_quantize, CONTEXT_LENGTH, 0},
+};
+
+static const JobRow *job_row(const Options *o) {
+    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return &rows[CHAT];
+    if (o->job == JOB_TASKS && o->prompts) return &rows[PROMPTS];
+    return &rows[o->job];
+}
+
+// Judges the settings of a model whose tokenizer is missing.
+static void check_settings_alone(Program *p) {
+    Error unused;
+    p->job.length = length_of_job(&p->job, p->options.steps, rows[JOB_CHECK].length);
+    if (plan(p, &unused)) run_check(p, &unused);
+}
+
+// Does what a job needs, and then the job. False with the reason.
+static bool run_job(Program *p, Error *err) {
+    const Options *o = &p->options;
+    const JobRow *row = job_row(o);
+    const bool prompted = row->needs & A_PROMPT;
+    Job *job = &p->job;
     if (!load(p, err)) return false;
-    if (o->job == JOB_QUANTIZE) return quantize_model(&p->model, o, err);
-    bool has_text = load_text(p, err);
-    // --check reports on settings even without a text.
-    if (!has_text && (o->job != JOB_CHECK || p->job.tokenizer)) return false;
-    p->job.length = length_of_job(&p->job);
-    if (o->prompts) return print_prompts(&p->job, err);
-    if (!plan(p, has_text ? err : &other)) return false;
-    if ((o->job == JOB_ATTN || o->job == JOB_NEXT || o->job == JOB_TEXT) && p->job.n_ids > (size_t)p->job.length)
-        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", p->job.n_ids,
-                    p->job.length);
-    if (o->job == JOB_TEXT) return run_text(p, err);
-    if (has_text) print_advice(&p->job, p->methods);
-    return measure(&p->job, answer, has_text ? err : &other) && has_text;
+    if (row->needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
+        if (o->job == JOB_CHECK) check_settings_alone(p);
+        return false;
+    }
+    if (!read_ids(p, prompted, err)) return false;
+    job->length = length_of_job(job, o->steps, row->length);
+    if (row->needs & PLANS && !plan(p, err)) return false;
+    if (prompted && job->n_ids > (size_t)job->length)
+        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", job->n_ids,
+                    job->length);
+    if (row->needs & PLANS && o->job != JOB_TEXT && !o->reading)
+        print_advice(job, p->methods, row->needs & ADVICE_REACH, row->needs & ADVICE_TUNING);
+    return row->run(p, err);
 }

@@ -8,20 +8,19 @@
 #include <string.h>
 
 #include "../src/core/sampler.h"
-#include "../src/core/tokenizer.h"
-#include "../src/fast/kernels.h"
-#include "../src/fast/session.h"
-#include "../src/measure/measure.h"
-#include "../src/settings/methods.h"
+#include "../src/measure/check.h"
+#include "../src/measure/explain.h"
+#include "../src/measure/score.h"
+#include "../src/measure/search.h"
+#include "../src/measure/show_engines.h"
 
 #define FOR_PAGE EMSCRIPTEN_KEEPALIVE
 
 enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS, HEAD_DIM = 1, THETA = 2, TRAIN_CTX = 4 };
 
 typedef struct {
-    Model model;                  // closed: page_describe's numbers stand in its place
-    RopeConfig start;             // the model's, or those numbers
-    RopeFile file;                // of page_config, whose lists `start` points to
+    Model model;                  // closed: a config or a few numbers stand in its place
+    RopeFile said;                // of its RoPE: by its file, by page_config or by page_describe
     int filled;                   // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
     Tokenizer *tokenizer;         // NULL: none
     RopeSettings *methods;        // the one that is planned
@@ -51,7 +50,7 @@ FOR_PAGE void page_free(Page *page) {
     tokenizer_free(page->tokenizer);
     model_close(&page->model);
     free(page->methods);
-    free(page->file.whole);
+    free(page->said.whole);
     free(page->ids);
     free(page);
 }
@@ -67,15 +66,15 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
     const int encoding = page->model.config.encoding;
     if (encoding != ENCODING_ROPE)
         return fail(&page->err, "this model knows positions by %s, not by RoPE", encoding_names[encoding]);
-    page->start = page->model.rope;
+    said_by_model(&page->model, &page->said);
     page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
     return page->tokenizer != NULL;
 }
 
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
-    page->start = (RopeConfig){.rotary_dim = head_dim, .theta = theta, .train_ctx = train_ctx, .truncate = true};
-    return settings_check(&page->start, train_ctx, &page->err);
+    said_by_numbers(head_dim, theta, train_ctx, &page->said);
+    return settings_check(&page->said.rope, train_ctx, &page->err);
 }
 
 // A config.json or its rope block in a model's place. The numbers fill what it leaves out and cannot do without, as few
@@ -89,24 +88,18 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
                                     HEAD_DIM | TRAIN_CTX,
                                     THETA | TRAIN_CTX,
                                     HEAD_DIM | THETA | TRAIN_CTX};
-    RopeFile *file = &page->file;
+    RopeFile *said = &page->said;
     bool good = false;
-    for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good && !(i && file->model_type); i++) {
-        const int fill = page->filled = by_number[i], head = fill & HEAD_DIM ? head_dim : 0;
-        free(file->whole);
-        *file = (RopeFile){.rope = {.rotary_dim = head,
-                                    .theta = fill & THETA ? theta : 0,
-                                    .train_ctx = fill & TRAIN_CTX ? train_ctx : 0},
-                           .head_dim = head};
-        good = rope_config_parse(file, text, (size_t)length, &page->err);
+    for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good; i++) {
+        if (i > 0 && said->model_type) break;
+        const int fill = by_number[i];
+        page->filled = fill;
+        free(said->whole);
+        said_by_numbers(fill & HEAD_DIM ? head_dim : 0, fill & THETA ? theta : 0, fill & TRAIN_CTX ? train_ctx : 0,
+                        said);
+        good = rope_config_parse(said, text, (size_t)length, &page->err);
     }
-    if (!good) return false;
-    page->start = file->rope;
-    // A config takes the place of a model, whose sliding layers may turn by settings of their own.
-    page->model.sliding = file->sliding;
-    page->model.config.sliding_rope = file->by_layer;
-    page->model.config.sliding_window = file->by_layer ? file->layers.window : 0;
-    return settings_check(&page->start, page->start.train_ctx, &page->err);
+    return good && settings_check(&said->rope, said->rope.train_ctx, &page->err);
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
@@ -114,19 +107,24 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 // context), keys that mean nothing to the method, and what is worth a warning, a line each.
 // Between tabs.
 FOR_PAGE const char *page_told(Page *page) {
-    const RopeFile *file = &page->file;
-    const MethodName method = settings_method_name(&page->start);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text, file->head_dim,
-             file->max_positions, page->start.factor, page->filled, file->unused, file->remarks);
+    const RopeFile *said = &page->said;
+    const MethodName method = settings_method_name(&said->rope);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text, said->head_dim,
+             said->max_positions, said->rope.factor, page->filled, said->unused, said->remarks);
     return page->text;
 }
 
 // layers, heads, head_dim, theta, trained context, vocabulary, BOS (-1: none), bytes of the file
 FOR_PAGE const double *page_facts(Page *page) {
     const ModelConfig *m = &page->model.config;
-    const double facts[N_FACTS] = {
-        m->n_layers,           m->n_heads,    page->start.rotary_dim,         page->start.theta,
-        page->start.train_ctx, m->vocab_size, tokenizer_bos(page->tokenizer), (double)page->model.file.size};
+    const double facts[N_FACTS] = {m->n_layers,
+                                   m->n_heads,
+                                   page->said.rope.rotary_dim,
+                                   page->said.rope.theta,
+                                   page->said.rope.train_ctx,
+                                   m->vocab_size,
+                                   tokenizer_bos(page->tokenizer),
+                                   (double)page->model.file.size};
     return memcpy(page->numbers, facts, sizeof facts);
 }
 
@@ -144,13 +142,24 @@ FOR_PAGE const char *page_methods(Page *page) {
 
 // ---- plan ----
 
-// Plans settings beside `start`, which says what they leave out; the sliding layers keep the model's.
+// What a job of so many positions works on.
+static Job job_of(Page *page, int length) {
+    return (Job){
+        .model_path = page->model.layers ? "model.bin" : "config.json",
+        .model = &page->model,
+        .said = &page->said,
+        .kinds = kinds_of_layers(&page->model, &page->said),
+        .length = length,
+        .plans = &page->plan,
+        .n_plans = 1,
+        .tsv = true,
+    };
+}
+
+// Plans settings beside `start`, which says what they leave out. The sliding layers keep their own.
 static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
-    const Model *m = &page->model;
-    const RopeSettings unsaid = {.said = 0};
-    if (!settings_resolve(s, start, model_window(m), context, &page->plan, &page->err)) return false;
-    return !m->config.sliding_rope || settings_resolve_sliding(s, &unsaid, &m->sliding, m->config.sliding_window,
-                                                               context, &page->plan, &page->err);
+    const Job job = job_of(page, context);
+    return plan_for_job(&job, s, start, &page->plan, &page->err);
 }
 
 // Plans a method, written as for --rope, for `context` positions.
@@ -161,15 +170,13 @@ FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     free(page->methods);
     page->methods = methods;
     if (n != 1) return fail(&page->err, "one method expected, '%.100s' are %d", method, n);
-    if (!plan_of(page, methods, &page->start, context)) return false;
-    if (page->file.head_dim) page->plan.head_dim = page->file.head_dim;  // of which only a part may turn
-    return true;
+    return plan_of(page, methods, &page->said.rope, context);
 }
 
 // Plans a method that is no row of the table: pair i turns divisors[i] times slower, which longrope's lists can say.
 FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor, int context) {
-    for (int i = 0; i < page->start.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
-    RopeConfig start = page->start;
+    for (int i = 0; i < page->said.rope.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
+    RopeConfig start = page->said.rope;
     start.short_factors = start.long_factors = page->divisors;
     RopeSettings s = {.said = 0};
     settings_read_method(&s, "longrope");
@@ -215,40 +222,18 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
     return out;
 }
 
-// What page_config read and page_plan planned, for a measurement of settings alone.
-static Measurement measurement_of(Page *page, Model *model, Options *options, int length) {
-    const int positions = page->file.max_positions;
-    *model = page->model;
-    model->rope = page->start;
-    model->config.seq_len = positions ? positions : page->start.train_ctx;
-    *options = (Options){.tsv = true, .methods = page->methods->name[0] ? page->methods->name : NULL};
-    return (Measurement){.options = options,
-                         .model = model,
-                         .plans = &page->plan,
-                         .n_plans = 1,
-                         .length = length,
-                         .file = page->start,
-                         .file_sliding = page->file.sliding,
-                         .kinds = kinds_of_file(&page->file),
-                         .rope_file = &page->file};
-}
-
 // The table of --explain, to standard output.
 FOR_PAGE bool page_explain(Page *page, int length) {
-    Model model;
-    Options options;
-    const Measurement m = measurement_of(page, &model, &options, length);
-    bool ok = explain(&m, &page->err);
+    const Job job = job_of(page, length);
+    bool ok = explain(&job, false, &page->err);
     fflush(stdout);
     return ok;
 }
 
 // The plan as the block that most engines read alike, to standard output.
 FOR_PAGE bool page_json(Page *page) {
-    Model model;
-    Options options;
-    const Measurement m = measurement_of(page, &model, &options, 0);
-    const Publication publication = publication_of(&m, &page->plan);
+    const Job job = job_of(page, 0);
+    const Publication publication = publication_of(&job, job.plans);
     bool ok = publish_print(&publication, &page->err);
     fflush(stdout);
     return ok;
@@ -256,23 +241,20 @@ FOR_PAGE bool page_json(Page *page) {
 
 // The table of --engines, to standard output.
 FOR_PAGE bool page_engines(Page *page, int length) {
-    Model model;
-    Options options;
-    const Measurement m = measurement_of(page, &model, &options, length);
+    const Job job = job_of(page, length);
+    const ReadByEngines what = read_by_engines(&job, page->methods->name[0]);
     Answer answer;
-    bool ok = show_engines(&m, &answer, &page->err);
+    bool ok = show_engines(&what, NULL, &answer, &page->err);
     fflush(stdout);
     return ok;
 }
 
 // The table of --check without its rows about texts, to standard output.
 FOR_PAGE bool page_check(Page *page, int length) {
-    Model model;
-    Options options;
-    const Measurement m = measurement_of(page, &model, &options, length);
-    options.model_path = "config.json";
+    const Job job = job_of(page, length);
+    const CheckOptions options = {.says_block = page->methods->name[0]};
     Answer answer = YES;
-    bool ok = check_model(&m, &answer, &page->err);
+    bool ok = check_model(&job, &options, &answer, &page->err);
     fflush(stdout);
     return ok;
 }
@@ -290,25 +272,14 @@ static void hear(const RopePlan *better, double nll, double done) {
 // --search, in the text that page_encode has read without BOS, beginning with the planned method among others: prints
 // what it found. Returns when so many windows are read, and nothing else is heard meanwhile.
 FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32_t seed) {
-    const Options options = {.model_path = "model.bin",
-                             .text_path = "a text",
-                             .job = JOB_SEARCH,
-                             .seed = seed,
-                             .kv = KV_F32,
-                             .tsv = true,
-                             .reads = reads,
-                             .population = 8,
-                             .search_windows = windows};
-    const Measurement m = {.options = &options,
-                           .model = &page->model,
-                           .tokenizer = page->tokenizer,
-                           .plans = &page->plan,
-                           .rope_file = &(RopeFile){.unused = ""},
-                           .n_plans = 1,
-                           .length = length,
-                           .ids = page->ids,
-                           .n_ids = (size_t)page->n_ids};
-    bool ok = search(&m, hear, &page->err);
+    const SearchOptions options = {.seed = seed, .reads = reads, .windows = windows, .population = 8};
+    Job job = job_of(page, length);
+    job.sessions.kv = KV_F32;
+    job.text_path = "a text";
+    job.tokenizer = page->tokenizer;
+    job.ids = page->ids;
+    job.n_ids = (size_t)page->n_ids;
+    bool ok = search(&job, &options, hear, &page->err);
     fflush(stdout);
     return ok;
 }
@@ -354,12 +325,11 @@ FOR_PAGE Reader *page_reader_new(Page *page, int context, bool stale_keys, bool 
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    const SessionConfig config = {.rope = r->plan.rope,
-                                  .sliding = r->plan.sliding,
-                                  .stale_keys = stale_keys,
-                                  .floats = floats,
-                                  .kv = KV_F32,
-                                  .context = context};
+    r->plan.stale_keys = stale_keys;
+    Job job = job_of(page, context);
+    job.sessions.kv = KV_F32;
+    job.sessions.floats = floats;
+    const SessionConfig config = session_config(&job, &r->plan, context);
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);
@@ -382,9 +352,10 @@ FOR_PAGE bool page_reader_read(Reader *r, const int32_t *ids, int n, int length,
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
-// See score_next.
+// -ln p of the n - 1 ids behind the first, which come behind what was read, in a text of `length` tokens.
 FOR_PAGE bool page_reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
-    return score_next(r->session, ids, n, length, nll, &r->page->err);
+    const Span all = {.ids = ids, .from = 1, .to = n, .length = length};
+    return score_behind(r->session, all, nll, &r->page->err);
 }
 
 // From now on the scores of a head for the last position of each read are at page_reader_scores, one per position.
@@ -399,28 +370,23 @@ FOR_PAGE bool page_reader_watch(Reader *r, int layer, int head) {
 
 FOR_PAGE const float *page_reader_scores(const Reader *r) { return r->scores; }
 
-// -ln of the probability that `logits` give to `target`. Overwrites the logits.
-static double negative_log_likelihood(float *logits, int vocab_size, int target) {
-    float max = max_of(logits, vocab_size), at = logits[target];
-    return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
-}
-
 FOR_PAGE bool page_reader_sampler(Reader *r, double temperature, double top_p, uint32_t seed) {
     sampler_free(&r->sampler);
     return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed, &r->page->err);
 }
 
-// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is its -ln p at temperature 1.
+// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is its -ln p at
+// temperature 1.
 FOR_PAGE int page_reader_next(Reader *r) {
     Error *err = &r->page->err;
-    int vocab_size = r->page->model.config.vocab_size;
+    const int vocab_size = r->page->model.config.vocab_size;
     float *logits = session_logits(r->session, 0, 1, err);
-    float *kept = logits ? alloc_array((size_t)vocab_size, sizeof *kept, "logits", err) : NULL;
-    if (!kept) return -1;
-    memcpy(kept, logits, (size_t)vocab_size * sizeof *kept);
-    int next = sampler_next(&r->sampler, logits);
-    r->nll = negative_log_likelihood(kept, vocab_size, next);
-    free(kept);
+    float *sampled = logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
+    if (!sampled) return -1;
+    memcpy(sampled, logits, (size_t)vocab_size * sizeof *sampled);
+    int next = sampler_next(&r->sampler, sampled);
+    free(sampled);
+    r->nll = negative_log_likelihood(logits, vocab_size, next);
     return next;
 }
 
@@ -428,14 +394,9 @@ FOR_PAGE int page_reader_next(Reader *r) {
 FOR_PAGE double page_reader_probability(Reader *r, int id) {
     Error *err = &r->page->err;
     const int vocab_size = r->page->model.config.vocab_size;
-    const float *logits = session_logits(r->session, 0, 1, err);
-    float *kept =
-        logits && id >= 0 && id < vocab_size ? alloc_array((size_t)vocab_size, sizeof *kept, "logits", err) : NULL;
-    if (!kept) return -1;
-    memcpy(kept, logits, (size_t)vocab_size * sizeof *kept);
-    const double nll = negative_log_likelihood(kept, vocab_size, id);
-    free(kept);
-    return exp(-nll);
+    float *logits = session_logits(r->session, 0, 1, err);
+    if (!logits || id < 0 || id >= vocab_size) return -1;
+    return exp(-negative_log_likelihood(logits, vocab_size, id));
 }
 
 FOR_PAGE double page_reader_surprise(const Reader *r) { return r->nll; }

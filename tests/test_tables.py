@@ -283,22 +283,22 @@ def test_tasks():
 
 
 NAMES = r"""
-#include "src/measure/tasks.c"
+#include <stdio.h>
+#include <string.h>
+#include "src/measure/trial.h"
 // Prompts of variables, those with a name twice, and different names
 int main(void) {
     static char seen[26 * 26 * 26];
-    Options options = {0};
-    const Measurement m = {.options = &options};
+    const Task *task = &all_tasks[3];
     int prompts = 0, twice = 0, names = 0;
-    for (options.seed = 0; options.seed < 40; options.seed++) {
+    for (uint64_t seed = 0; seed < 40; seed++) {
         for (int i = 0; i < 4 * N_DEPTHS * 30; i++) {
-            Tasks c = {.m = &m, .seed = options.seed, .task = &tasks[3], .length = 256 << i % 4};
-            c.depth = i / 4 % N_DEPTHS;
+            Trial t = {.seed = seed, .task = task, .length = 256 << i % 4, .depth = i / 4 % N_DEPTHS};
             bool same = false;
-            choose(&c, i / 4 / N_DEPTHS);
+            trial_choose(&t, i / 4 / N_DEPTHS);
             for (int k = 0; k < MAX_HIDDEN; k++) {
-                const char *name = c.names[k];
-                for (int other = 0; other < k; other++) same = same || strcmp(name, c.names[other]) == 0;
+                const char *name = t.names[k];
+                for (int other = 0; other < k; other++) same = same || strcmp(name, t.names[other]) == 0;
                 seen[((name[0] - 'A') * 26 + name[1] - 'A') * 26 + name[2] - 'A'] = 1;
             }
             prompts++;
@@ -306,7 +306,7 @@ int main(void) {
         }
     }
     for (size_t i = 0; i < sizeof seen; i++) names += seen[i];
-    printf("%s %d %d %d\n", tasks[3].name, prompts, twice, names);
+    printf("%s %d %d %d\n", task->name, prompts, twice, names);
 }
 """
 
@@ -314,7 +314,7 @@ int main(void) {
 def test_names_of_a_chain():
     source, program = write(in_work('names.c'), NAMES), in_work('names')
     objects = [os.path.join(ROOT, 'build', f[:-1] + 'o') for f in ['rope.c'] + house('src')
-               if f.endswith('.c') and not f.endswith('measure/tasks.c')]
+               if f.endswith('.c')]
     flags = shlex.split(open(os.path.join(ROOT, 'build', 'flags')).read())
     subprocess.run([*flags, '-I', ROOT, source, *objects, '-lm', '-o', program], check=True)
     task, prompts, twice, names = run(program=program).out.split()

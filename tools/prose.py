@@ -8,7 +8,7 @@ import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEAD = '''// The story of book.txt, which --check reads when no FILE is given. Written by tools/prose.py.
-#include "measure.h"
+#include "prose.h"
 
 const char prose[] =
 '''

@@ -99,6 +99,14 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
     return model_reaches(model, positions, err);
 }
 
+bool session_is_plain(const Model *model, const SessionConfig *config) {
+    const ModelConfig *m = &model->config;
+    if (config->plain) return true;
+    if (m->n_experts || m->attention_sinks || m->activation == ACTIVATION_CLAMPED) return true;
+    // Tables of what depends on distances are for neighbors that are one apart.
+    return config->spread.length && encoding_has_terms(m->encoding);
+}
+
 // A session without its memory, which is only counted. NULL with the reason.
 static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
     struct {
@@ -112,10 +120,7 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     SessionConfig *c = &s->config;
     *s = (Session){.model = model, .config = *config, .fast = &all->fast, .plain = &all->plain};
     c->spread.n = c->context;
-    // The fast engine's tables of what depends on distances are for neighbors that are one apart.
-    if (c->spread.length && encoding_has_terms(model->config.encoding)) c->plain = true;
-    if (model->config.n_experts || model->config.attention_sinks) c->plain = true;
-    if (model->config.activation == ACTIVATION_CLAMPED) c->plain = true;
+    c->plain = session_is_plain(model, config);
     if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
     if (c->chunk > c->context) c->chunk = c->context;
     Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),

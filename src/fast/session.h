@@ -31,6 +31,10 @@ void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.
 uint64_t session_needs(const Model *model, const SessionConfig *config);
 
+// Whether the definition reads such a session: where it is asked for, and where the fast engine
+// cannot.
+bool session_is_plain(const Model *model, const SessionConfig *config);
+
 // Forgets what was read from `position` on; 0: all. For a method that follows the length, the rest
 // must be read at the length at which the kept part was read. Otherwise the cache is not what a
 // fresh session would hold.

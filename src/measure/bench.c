@@ -1,8 +1,11 @@
 // Times a model, and what the machine's memory and arithmetic could give.
+#include "bench.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../fast/kv_cache.h"
 #include "../fast/matmul.h"
 #include "measure.h"
 
@@ -94,15 +97,15 @@ static double weight_bytes(const Model *m) {
 }
 
 // Bytes of the cache of so many positions, or in each layer of those that its window shows.
-static double cache_bytes(const Measurement *m, double positions) {
-    const ModelConfig *c = &m->model->config;
-    KvCache block = {(Number)m->options->kv, 1, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
+static double cache_bytes(const Job *job, KvType kv, double positions) {
+    const ModelConfig *c = &job->model->config;
+    KvCache block = {(Number)kv, 1, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
     Arena count = {0};
     double seen = 0;
     kv_cache_lay_out(&block, &count);
     for (int l = 0; l < c->n_layers; l++) {
-        const Layer *layer = &m->model->layers[l];
-        const RopeConfig *rope = layer_rope(layer, &m->plans->rope, &m->plans->sliding);
+        const Layer *layer = &job->model->layers[l];
+        const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
         bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
         seen += sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
     }
@@ -110,11 +113,11 @@ static double cache_bytes(const Measurement *m, double positions) {
 }
 
 // Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these have been read.
-static bool bench_phase(const Measurement *m, Table *table, Session *s, const int32_t *tokens, bool decode, int n,
+static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t *tokens, bool decode, int n,
                         Error *err) {
     int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;
-    double cache = cache_bytes(m, decode ? n + (DECODED + 1) / 2.0 : n);
-    double bytes = (decode ? DECODED : 1) * (weight_bytes(m->model) + cache);
+    double cache = cache_bytes(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
+    double bytes = (decode ? DECODED : 1) * (weight_bytes(job->model) + cache);
     Runs runs = {0};
     while (another_run(&runs)) {
         session_rewind(s, depth);
@@ -126,32 +129,32 @@ static bool bench_phase(const Measurement *m, Table *table, Session *s, const in
               count / seconds, speed);
     fflush(stdout);
     if (!decode) return true;
-    double limit = reading_speed(&m->model->file, (size_t)cache_bytes(m, depth), err) * 1e-9;
+    double limit = reading_speed(&job->model->file, (size_t)cache_bytes(job, s->config.kv, depth), err) * 1e-9;
     if (limit == 0) return false;
     fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %%", depth, speed, 100 * speed / limit);
     fprintf(stderr, " of the %.2f GB/s at which the threads read as much memory\n", limit);
     return true;
 }
 
-bool bench(const Measurement *m, Error *err) {
-    int depth = m->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
-    uint32_t vocab_size = m->model->config.vocab_size;
+bool bench(const Job *job, Error *err) {
+    int depth = job->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
+    uint32_t vocab_size = job->model->config.vocab_size;
     int32_t *tokens = alloc_array(context, sizeof *tokens, "tokens", err);
-    Session *s = tokens ? open_session(m, m->plans, context, true, err) : NULL;
+    Session *s = tokens ? open_session(job, job->plans, context, true, err) : NULL;
     for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
-    double reading = s ? reading_speed(&m->model->file, 0, err) : 0;
+    double reading = s ? reading_speed(&job->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
-    Table table = table_open(m->options->tsv);
+    Table table = table_open(job->tsv);
     bool ok = multiplying > 0;
     if (ok) {
-        print_heading(m, &table, "bench");
+        print_heading(job, &table, "bench");
         table_note(&table, "threads", "%d", thread_count());
         table_note(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
         table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
         table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
         const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
         for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
-            ok = bench_phase(m, &table, s, tokens, i == 0 || i == 3, reads[i], err);
+            ok = bench_phase(job, &table, s, tokens, i == 0 || i == 3, reads[i], err);
     }
     table_end(&table);
     session_free(s);

@@ -8,15 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double MARGIN = 1.15;  // a budget that is named, in shares of what was estimated
-static const double BASE_STEP = 8;  // to the other thetas
+#include "check_units.h"
+#include "measure.h"
+
+static const double BUDGET_MARGIN = 1.15;  // a budget that is named, in shares of what was estimated
+static const double BASE_STEP = 8;         // to the other thetas
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
 
 // ---- words ----
 
 // The budget for what should take so many seconds more, rounded up to two digits.
 static double budget_for(const Check *c, double seconds) {
-    double most = fmax(spent(c) + seconds * MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
+    double most = fmax(spent(c) + seconds * BUDGET_MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
     return ceil(most / unit) * unit;
 }
 
@@ -82,6 +85,44 @@ static void print_row(Check *c, const Row *row) {
 
 // ---- rows in order ----
 
+// When a unit takes longer than estimated, later estimates grow as much. When it takes less, they shrink by half of it.
+static void learn_speed(Check *c, const Row *row, double took, double expected) {
+    double ratio = took / expected, change = ratio > 1 ? ratio : (1 + ratio) / 2;
+    if (row->kind == STEPS) c->per_step *= change;
+    else c->per_token *= change;
+}
+
+// Reads units for the row until it is decided, or until there is no more text or time. False with the reason when
+// something went wrong.
+static bool settle(Check *c, Row *row, Error *err) {
+    Session *s = NULL;
+    bool ok = true, alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
+    Error memory;
+    int most = most_units(c, row);
+    row->lacks = most == 0 ? "a longer text" : NULL;
+    snprintf(c->doing, sizeof c->doing, "%s %d", row_names[row->kind], row->length);
+    while (ok && row->verdict == OPEN && row->units < most && fits(c, unit_seconds(c, row))) {
+        double began = now_seconds(), expected = unit_seconds(c, row);
+        if (!s && !alone && !(s = open_for(c, row, &memory))) {
+            row->lacks = "more memory";
+            break;
+        }
+        ok = unit_readers[row->kind](c, row, s, err);
+        if (!ok) break;
+        row->units++;
+        judge_row(c, row);
+        learn_speed(c, row, now_seconds() - began, expected);
+    }
+    if (ok && row->verdict == OPEN && row->units == most) {
+        bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
+        row->lacks = "a longer text";
+        // A model that does not surely find keys in a short text is not judged by them.
+        if (keys && !finds_in_short(row)) row->verdict = UNKNOWN;
+    }
+    session_free(s);
+    return ok || c->late;
+}
+
 // Reads for a row and prints it. *verdict is the row's.
 static bool ask(Check *c, RowKind kind, int length, Verdict *verdict, Error *err) {
     Row *row = &c->rows[c->n_rows];
@@ -133,8 +174,8 @@ static bool ask_between(Check *c, Error *err) {
 }
 
 static bool ask_in_order(Check *c, Error *err) {
-    int n = c->m->length, window = c->window;
-    bool is_rope = c->m->model->config.encoding == ENCODING_ROPE, far = n > window;
+    int n = c->job->length, window = c->window;
+    bool is_rope = c->job->model->config.encoding == ENCODING_ROPE, far = n > window;
     Verdict verdict, at_n = OK, steps;
     if (!ask(c, SHORT_PERPLEXITY, window, &verdict, err)) return false;
     if (verdict != OK) return true;
@@ -146,7 +187,7 @@ static bool ask_in_order(Check *c, Error *err) {
     bool fails_at_n = far && (at_n == FAIL || steps == FAIL);
     if (fails_at_n && !find_failure(c, steps == FAIL, err)) return false;
     if (!fails_at_n && !ask_between(c, err)) return false;
-    if (!far || !c->m->options->whole) return true;
+    if (!far || !c->o->whole) return true;
     return ask(c, WHOLE_TEXT, n, &verdict, err) && ask(c, WHOLE_KEYS, n, &verdict, err);
 }
 
@@ -170,7 +211,7 @@ static const Row *waited_for(const Check *c) {
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
         if (!is_open(row)) continue;
-        if (row->length == c->m->length) return row;
+        if (row->length == c->job->length) return row;
         if (!found || row->length < found->length) found = row;
     }
     return found;
@@ -198,7 +239,7 @@ static int longest_held(const Check *c, int limit) {
 
 static Answer say_failure(Check *c, const Row *row) {
     char why[FAILED_BYTES], held[60] = "";
-    int n = c->m->length, length = row ? row->length : n;
+    int n = c->job->length, length = row ? row->length : n;
     if (row) describe(row, why, sizeof why);
     else snprintf(why, sizeof why, "%s", c->failed);
     int below = longest_held(c, length), beyond = longest_held(c, MOST_LENGTH);
@@ -222,7 +263,7 @@ static double seconds_left_for(const Check *c, RowKind kind, int length) {
 // Seconds that all rows should still take which a yes needs, and whole texts that were begun or would have been.
 static double seconds_left(const Check *c) {
     static const RowKind always[] = {SHORT_PERPLEXITY, SHORT_TEXTS, OTHER_BASES};
-    int n = c->m->length;
+    int n = c->job->length;
     double seconds = seconds_left_for(c, STEPS, n);
     for (int i = 0; i < 3; i++) seconds += seconds_left_for(c, always[i], c->window);
     for (int i = c->n_lengths - 1; i > 0; i -= 2) seconds += seconds_left_for(c, JUMPS, c->lengths[i]);
@@ -243,21 +284,34 @@ static Answer say_undecided(Check *c, const Row *row) {
     else if (row->verdict == OPEN) snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
     const char *between = why[0] && needs[0] ? "; " : "";
     // Without the first row nothing is known about -n.
-    int length = row->verdict == OPEN && row->kind == SHORT_PERPLEXITY ? c->m->length : row->length;
+    int length = row->verdict == OPEN && row->kind == SHORT_PERPLEXITY ? c->job->length : row->length;
     table_verdict(&c->table, "undecided at %d: %s%s%s", length, needs, between, why);
     return UNDECIDED;
 }
 
+// How many engines read the settings alike, where not all do.
+static void note_engines(Check *c) {
+    const ReadByEngines what = read_by_engines(c->job, c->o->says_block);
+    const char *how = what.as_it_stands ? "read alike by" : "as published, read alike by";
+    int known;
+    int alike = engines_alike(&what, &known);
+    if (alike < known) table_note(&c->table, how, "%d of %d engines: --engines", alike, known);
+}
+
 static Answer say_verdict(Check *c) {
-    const Row *failed = shortest_failure(c), *open = waited_for(c), *first = &c->rows[0];
-    bool as_published;
-    int known, alike = engines_alike(c->m, &known, &as_published), n = c->m->length;
-    const char *what = as_published ? "as published, read alike by" : "read alike by";
-    if (alike < known) table_note(&c->table, what, "%d of %d engines: --engines", alike, known);
+    const Row *failed = shortest_failure(c);
+    const Row *open = waited_for(c);
+    const Row *first = &c->rows[0];
+    const int n = c->job->length;
+    note_engines(c);
     if (failed || c->failed[0]) return say_failure(c, failed);
-    if (open || first->verdict == UNKNOWN) return say_undecided(c, open ? open : first);
+    if (open) return say_undecided(c, open);
+    if (first->verdict == UNKNOWN) return say_undecided(c, first);
     bool whole = n <= c->window;
-    for (int i = 0; i < c->n_rows; i++) whole = whole || (c->rows[i].kind == WHOLE_TEXT && c->rows[i].length == n);
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        if (row->kind == WHOLE_TEXT && row->length == n) whole = true;
+    }
     table_verdict(&c->table, whole ? "holds to %d, read whole" : "holds to %d by jumps", n);
     return YES;
 }
@@ -283,32 +337,33 @@ static void print_costs(Check *c) {
 }
 
 static bool run_checks(Check *c, Answer *answer, Error *err) {
-    const Measurement *m = c->m;
-    c->table = table_open(m->options->tsv);
+    const Job *job = c->job;
+    const char *what = job->model->config.encoding ? "encoding" : "method";
+    const char *text = c->o->text_path ? c->o->text_path : "book.txt, built in";
+    c->table = table_open(job->tsv);
     c->table.exact = true;
-    print_heading(m, &c->table, "check");
-    table_note(&c->table, m->model->config.encoding ? "encoding" : "method", "%s", m->plans->name);
-    table_note(&c->table, "text", "%.200s", m->options->check_path ? m->options->check_path : "book.txt, built in");
+    print_heading(job, &c->table, "check");
+    table_note(&c->table, what, "%s", job->plans->name);
+    table_note(&c->table, "text", "%.200s", text);
     bool ok = true;
-    if (m->tokenizer && !isfinite(c->budget)) {
+    if (job->tokenizer && !isfinite(c->budget)) {
         print_costs(c);
     } else {
-        c->at_any_length = judge_settings(m, &c->references[FILES_OWN], &c->table, c->failed);
-        ok = !m->tokenizer || ask_in_order(c, err);
-        if (ok && m->tokenizer) *answer = say_verdict(c);
+        c->at_any_length = judge_settings(job, &c->references[FILES_OWN], &c->table, c->failed);
+        ok = !job->tokenizer || ask_in_order(c, err);
+        if (ok && job->tokenizer) *answer = say_verdict(c);
     }
     table_end(&c->table);
     return ok;
 }
 
-bool check_model(const Measurement *m, Answer *answer, Error *err) {
+bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
-    double budget = m->options->budget;
-    Check c = {.m = m, .doing = "speed", .budget = budget > 0 ? budget : INFINITY};
+    Check c = {.job = job, .o = o, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
     bool ok = true;
     for (int i = 0; ok && i < N_REFERENCES; i++)
-        ok = reference_plan(m, i != FILES_OWN, times[i], &c.references[i], err);
-    ok = ok && (!m->tokenizer || check_prepare(&c, err)) && run_checks(&c, answer, err);
+        ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
+    ok = ok && (!job->tokenizer || check_prepare(&c, err)) && run_checks(&c, answer, err);
     check_free(&c);
     return ok;
 }

@@ -1,128 +1,16 @@
-// What the files of --check share: the check, its rows, and how a row is read.
+// --check: does a model hold to so many positions as it stands?
 #pragma once
 
-#include "measure.h"
-
-enum {
-    SHORTEST = 16,        // positions that a check needs
-    MOST_WINDOW = 512,    // tokens of a stretch of text
-    MOST_STRETCHES = 96,  // of a text that are read, spread over all of it
-    MAX_LENGTHS = 32,
-    MAX_ROWS = 4 * MAX_LENGTHS,
-    FAILED_BYTES = 400,
-};
-
-// A sample is a mean over some neighboring tokens, which depend on each other, or a key that was asked for.
-typedef struct {
-    int n;
-    double mean, squares;  // of all samples; sum of squared differences from it
-} Samples;
-
-typedef enum {
-    SHORT_PERPLEXITY,  // does the model know the text at all?
-    SHORT_TEXTS,       // what the setting costs texts within the trained context
-    OTHER_BASES,       // does the model read better with another theta?
-    JUMPS,             // a short text, spread over many positions
-    JUMP_KEYS,
-    STEPS,  // a prompt, and the same read as generation reads
-    WHOLE_TEXT,
-    WHOLE_KEYS,
-    N_ROW_KINDS,
-} RowKind;
+#include "../job/as_read.h"
 
 typedef struct {
-    RowKind kind;
-    int length;                  // positions
-    int units;                   // stretches, texts or keys that were read
-    Samples samples;             // of all units
-    Samples in_short;            // keys that are found in a short text, asked when many are missed
-    Samples bases[2];            // for OTHER_BASES: one for each other theta
-    double value, error, limit;  // error: one standard error of the value
-    Verdict verdict;
-    const char *lacks;  // what it needs to be decided; NULL: time
-    bool replaced;      // by a row about a whole text of that length
-} Row;
+    const char *text_path;  // of job->ids; NULL: the story that is compiled in is read
+    double budget;          // seconds that it may take; 0: only what all costs is printed
+    bool whole;             // it holds only when texts were read whole
+    bool says_block;        // see read_by_engines
+} CheckOptions;
 
-enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
-
-// A check.
-//
-// 1. A row's verdict follows from the model, the settings, the length and the text alone. Its units are read in a fixed
-//    order, and it is decided at the first unit at which it can be. Time only says how many units are read.
-// 2. What is decided is final: no unit is read afterwards.
-// 3. The verdict on the model is `no` as soon as one row fails, and `yes` when all that it needs are ok.
-//    So more time turns `undecided` into yes or no, and nothing else into anything.
-// 4. ids, lengths, the window and the stretches are fixed before the first row, the reference by the first row.
-// 5. scores[u] is NULL until stretch u is first needed, and does not change then.
-// 6. per_token, per_step and chunk change with every reading. They steer time and nothing that is printed as a value.
-typedef struct {
-    const Measurement *m;
-    Table table;
-    // Time, in seconds.
-    double start, budget;  // from the first token on; INFINITY: as long as it takes
-    double per_token;      // in a short text, the slowest of late
-    double per_step;       // of one token by itself
-    double deep;           // how much longer a token takes for each token of its text
-    int chunk;             // tokens between two looks at the clock
-    bool late;             // a reading was given up
-    char doing[40];        // what progress is shown of
-    // Texts.
-    int lengths[MAX_LENGTHS], n_lengths;  // rising, from the window to -n
-    int32_t *ids;                         // (n_ids) of the text, without BOS
-    size_t n_ids;
-    int window;       // tokens of a stretch, within the trained context
-    int n_stretches;  // that the text has
-    RopePlan references[N_REFERENCES];
-    Session *reference;  // by the plan that reads short texts best
-    // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
-    double *scores[MOST_STRETCHES];
-    // Verdicts.
-    Row rows[MAX_ROWS];
-    int n_rows;
-    char failed[FAILED_BYTES];  // what the first row about settings that failed says; empty: none did
-    bool at_any_length;         // one failed that would fail for any length, so none is said to hold
-} Check;
-
-// ---- settings, in check_settings.c ----
-
-// Prints the columns of --check and its rows about settings. `own` is the plan of the model's own settings. `failed`
-// becomes what the first row that fails says, or empty. True when one fails that would fail at any length.
-bool judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]);
-
-// ---- rows, in check_rows.c ----
-
-// The name of a row's kind, as printed.
-extern const char *const row_names[N_ROW_KINDS];
-
-// Reads units for the row until it is decided, or until there is no more text or time. False with the reason when
-// something went wrong.
-bool settle(Check *check, Row *row, Error *err);
-// How many units the text has for the row, at most.
-int most_units(const Check *check, const Row *row);
-// Seconds that an open row should take until it is decided, by what is known of it.
-double seconds_to_decide(const Check *check, const Row *row);
-// Seconds since the first token was read.
-double spent(const Check *check);
-void add_sample(Samples *samples, double x);
-// Whether the next key is to be asked for in a short text.
-bool asks_in_short(const Row *row);
-
-// ---- texts, in check_units.c ----
-
-enum { FIRST_STRETCHES = 2, TAIL = 64 };  // by which the reference is chosen; tokens that are read one by one
-
-// Works out what the rows need: the text, lengths, and how fast the model reads.
-bool check_prepare(Check *check, Error *err);
-void check_free(Check *check);
-
-// A session for the row's units. NULL with the reason when there is no memory.
-Session *open_for(Check *check, const Row *row, Error *err);
-// Reads the row's next unit by that session, and adds its samples. False with the reason, or when it was too late.
-typedef bool ReadUnit(Check *check, Row *row, Session *session, Error *err);
-extern ReadUnit *const unit_readers[N_ROW_KINDS];
-
-// Tokens of a text with a key, and short windows that are read beside a text of so many tokens.
-int key_tokens(const Check *check);
-int windows_beside(const Check *check, int length);
-// Bytes of the session that reads a text of `length` tokens whole.
-double whole_bytes(const Check *check, int length);
+// Judges within the budget whether the model holds to job->length positions. *answer becomes NO or
+// UNDECIDED, or stays. Without a tokenizer only the settings are judged: that takes no weights, and
+// *answer stays as it is. False with the reason.
+bool check_model(const Job *job, const CheckOptions *options, Answer *answer, Error *err);

@@ -1,10 +1,7 @@
 // The rows of --check: when each is decided, and what it takes. docs/check.md has the limits and the reasons for them.
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "check_rows.h"
 
-#include "check.h"
+#include <math.h>
 
 enum {
     LEAST_SAMPLES = 12,  // that decide
@@ -13,6 +10,8 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
+    KEY_TOKENS = 256,   // of a text with a key, at most
+    MOST_WINDOWS = 32,  // short windows beside a whole text
 };
 static const double SURE = 3.5;        // standard errors between a value and its limit that decide
 static const double MOST_LOSS = 1.25;  // perplexity, in shares of the reference's on the same tokens
@@ -57,6 +56,12 @@ static Verdict decide(double value, double error, double limit) {
 // ---- time ----
 
 double spent(const Check *c) { return now_seconds() - c->start; }
+
+int key_tokens(const Check *c) { return c->window < KEY_TOKENS ? c->window : KEY_TOKENS; }
+
+int windows_beside(const Check *c, int length) {
+    return (int)fmin(fmax(length / 2 / (c->window / 2), 1), MOST_WINDOWS);
+}
 
 bool fits(const Check *c, double seconds) { return !c->late && seconds * MARGIN <= c->budget - spent(c); }
 
@@ -117,6 +122,8 @@ bool asks_in_short(const Row *row) {
     return missed && decide_share(&row->in_short, FOUND_SHARE) == OPEN;
 }
 
+bool finds_in_short(const Row *row) { return decide_share(&row->in_short, FOUND_SHARE) == OK; }
+
 static void judge_ratio(Row *row, double limit) {
     double error = standard_error(&row->samples);
     row->value = exp(row->samples.mean);
@@ -164,15 +171,15 @@ static void judge_keys(Row *row) {
     else row->verdict = decide(-likely_share(&row->samples), error, -FOUND_SHARE * likely_share(&row->in_short));
 }
 
-static void judge_row(const Check *c, Row *row) {
+void judge_row(const Check *c, Row *row) {
     switch (row->kind) {
     case SHORT_PERPLEXITY:
-        judge_ratio(row, c->m->model->config.vocab_size * KNOWS_NOTHING);
+        judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
         row->verdict = row->value <= row->limit ? OK : UNKNOWN;
         break;
     case OTHER_BASES: judge_bases(row); break;
     case JUMPS: judge_between(row, PASSES_BY_JUMPS, FAILS_BY_JUMPS); break;
-    case WHOLE_TEXT: judge_between(row, c->m->ids ? MOST_LOSS : PASSES_IN_STORY, MOST_LOSS); break;
+    case WHOLE_TEXT: judge_between(row, c->job->ids ? MOST_LOSS : PASSES_IN_STORY, MOST_LOSS); break;
     case STEPS:
         row->value = row->samples.mean;
         row->error = standard_error(&row->samples);
@@ -185,40 +192,4 @@ static void judge_row(const Check *c, Row *row) {
         break;
     default: judge_ratio(row, MOST_LOSS);
     }
-}
-
-// When a unit takes longer than estimated, later estimates grow as much. When it takes less, they shrink by half of it.
-static void learn_speed(Check *c, const Row *row, double took, double expected) {
-    double ratio = took / expected, change = ratio > 1 ? ratio : (1 + ratio) / 2;
-    if (row->kind == STEPS) c->per_step *= change;
-    else c->per_token *= change;
-}
-
-bool settle(Check *c, Row *row, Error *err) {
-    Session *s = NULL;
-    bool ok = true, alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
-    Error memory;
-    int most = most_units(c, row);
-    row->lacks = most == 0 ? "a longer text" : NULL;
-    snprintf(c->doing, sizeof c->doing, "%s %d", row_names[row->kind], row->length);
-    while (ok && row->verdict == OPEN && row->units < most && fits(c, unit_seconds(c, row))) {
-        double began = now_seconds(), expected = unit_seconds(c, row);
-        if (!s && !alone && !(s = open_for(c, row, &memory))) {
-            row->lacks = "more memory";
-            break;
-        }
-        ok = unit_readers[row->kind](c, row, s, err);
-        if (!ok) break;
-        row->units++;
-        judge_row(c, row);
-        learn_speed(c, row, now_seconds() - began, expected);
-    }
-    if (ok && row->verdict == OPEN && row->units == most) {
-        bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
-        row->lacks = "a longer text";
-        // A model that does not surely find keys in a short text is not judged by them.
-        if (keys && decide_share(&row->in_short, FOUND_SHARE) != OK) row->verdict = UNKNOWN;
-    }
-    session_free(s);
-    return ok || c->late;
 }

@@ -1,8 +1,8 @@
 // The rows of --check about settings. docs/check.md has the limits and the reasons for them.
+#include "check_settings.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#include "check.h"
 
 typedef struct {
     Table *table;
@@ -64,10 +64,10 @@ static bool is_another_factor(const RopeConfig *said, const RopeConfig *made, co
 
 // What the file (or --rope-config) says is compared with itself. What was asked for is compared with the length and
 // with what the model was made with: another method, factor, base or trained context is another model.
-bool judge_settings(const Measurement *m, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
-    const RopeConfig *said = &m->model->rope, *made = &own->rope, *asked = &m->plans->rope;
+bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
+    const RopeConfig *said = &job->said->rope, *made = &own->rope, *asked = &job->plans->rope;
     unsigned flags = rope_methods[said->method].flags;
-    int n = m->length, seq_len = m->model->config.seq_len, seen = asked->window + asked->sinks;
+    int n = job->length, seq_len = said_context(job->said), seen = asked->window + asked->sinks;
     Judge j = {table, n, failed, 0};
     int by_length = 0;  // rows that failed, and would not for a shorter text
     RopeConfig given = *said;
@@ -83,7 +83,8 @@ bool judge_settings(const Measurement *m, const RopePlan *own, Table *table, cha
         judge(&j, "window", seen, n, seen >= n);
         by_length += seen < n;
     }
-    if (m->model->config.encoding != ENCODING_ROPE) return j.n_failed > by_length;  // the text shows how far it reaches
+    if (job->model->config.encoding != ENCODING_ROPE)
+        return j.n_failed > by_length;  // the text shows how far it reaches
     double reach = reach_of(&given, seq_len);
     // A context left at the trained length is usual. One beyond what the factor gives is a mistake.
     if (flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
@@ -91,7 +92,7 @@ bool judge_settings(const Measurement *m, const RopePlan *own, Table *table, cha
     reach = reach_of(asked, seq_len);
     judge(&j, "reach", reach, n, reach >= n - 0.5);
     by_length += reach < n - 0.5;
-    if (made->method != ROPE_NONE) tell(&j, "method", m->plans->name, own->name, settings_same_method(made, asked));
+    if (made->method != ROPE_NONE) tell(&j, "method", job->plans->name, own->name, settings_same_method(made, asked));
     if (is_another_factor(said, made, asked, reach_of(made, seq_len) >= n - 0.5))
         judge(&j, "factor", asked->factor, made->factor, false);
     if (asked->theta != made->theta) judge(&j, "theta", asked->theta, made->theta, false);

@@ -1,17 +1,20 @@
 // The texts of --check, and how a unit of each kind of row is read: a stretch of text, a key, a text of all the length.
+#include "check_units.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "../fast/kv_cache.h"
+#include "prose.h"
+#include "score.h"
+#include "tasks.h"
 
 enum {
-    PIECES = 8,         // of a stretch that jumps
-    SAMPLE = 64,        // tokens of a sample, at most
-    MOST_WINDOWS = 32,  // short windows beside a whole text
-    KEY_TOKENS = 256,   // of a text with a key, at most
-    KEY_PIECES = 3,     // the key in the first one, the question in the last
-    N_DEPTHS = 5,       // of keys in a whole text
+    PIECES = 8,      // of a stretch that jumps
+    SAMPLE = 64,     // tokens of a sample, at most
+    KEY_PIECES = 3,  // the key in the first one, the question in the last
+    N_DEPTHS = 5,    // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
 
@@ -26,7 +29,7 @@ static bool go_on(void *whose) {
 }
 
 static SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
-    SessionConfig config = session_config(c->m, plan, context);
+    SessionConfig config = session_config(c->job, plan, context);
     config.chunk = c->chunk;
     config.go_on = go_on;
     config.whose = c;
@@ -35,21 +38,21 @@ static SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
 
 static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
     SessionConfig config = timed_config(c, plan, context);
-    return session_new(c->m->model, &config, err);
+    return session_new(c->job->model, &config, err);
 }
 
 double whole_bytes(const Check *c, int length) {
-    SessionConfig config = session_config(c->m, c->m->plans, length);
-    return (double)session_needs(c->m->model, &config);
+    SessionConfig config = session_config(c->job, c->job->plans, length);
+    return (double)session_needs(c->job->model, &config);
 }
 
 // ---- texts ----
 
-static bool has_bos(const Check *c) { return tokenizer_bos(c->m->tokenizer) >= 0; }
+static bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
 
 // Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's place, if there is one.
 static void take_text(const Check *c, size_t start, int n, int32_t *text) {
-    text[0] = tokenizer_bos(c->m->tokenizer);
+    text[0] = tokenizer_bos(c->job->tokenizer);
     memcpy(text + has_bos(c), c->ids + start, (size_t)(n - has_bos(c)) * sizeof *text);
 }
 
@@ -78,7 +81,7 @@ static bool score_stretch(Check *c, Session *s, int u, double *nll, Error *err) 
     int n = c->window;
     take_text(c, start_of(c, u, c->n_stretches, n), n, text);
     session_rewind(s, 0);
-    return score_span(s, text, n / 2, n, n, nll, err);
+    return score_span(s, (Span){text, n / 2, n, n}, nll, err);
 }
 
 // The same by the reference, which reads each stretch once. NULL when it is too late.
@@ -94,12 +97,6 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 // Each function reads the row's next unit by a session that open_for has opened, and adds its samples. False with the
 // reason, or when it was too late.
 
-int key_tokens(const Check *c) { return c->window < KEY_TOKENS ? c->window : KEY_TOKENS; }
-
-int windows_beside(const Check *c, int length) {
-    return (int)fmin(fmax(length / 2 / (c->window / 2), 1), MOST_WINDOWS);
-}
-
 // A sample for each SAMPLE of n differences between two readings, and for what is left of them.
 static void add_differences(Samples *s, const double *these, const double *those, int n) {
     for (int from = 0; from < n; from += SAMPLE) {
@@ -112,7 +109,7 @@ static void add_differences(Samples *s, const double *these, const double *those
 
 // The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS count as a crowd.
 static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) {
-    RopePlan plan = c->m->plans[0];
+    RopePlan plan = c->job->plans[0];
     plan.spread = row->length;
     if (plan.piece == 0) plan.piece = (n + pieces - 1) / pieces;
     if (plan.piece > n / 2) plan.piece = n / 2;
@@ -121,7 +118,7 @@ static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) 
 }
 
 Session *open_for(Check *c, const Row *row, Error *err) {
-    RopePlan plan = c->m->plans[0];
+    RopePlan plan = c->job->plans[0];
     bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
     bool jumps = row->kind == JUMPS || (row->kind == STEPS && row->length > c->window);
     int n = whole ? row->length : c->window;
@@ -203,10 +200,10 @@ static bool read_whole(Check *c, Row *row, Session *s, Error *err) {
     for (int i = 0; ok && i < count; i++) {
         int from = first + (int)((double)(n - half - first) * i / fmax(count - 1, 1));
         memcpy(beside, text + from - half, (size_t)window * sizeof *text);
-        if (has_bos(c)) beside[0] = tokenizer_bos(c->m->tokenizer);
+        if (has_bos(c)) beside[0] = tokenizer_bos(c->job->tokenizer);
         session_rewind(c->reference, 0);
-        ok = score_span(s, text, from, from + half, n, whole, err) &&
-             score_span(c->reference, beside, half, 2 * half, window, alone, err);
+        ok = score_span(s, (Span){text, from, from + half, n}, whole, err) &&
+             score_span(c->reference, (Span){beside, half, 2 * half, window}, alone, err);
         if (ok) add_differences(&samples, whole, alone, half);
     }
     if (ok) row->samples = samples;
@@ -221,13 +218,13 @@ static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
     int32_t text[MOST_WINDOW];
     take_text(c, start_of(c, row->units, c->n_stretches, n), n, text);
     session_rewind(s, 0);
-    if (!score_span(s, text, n - tail, n, n, prompt, err)) return false;
+    if (!score_span(s, (Span){text, n - tail, n, n}, prompt, err)) return false;
     session_rewind(s, 0);
     for (int at = 0, count; at < end; at += count) {
         count = end - at < KV_BLOCK ? end - at : KV_BLOCK;
         if (!session_read(s, text + at, count, at + count, 0, err)) return false;
     }
-    if (!score_span(s, text, n - tail, n, 0, step, err)) return false;
+    if (!score_span(s, (Span){text, n - tail, n, 0}, step, err)) return false;
     for (int i = 0; i < tail; i++) prompt[i] = fabs(step[i] - prompt[i]);
     for (int i = 0; i < tail; i += TAIL / 4)
         add_differences(&row->samples, prompt + i, none, tail - i < TAIL / 4 ? tail - i : TAIL / 4);
@@ -237,7 +234,7 @@ static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
 // One more key: found, missed, or (the row ends as unknown) not to be asked for in so short a text.
 static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *err) {
     bool whole = row->kind == WHOLE_KEYS && s != c->reference;
-    Passkeys *keys = passkeys_open(c->m, whole ? row->length : key_tokens(c), err);
+    Passkeys *keys = passkeys_open(c->job, whole ? row->length : key_tokens(c), err);
     int number = samples->n, depth = whole ? spread_order(number % N_DEPTHS, N_DEPTHS) : 0;
     bool found = false, ok = keys && passkeys_ask(keys, s, number, depth, &found, err);
     if (ok && passkeys_fit(keys)) add_sample(samples, found);
@@ -259,13 +256,13 @@ ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short, read_stretch, read_base
 
 // Measures how fast the model reads: one token, to have the weights in memory, another one, then pieces that double.
 static bool measure_speed(Check *c, Error *err) {
-    const ModelConfig *m = &c->m->model->config;
+    const ModelConfig *m = &c->job->model->config;
     double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
     double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
-    Row longest = {.kind = JUMPS, .length = c->m->length};
+    Row longest = {.kind = JUMPS, .length = c->job->length};
     int32_t text[MOST_WINDOW];
     // A model that cannot stand at all positions is refused here.
-    if (c->m->length == c->window) longest.kind = SHORT_TEXTS;
+    if (c->job->length == c->window) longest.kind = SHORT_TEXTS;
     Session *s = open_for(c, &longest, err);
     bool ok = s;
     take_text(c, 0, c->window, text);
@@ -284,14 +281,14 @@ static bool measure_speed(Check *c, Error *err) {
 }
 
 static bool find_text(Check *c, Error *err) {
-    const Measurement *m = c->m;
+    const Job *job = c->job;
     size_t needed = (size_t)(c->window - has_bos(c));
-    if (m->ids) {
-        c->ids = alloc_array(m->n_ids, sizeof *c->ids, "a text", err);
-        c->n_ids = m->n_ids;
-        if (c->ids) memcpy(c->ids, m->ids, m->n_ids * sizeof *c->ids);
+    if (job->ids) {
+        c->ids = alloc_array(job->n_ids, sizeof *c->ids, "a text", err);
+        c->n_ids = job->n_ids;
+        if (c->ids) memcpy(c->ids, job->ids, job->n_ids * sizeof *c->ids);
     } else {
-        c->ids = tokenizer_encode(m->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids, err);
+        c->ids = tokenizer_encode(job->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids, err);
     }
     if (!c->ids) return false;
     if (c->n_ids < needed)
@@ -302,7 +299,7 @@ static bool find_text(Check *c, Error *err) {
 }
 
 bool check_prepare(Check *c, Error *err) {
-    int n = c->m->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    int n = c->job->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
     if (n < SHORTEST) return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
     int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
     c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;

@@ -1,10 +1,10 @@
 // Plain English that means nothing, from a small grammar. Its words are common, so that any tokenizer has them, and
 // many, so that a model cannot learn them by heart within its window.
+#include "english.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "measure.h"
 
 // The rules of the grammar by their names, capital letters. A rule is choices between bars, in which rules are named.
 static const char *const rules[256] = {

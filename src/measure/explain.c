@@ -1,5 +1,7 @@
 // --explain: what a method, or an encoding other than RoPE, does in numbers.
 #define _POSIX_C_SOURCE 200809L
+#include "explain.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +11,7 @@
 
 #include "../fast/encodings.h"
 #include "../fast/widen.h"
-#include "measure.h"
+#include "show_engines.h"
 
 static const double PI = 3.14159265358979323846;
 enum { MOST_WIDE = 40 };   // columns of a bar
@@ -214,14 +216,14 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
     }
 }
 
-static bool explain_encoding(const Measurement *measured, Error *err) {
-    const Model *m = measured->model;
+static bool explain_encoding(const Job *job, Error *err) {
+    const Model *m = job->model;
     const ModelConfig *c = &m->config;
     const Explanation *e = &explanations[c->encoding];
-    int length = m->learned && measured->length > c->encoding_rows ? c->encoding_rows : measured->length;
+    int length = m->learned && job->length > c->encoding_rows ? c->encoding_rows : job->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
-    Table t = table_open(measured->options->tsv);
+    Table t = table_open(job->tsv);
     table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
@@ -258,10 +260,10 @@ typedef struct {
 
 // Fills in the kinds that the model has, the full one first, and returns their number. Where layers are all alike, that
 // is one.
-static int fill_kinds(const Measurement *m, Kind kinds[N_LAYER_KINDS]) {
+static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
     static const char *const names[N_LAYER_KINDS] = {[LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
-    const RopePlan *plan = m->plans;
-    const LayerKinds *k = &m->kinds;
+    const RopePlan *plan = job->plans;
+    const LayerKinds *k = &job->kinds;
     bool both = k->is_there[LAYERS_FULL] && k->is_there[LAYERS_SLIDING];
     int n = 0;
     for (int i = 0; i < N_LAYER_KINDS; i++) {
@@ -269,12 +271,12 @@ static int fill_kinds(const Measurement *m, Kind kinds[N_LAYER_KINDS]) {
         Kind *kind = &kinds[n++];
         // Where full layers do not turn, their notes are those of the sliding layers, but for the window.
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
-        int own_head = own ? m->rope_file->sliding_head_dim : 0;
+        int own_head = own ? job->said->sliding_head_dim : 0;
         *kind = (Kind){.name = names[i], .turns = !both || k->turns[i], .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide) kind->rope.window = kind->rope.sinks = 0;
-        rope_frequencies(&kind->rope, m->length, &kind->now);
-        kept_shares(&kind->rope, m->length, kind->now.scale, kind->kept);
-        note_settings(&kind->notes, &kind->rope, own_head ? own_head : plan->head_dim, m->length, &kind->now);
+        rope_frequencies(&kind->rope, job->length, &kind->now);
+        kept_shares(&kind->rope, job->length, kind->now.scale, kind->kept);
+        note_settings(&kind->notes, &kind->rope, own_head ? own_head : plan->head_dim, job->length, &kind->now);
     }
     return n;
 }
@@ -290,13 +292,13 @@ static void print_pairs(Table *t, const Kind *kind, bool is_named) {
     }
 }
 
-static void plot_pairs(const char *layers, const Measurement *m, const Kind *kind, int width) {
+static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int width) {
     const RopeConfig *c = &kind->rope;
     const RopeFreqs *now = &kind->now;
     int train_ctx = c->train_ctx;
     if (layers) fprintf(stderr, "%s layers, ", layers);
     fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n",
-            layers ? settings_method_name(c).text : m->plans->name, m->length, now->scale, train_ctx);
+            layers ? settings_method_name(c).text : job->plans->name, job->length, now->scale, train_ctx);
     fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
     for (int i = 0; i < now->n_pairs; i++) {
         double plain = rope_plain(c, i), times = now->inv_freq[i] / plain;
@@ -314,25 +316,25 @@ static void print_all_notes(Table *t, const Kind *kinds, int n) {
         if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
 }
 
-bool explain(const Measurement *m, Error *err) {
-    if (m->model->config.encoding) return explain_encoding(m, err);
+bool explain(const Job *job, bool plots, Error *err) {
+    if (job->model->config.encoding) return explain_encoding(job, err);
     Kind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
-    Table t = table_open(m->options->tsv);
-    int n = fill_kinds(m, kinds);
+    Table t = table_open(job->tsv);
+    int n = fill_kinds(job, kinds);
     char columns[120] = "";
     if (n > 1) add_name(columns, sizeof columns, "\t", "layers");
     add_name(columns, sizeof columns, "\t",
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     print_all_notes(&t, kinds, n);
-    note_layers(&t, &m->rope_file->layers);
+    note_layers(&t, &job->said->layers);
     table_columns(&t, columns);
     for (const Kind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);
     table_end(&t);
     for (const Kind *k = kinds; k < kinds + n; k++)
-        if (k->turns && (m->options->plot || isatty(STDERR_FILENO)))
-            plot_pairs(n > 1 ? k->name : NULL, m, k, t.width < 76 ? 24 : MOST_WIDE);
+        if (k->turns && (plots || isatty(STDERR_FILENO)))
+            plot_pairs(n > 1 ? k->name : NULL, job, k, t.width < 76 ? 24 : MOST_WIDE);
     free(kinds);
     return true;
 }

@@ -1,5 +1,7 @@
 // What may come next: log-probabilities of the likeliest tokens behind a prompt, or of given tokens
 // behind several beginnings of a text.
+#include "next.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +40,9 @@ static bool read_whole(const char **text, long low, long high, long *number) {
 static void skip_blanks(const char **text) { *text += strspn(*text, " \t\r"); }
 
 // Reads a line, `length id id ...`, up to its end.
-static bool read_question(const Measurement *m, const char *path, int line, const char **text, Question *q,
-                          Error *err) {
-    int longest = (int)m->n_ids;
-    int last = (int)m->model->config.vocab_size - 1;
+static bool read_question(const Job *job, const char *path, int line, const char **text, Question *q, Error *err) {
+    int longest = (int)job->n_ids;
+    int last = (int)job->model->config.vocab_size - 1;
     long number;
     if (!read_whole(text, 1, longest, &number))
         return fail(err, "%s, line %d: a length from 1 to %d expected first, the tokens of the text",
@@ -57,7 +58,7 @@ static bool read_question(const Measurement *m, const char *path, int line, cons
            fail(err, "%s, line %d: there is no token id behind the length", name_of_file(path), line);
 }
 
-static bool read_questions(const Measurement *m, const char *path, Questions *all, Error *err) {
+static bool read_questions(const Job *job, const char *path, Questions *all, Error *err) {
     size_t bytes;
     all->file = read_file(path, SIZE_MAX, &bytes, err);
     if (!all->file) return false;
@@ -76,7 +77,7 @@ static bool read_questions(const Measurement *m, const char *path, Questions *al
         if (*text && *text != '\n') {
             Question *q = &all->questions[all->n++];
             q->tokens = free_tokens;
-            if (!read_question(m, path, line, &text, q, err)) return false;
+            if (!read_question(job, path, line, &text, q, err)) return false;
             free_tokens += q->n_tokens;
         }
         text += *text == '\n';
@@ -84,19 +85,19 @@ static bool read_questions(const Measurement *m, const char *path, Questions *al
     return all->n > 0 || fail(err, "%s: lines of a length and token ids expected, and it is empty", name_of_file(path));
 }
 
-// --next has a number, or else the name of a file.
-static bool take_questions(const Measurement *m, Questions *all, Error *err) {
-    const char *what = m->options->next;
-    long vocab_size = (long)m->model->config.vocab_size;
+// What is asked is a number, or else the name of a file.
+static bool take_questions(const Job *job, const char *asked, Questions *all, Error *err) {
+    const char *what = asked;
+    long vocab_size = (long)job->model->config.vocab_size;
     bool is_number = what[0] && what[strspn(what, "0123456789")] == '\0';
-    if (!is_number) return read_questions(m, what, all, err);
+    if (!is_number) return read_questions(job, what, all, err);
     long number;
     if (!read_whole(&what, 1, vocab_size, &number))
-        return fail(err, "--next %s (expected 1 to %ld tokens, or a file)", m->options->next, vocab_size);
+        return fail(err, "--next %s (expected 1 to %ld tokens, or a file)", asked, vocab_size);
     all->likeliest = (int)number;
     all->questions = alloc_array(1, sizeof *all->questions, "lines", err);
     if (!all->questions) return false;
-    all->questions[0].length = (int)m->n_ids;
+    all->questions[0].length = (int)job->n_ids;
     all->n = 1;
     return true;
 }
@@ -122,7 +123,8 @@ static int by_logit(const void *a, const void *b) {
 }
 
 typedef struct {
-    const Measurement *m;
+    const Job *job;
+    bool stepwise;
     Table table;
     Candidate *sorted;  // (vocab_size)
     int *rank;          // (vocab_size) of each token, 1 for the likeliest
@@ -131,9 +133,9 @@ typedef struct {
 static void print_token(Answers *a, const RopePlan *plan, const Question *q, int token, double logprob) {
     char text[MAX_SPELLED] = "";
     size_t n;
-    Tokenizer *tokenizer = a->m->tokenizer;
+    Tokenizer *tokenizer = a->job->tokenizer;
     if (tokenizer) {
-        const char *piece = tokenizer_decode(tokenizer, a->m->ids[q->length - 1], token, &n);
+        const char *piece = tokenizer_decode(tokenizer, a->job->ids[q->length - 1], token, &n);
         spell(piece, n, text, sizeof text);
     }
     table_row(&a->table, "%s\t%d\t%d\t%d\t%.6f%s%s", plan->name, q->length, a->rank[token], token, logprob,
@@ -142,7 +144,7 @@ static void print_token(Answers *a, const RopePlan *plan, const Question *q, int
 
 // Prints what the logits (vocab_size) say of the tokens that are asked for, or of the likeliest.
 static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest, float *logits) {
-    int vocab_size = (int)a->m->model->config.vocab_size;
+    int vocab_size = (int)a->job->model->config.vocab_size;
     for (int i = 0; i < vocab_size; i++) a->sorted[i] = (Candidate){logits[i], i};
     qsort(a->sorted, (size_t)vocab_size, sizeof *a->sorted, by_logit);
     for (int i = 0; i < vocab_size; i++) a->rank[a->sorted[i].token] = i + 1;
@@ -159,26 +161,26 @@ static void print_answer(Answers *a, const RopePlan *plan, const Question *q, in
 
 // Reads the text up to a question's length. A method that follows the length starts afresh, since
 // keys that are kept from a shorter text are not what a fresh session holds.
-static bool read_to(const Measurement *m, Session *s, int length, Error *err) {
+static bool read_to(const Job *job, bool stepwise, Session *s, int length, Error *err) {
     const RopeConfig *rope = &s->config.rope;
     bool follows = rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
-    if (follows || m->options->stepwise) session_rewind(s, 0);
+    if (follows || stepwise) session_rewind(s, 0);
     else if (s->position >= length) session_rewind(s, length - 1);
-    int step = m->options->stepwise ? 1 : length;
+    int step = stepwise ? 1 : length;
     while (s->position < length) {
         int at = s->position;
         int n = length - at < step ? length - at : step;
-        if (!session_read(s, m->ids + at, n, at + n, 1, err)) return false;
+        if (!session_read(s, job->ids + at, n, at + n, 1, err)) return false;
     }
     return true;
 }
 
 static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Error *err) {
-    Session *s = open_session(a->m, plan, (int)a->m->n_ids, false, err);
+    Session *s = open_session(a->job, plan, (int)a->job->n_ids, false, err);
     bool ok = s;
     for (int i = 0; ok && i < all->n; i++) {
         const Question *q = &all->questions[i];
-        ok = read_to(a->m, s, q->length, err);
+        ok = read_to(a->job, a->stepwise, s, q->length, err);
         float *logits = ok ? session_logits(s, 0, 1, err) : NULL;
         ok = logits;
         if (ok) print_answer(a, plan, q, all->likeliest, logits);
@@ -187,22 +189,22 @@ static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Er
     return ok;
 }
 
-bool show_next(const Measurement *m, Error *err) {
+bool show_next(const Job *job, const NextOptions *o, Error *err) {
     Questions all = {0};
-    Answers a = {.m = m};
-    uint64_t vocab_size = (uint64_t)m->model->config.vocab_size;
-    bool ok = take_questions(m, &all, err);
+    Answers a = {.job = job, .stepwise = o->stepwise};
+    uint64_t vocab_size = (uint64_t)job->model->config.vocab_size;
+    bool ok = take_questions(job, o->asked, &all, err);
     if (ok) a.sorted = alloc_array(vocab_size, sizeof *a.sorted, "logits in order", err);
     if (a.sorted) a.rank = alloc_array(vocab_size, sizeof *a.rank, "ranks", err);
     ok = ok && a.rank;
     if (ok) {
         const char *columns = "method\tlength\trank\ttoken\tlogprob";
-        a.table = table_open(m->options->tsv);
-        print_heading(m, &a.table, "next tokens");
+        a.table = table_open(job->tsv);
+        print_heading(job, &a.table, "next tokens");
         char names[80];
-        snprintf(names, sizeof names, "%s%s", columns, m->tokenizer ? "\ttext" : "");
+        snprintf(names, sizeof names, "%s%s", columns, job->tokenizer ? "\ttext" : "");
         table_columns(&a.table, names);
-        for (int i = 0; ok && i < m->n_plans; i++) ok = answer_by(&a, &m->plans[i], &all, err);
+        for (int i = 0; ok && i < job->n_plans; i++) ok = answer_by(&a, &job->plans[i], &all, err);
         table_end(&a.table);
     }
     free(a.sorted);

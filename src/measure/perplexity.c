@@ -1,112 +1,135 @@
 // Perplexity by position in a window.
+#include "perplexity.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../fast/kernels.h"
+#include "../fast/kv_cache.h"
 #include "measure.h"
+#include "score.h"
 
-enum { BLOCK = 16 };  // tokens whose scores count as one in the standard error: neighbors depend on each other
+enum {
+    BLOCK = 16,         // tokens whose scores count as one in the standard error: neighbors depend on each other
+    FIRST_BUCKET = 64,  // positions of the first row; each other one has as many as all before it
+};
 
-// -ln of the probability that `logits` give to `target`. Overwrites the logits.
-static double negative_log_likelihood(float *logits, int vocab_size, int target) {
-    float max = max_of(logits, vocab_size), at = logits[target];
-    return log((double)exp_and_sum(logits, vocab_size, max)) + (double)max - (double)at;
-}
+typedef struct {
+    const PerplexityOptions *o;
+    double *scores;   // (samples, length) -ln p of each window's ids but the first
+    int32_t *window;  // (length)
+} Perplexity;
 
-bool score_next(Session *s, const int32_t *ids, int n, int length, double *nll, Error *err) {
-    int vocab_size = s->model->config.vocab_size, step = length ? s->config.chunk : 1;
-    for (int start = 0; start < n - 1; start += step) {
-        int count = n - 1 - start < step ? n - 1 - start : step;
-        if (!session_read(s, ids + start, count, length ? length : s->position + 1, count, err)) return false;
-        for (int row = 0; row < count; row += LOGIT_ROWS) {
-            int rows = count - row < LOGIT_ROWS ? count - row : LOGIT_ROWS;
-            float *logits = session_logits(s, row, rows, err);
-            if (!logits) return false;
-#pragma omp parallel for schedule(static) if (rows > 1)
-            for (int64_t i = 0; i < rows; i++) {
-                int64_t p = start + row + i;
-                nll[p] = negative_log_likelihood(logits + i * vocab_size, vocab_size, ids[p + 1]);
-            }
-        }
+// The sum over a window's blocks of the squares of how far their scores are from the mean, which stand
+// in [from, to). Adds the number of blocks to *k.
+static double block_squares(const double *nll, int from, int to, double mean, double *k) {
+    double squares = 0;
+    for (int p = from; p < to;) {
+        double block = 0;
+        int end = p - p % BLOCK + BLOCK;
+        if (end > to) end = to;
+        for (; p < end; p++) block += nll[p] - mean;
+        squares += block * block;
+        *k += 1;
     }
-    return true;
+    return squares;
 }
 
-bool score_span(Session *s, const int32_t *ids, int from, int to, int length, double *nll, Error *err) {
-    int at = s->position;
-    return session_read(s, ids + at, from - 1 - at, length, 0, err) &&
-           score_next(s, ids + from - 1, to - from + 1, length, nll, err);
-}
-
-// Prints the row of tokens [from, to) from scores (samples, length). The standard error is that of a ratio of sums over
-// k blocks (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. NaN for k = 1.
-static void print_bucket(const double *scores, const Method *method, int from, int to) {
-    int n = method->m->length, samples = method->m->options->samples;
-    int first = session_place(method->session, from), end = session_place(method->session, to - 1) + 1;
-    double tokens = (to - from) * (double)samples;
-    double mean = 0, squares = 0, k = 0;
-    const double *nll = scores;
-    for (int w = 0; w < samples; w++, nll += n)
-        for (int p = from; p < to; p++) mean += nll[p] / tokens;
-    nll = scores;
-    for (int w = 0; w < samples; w++, nll += n) {
-        for (int p = from; p < to; k++) {
-            double block = 0;
-            do block += nll[p++] - mean;
-            while (p < to && p % BLOCK);
-            squares += block * block;
-        }
-    }
+// Prints the row of tokens [from, to). The standard error is that of a ratio of sums over k blocks
+// (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. NaN for k = 1.
+static void print_bucket(const Perplexity *all, const Method *method, int from, int to) {
+    const int samples = all->o->samples;
+    const int n = method->job->length;
+    const int first = session_place(method->session, from);
+    const int end = session_place(method->session, to - 1) + 1;
+    const double tokens = (to - from) * (double)samples;
+    double mean = 0;
+    double squares = 0;
+    double k = 0;
+    for (int64_t w = 0; w < samples; w++)
+        for (int p = from; p < to; p++) mean += all->scores[w * n + p] / tokens;
+    for (int64_t w = 0; w < samples; w++) squares += block_squares(all->scores + w * n, from, to, mean, &k);
     double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
     table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end, tokens, mean,
               exp(mean), se);
 }
 
-// Scores all windows, each as one prompt or step by step. Then prints their tokens, or the means by position.
-static bool run_method(void *job, Method *method, Error *err) {
-    const Measurement *m = method->m;
-    const Options *o = m->options;
-    Session *s = method->session;
-    int n = m->length, step = o->stepwise ? KV_BLOCK : n;
-    // `job` is (samples, length) scores, of each window's ids but the first, and behind them a window (length).
-    double *scores = job, *nll = scores;
-    int32_t *window = (int32_t *)(void *)(scores + (size_t)o->samples * n);
-    for (int sample = 0; sample < o->samples; sample++, nll += n) {
-        fill_window(m, sample, o->samples, window);
-        session_rewind(s, 0);
-        for (int from = 1, to; from < n; from = to) {
-            to = n - from > step ? from + step : n;
-            if (!score_span(s, window, from, to, o->stepwise ? 0 : n, nll + from, err)) return false;
-            show_progress(method, (sample + (double)to / n) / o->samples);
-        }
-        for (int p = 1; o->per_token && p < n; p++)
-            table_row(method->table, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(s, p), (int)window[p],
-                      nll[p]);
+// Scores window number `sample`, as one prompt or step by step.
+static bool score_window(const Perplexity *all, Method *method, int sample, Error *err) {
+    const PerplexityOptions *o = all->o;
+    const int n = method->job->length;
+    const int step = o->stepwise ? KV_BLOCK : n;
+    double *nll = all->scores + (int64_t)sample * n;
+    fill_window(method->job, sample, o->samples, all->window);
+    session_rewind(method->session, 0);
+    for (int from = 1; from < n; from += step) {
+        int to = n - from > step ? from + step : n;
+        int length = o->stepwise ? 0 : n;
+        if (!score_span(method->session, (Span){all->window, from, to, length}, nll + from, err)) return false;
+        show_progress(method, (sample + (double)to / n) / o->samples);
     }
-    for (int from = 1, to; !o->per_token && from < n; from = to) {
-        to = (int)fmin(fmax(64, 2.0 * from), n);
-        print_bucket(scores, method, from, to);
-    }
-    if (!o->per_token) print_bucket(scores, method, 1, n);
     return true;
 }
 
-bool measure_perplexity(const Measurement *m, Error *err) {
-    size_t n = m->length, samples = m->options->samples, given = window_ids(m);
+static void print_tokens(const Perplexity *all, const Method *method, int sample) {
+    const int n = method->job->length;
+    const double *nll = all->scores + (int64_t)sample * n;
+    for (int p = 1; p < n; p++)
+        table_row(method->table, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(method->session, p),
+                  (int)all->window[p], nll[p]);
+}
+
+// Scores all windows, and prints their tokens, or behind them the means by position.
+static bool run_method(void *whose, Method *method, Error *err) {
+    const Perplexity *all = whose;
+    const PerplexityOptions *o = all->o;
+    const int n = method->job->length;
+    for (int sample = 0; sample < o->samples; sample++) {
+        if (!score_window(all, method, sample, err)) return false;
+        if (o->per_token) print_tokens(all, method, sample);
+    }
+    if (o->per_token) return true;
+    for (int from = 1, to; from < n; from = to) {
+        to = (int)fmin(fmax(FIRST_BUCKET, 2.0 * from), n);
+        print_bucket(all, method, from, to);
+    }
+    print_bucket(all, method, 1, n);
+    return true;
+}
+
+// Whether the text is long enough. Warns of windows that overlap.
+static bool check_text_length(const Job *job, const PerplexityOptions *o, Error *err) {
+    const size_t n = job->length;
+    const size_t samples = o->samples;
+    const size_t given = window_ids(job);
     if (n < 2) return fail(err, "perplexity needs a window of at least 2 positions (found %zu)", n);
-    if (m->n_ids < given)
-        return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", m->n_ids, n);
-    if (samples > m->n_ids - given + 1)
-        return fail(err, "%zu samples: the text has only %zu different windows of %zu positions", samples,
-                    m->n_ids - given + 1, n);
-    if (samples > 1 && given * samples > m->n_ids)
+    if (job->n_ids < given)
+        return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", job->n_ids, n);
+    size_t windows = job->n_ids - given + 1;
+    if (samples > windows)
+        return fail(err, "%zu samples: the text has only %zu different windows of %zu positions", samples, windows, n);
+    if (samples > 1 && given * samples > job->n_ids)
         fprintf(stderr, "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is too small\n",
-                samples, given, m->n_ids);
-    double *scores = alloc_array(n, samples * sizeof *scores + sizeof(int32_t), "a window and its scores", err);
-    const char *columns =
-        m->options->per_token ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse";
-    bool ok = scores && measure_methods(m, "perplexity", columns, run_method, scores, err);
-    free(scores);
+                samples, given, job->n_ids);
+    return true;
+}
+
+bool measure_perplexity(const Job *job, const PerplexityOptions *o, Error *err) {
+    if (!check_text_length(job, o, err)) return false;
+    const size_t n = job->length;
+    const size_t bytes = o->samples * sizeof(double) + sizeof(int32_t);  // for a position
+    Perplexity all = {.o = o};
+    all.scores = alloc_array(n, bytes, "a window and its scores", err);
+    if (!all.scores) return false;
+    all.window = (int32_t *)(void *)(all.scores + n * o->samples);
+    const MethodsTable methods = {
+        .what = "perplexity",
+        .columns = o->per_token ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse",
+        .samples = o->samples,
+        .measure = run_method,
+        .whose = &all,
+    };
+    bool ok = measure_methods(job, &methods, err);
+    free(all.scores);
     return ok;
 }

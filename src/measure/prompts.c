@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../core/unicode.h"
-#include "measure.h"
+#include "tasks.h"
 #include "trial.h"
 
 // Bytes that are no UTF-8 become the replacement character, since JSON is text.
@@ -61,18 +61,17 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
     return t->pieces >= 0 || fail(err, "%d positions are too few for the task %s", longest, t->task->name);
 }
 
-bool print_prompts(const Measurement *m, Error *err) {
-    const Options *o = m->options;
-    Trial t = {.tokenizer = m->tokenizer, .seed = o->seed};
-    int half = m->model->rope.train_ctx / 2;
-    int shortest = half > 0 && half < m->length ? half : m->length;
-    unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
-    bool ok = haystack_make(&t.hay, o->prompt_file, m->length, err);
+bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {
+    Trial t = {.tokenizer = job->tokenizer, .seed = o->seed};
+    int half = job->said->rope.train_ctx / 2;
+    int shortest = half > 0 && half < job->length ? half : job->length;
+    unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
+    bool ok = haystack_make(&t.hay, o->text_path, job->length, err);
     bool any = false;
     for (int k = 0; ok && k < N_TASKS; k++) {
         t.task = &all_tasks[k];
         if (!(asked >> k & 1) || !t.task->n_hidden) continue;
-        ok = print_task(&t, shortest, m->length, o->trials, err);
+        ok = print_task(&t, shortest, job->length, o->trials, err);
         any = true;
     }
     haystack_free(&t.hay);

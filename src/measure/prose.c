@@ -1,5 +1,5 @@
 // The story of book.txt, which --check reads when no FILE is given. Written by tools/prose.py.
-#include "measure.h"
+#include "prose.h"
 
 const char prose[] =
     "THE CLOCK AT FALLOWMERE\n"

@@ -1,11 +1,14 @@
 // What a copy of a model loses when its weights become smaller.
 #define _POSIX_C_SOURCE 200809L
+#include "rounding.h"
+
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "../fast/process.h"
 #include "../fast/quantize.h"
 #include "../job/text_io.h"
-#include "measure.h"
+#include "table.h"
 
 // The copy takes a name that is free, or a model's place. It is easy to name a text by mistake.
 static bool may_write_over(const char *path, Error *err) {
@@ -20,26 +23,24 @@ static bool may_write_over(const char *path, Error *err) {
 }
 
 // Says on standard error what was written, and why the table has no rows where it has none.
-static void say_written(const Model *model, const Options *o, WeightType type, bool rounded) {
+static void say_written(const Model *model, const char *path, WeightType type, bool rounded) {
     const ModelConfig *c = &model->config;
-    const char *path = o->quantize_path, *name = weight_type_names[type];
+    const char *name = weight_type_names[type];
     bool same = !c->has_types && c->weight_type == type;
     if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", path, name);
     else if (!same) fprintf(stderr, "run: wrote %s: %s weights, nothing was rounded\n", path, name);
     else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
 }
 
-bool quantize_model(const Model *model, const Options *o, Error *err) {
+bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv, Error *err) {
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward", "classifier"};
-    static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
-    WeightType type = types[o->quantize_type];
     QuantizeError errors[N_MATRIX_KINDS];
-    if (is_same_file(o->quantize_path, o->model_path))
-        return fail(err, "--quantize: %s is the model that is read (give the copy another name)", o->quantize_path);
-    if (!may_write_over(o->quantize_path, err)) return false;
+    if (is_same_file(to, from))
+        return fail(err, "--quantize: %s is the model that is read (give the copy another name)", to);
+    if (!may_write_over(to, err)) return false;
     catch_termination();
-    if (!model_quantize(model, type, o->quantize_path, errors, err)) return false;
-    Table table = table_open(o->tsv);
+    if (!model_quantize(model, type, to, errors, err)) return false;
+    Table table = table_open(tsv);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
     bool rounded = false;
@@ -50,6 +51,6 @@ bool quantize_model(const Model *model, const Options *o, Error *err) {
         if (e->sum > 0) table_row(&table, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
     }
     table_end(&table);
-    say_written(model, o, type, rounded);
+    say_written(model, to, type, rounded);
     return true;
 }

@@ -6,12 +6,15 @@
 // the hills become narrower. Candidates are read window by window, and dropped once they are worse than the best by
 // more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
+#include "search.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
+#include "score.h"
 
 // SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS: at first.
 enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
@@ -23,8 +26,8 @@ typedef struct {
 } Candidate;
 
 typedef struct {
-    const Measurement *m;
-    const Options *o;
+    const Job *job;
+    const SearchOptions *o;
     SearchListener *listener;  // NULL: nobody
     Table table;               // of `#` lines
     RopeConfig start;          // longrope, but for what a candidate says
@@ -56,7 +59,7 @@ static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 
 
 // The plan that runs a candidate. It points to s->divisors.
 static RopePlan plan_of(Search *s, const Candidate *c) {
-    RopePlan plan = s->m->plans[0];
+    RopePlan plan = s->job->plans[0];
     plan.rope = s->start;
     for (int i = 0; i < s->pairs; i++) s->divisors[i] = exp(c->log_divisors[i]);
     plan.rope.short_factors = plan.rope.long_factors = s->divisors;
@@ -67,10 +70,10 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
 
 // Reads window number w of those that search, or that judge. They alternate, spread evenly over the text.
 static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, double *nll, Error *err) {
-    Session *session = open_session(s->m, plan, s->n, false, err);
-    fill_window(s->m, 2 * w + judges, 2 * s->windows, s->ids);
+    Session *session = open_session(s->job, plan, s->n, false, err);
+    fill_window(s->job, 2 * w + judges, 2 * s->windows, s->ids);
     nll += (size_t)w * s->counted;
-    bool ok = session && score_span(session, s->ids, s->n - s->counted, s->n, s->n, nll, err);
+    bool ok = session && score_span(session, (Span){s->ids, s->n - s->counted, s->n, s->n}, nll, err);
     session_free(session);
     return ok;
 }
@@ -151,8 +154,8 @@ static void apply(const Search *s, Candidate *c, int move, double times) {
 
 static void set_steps(Search *s, double step) {
     for (int i = 0; i < s->hills; i++) s->steps[i] = step;
-    s->steps[s->hills] = s->o->search_attention ? step / 4 : 0;
-    s->steps[s->hills + 1] = s->o->search_unscaled ? 3 : 0;
+    s->steps[s->hills] = s->o->attention ? step / 4 : 0;
+    s->steps[s->hills + 1] = s->o->unscaled ? 3 : 0;
 }
 
 // Tries YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
@@ -160,7 +163,7 @@ static bool begin(Search *s, Error *err) {
     static const int methods[] = {ROPE_YARN, ROPE_NTK, ROPE_LINEAR};
     enum { OWN = sizeof methods / sizeof *methods };  // behind them comes the method of --rope
     for (int i = 0; i < s->o->population && !is_over(s); i++) {
-        RopeConfig config = i < OWN ? s->start : s->m->plans[0].rope;
+        RopeConfig config = i < OWN ? s->start : s->job->plans[0].rope;
         RopeFreqs f;
         Candidate c = s->best;
         bool better;
@@ -172,7 +175,7 @@ static bool begin(Search *s, Error *err) {
         if (!try_candidate(s, &c, &better, err)) return false;
         if (!better || i > OWN) continue;
         s->began = s->mean;
-        s->began_with = i < OWN ? rope_methods[methods[i]].name : s->m->plans[0].name;
+        s->began_with = i < OWN ? rope_methods[methods[i]].name : s->job->plans[0].name;
     }
     return true;
 }
@@ -226,7 +229,7 @@ static bool report(Search *s, Error *err) {
     Table *t = &s->table;
     double error;
     table_end(t);
-    print_heading(s->m, t, "search");
+    print_heading(s->job, t, "search");
     table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
@@ -240,25 +243,25 @@ static bool report(Search *s, Error *err) {
         difference(s, 0, s->windows, &error);
         table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
-    const Publication publication = publication_of(s->m, &found);
+    const Publication publication = publication_of(s->job, &found);
     return publish_print(&publication, err);
 }
 
-bool search(const Measurement *m, SearchListener *listener, Error *err) {
-    Search s = {.m = m, .o = m->options, .n = m->length, .listener = listener};
-    s.start = m->plans[0].rope;
-    s.windows = s.o->search_windows;
+bool search(const Job *job, const SearchOptions *options, SearchListener *listener, Error *err) {
+    Search s = {.job = job, .o = options, .n = job->length, .listener = listener};
+    s.start = job->plans[0].rope;
+    s.windows = s.o->windows;
     const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
     if (s.start.map)
         return fail(err,
                     "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
                     "without one, then try --rope-config BLOCK --rope longrope+%s",
-                    m->plans[0].name, s.start.map->name);
+                    job->plans[0].name, s.start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
     if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
-    if (m->n_ids / window_ids(m) < 2 * (size_t)s.windows)
-        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge", m->n_ids,
-                    s.windows, s.n, s.windows);
+    if (job->n_ids / window_ids(job) < 2 * (size_t)s.windows)
+        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
+                    job->n_ids, s.windows, s.n, s.windows);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;

@@ -1,40 +1,9 @@
-// --engines and --reading: how engines read a config, and plans of what they read.
-#define _POSIX_C_SOURCE 200809L
-#include <math.h>
+// --engines: how engines read a config.
+#include "show_engines.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "../settings/publish.h"
-#include "measure.h"
-
-// Whether engines read the file of --rope-config as it stands, and not what is in force as it would
-// be published.
-static bool is_read_as_it_stands(const Measurement *m) {
-    bool has_file = m->rope_file->whole;
-    return has_file && !options_say_block(m->options);
-}
-
-// Every engine reads config.json by a strict parser of JSON.
-static void refuse_all(Reading *readings, int n, const char *not_json) {
-    for (Reading *r = readings; r < readings + n; r++) {
-        r->refused = true;
-        r->verdict = "refused";
-        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
-    }
-}
-
-// See show_engines. The caller frees the *n readings, and the reference behind them.
-static Reading *read_by(const Measurement *m, const char *list, int length, int *n, Error *err) {
-    bool as_it_stands = is_read_as_it_stands(m);
-    const Publication publication = publication_of(m, m->plans);
-    char *config = as_it_stands ? strdup(m->rope_file->whole) : publish_config(&publication, true, err);
-    Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
-    bool is_json = !as_it_stands || !m->rope_file->not_json[0];
-    if (readings && !is_json) refuse_all(readings, REFERENCE + N_KINDS, m->rope_file->not_json);
-    free(config);
-    return readings;
-}
 
 // What one engine makes of one kind of layers: method, s, L, a and the most positions.
 static void write_cells(const Reading *r, int length, char *out, size_t capacity) {
@@ -102,17 +71,17 @@ static void note_unknown(Table *t, const Reading *readings, int n) {
     if (names[0]) table_note(t, "not_known", "%s", names);
 }
 
-bool show_engines(const Measurement *m, Answer *answer, Error *err) {
-    const char *list = m->options->engines;
+bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
+    const Job *job = what->job;
     char with_hf5[1000];
     int n, known;
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
-    Reading *readings = read_by(m, list, m->length, &n, err);
+    Reading *readings = readings_of(what, list, job->length, &n, err);
     if (!readings) return false;
     const Reading *reference = &readings[REFERENCE];
-    Table t = table_open(m->options->tsv);
-    table_note(&t, "length", "%d", m->length);
+    Table t = table_open(job->tsv);
+    table_note(&t, "length", "%d", job->length);
     table_note(&t, "facts_of", "%s", ENGINES_DATE);
     table_note(&t, "reference", "%s", reference->refused ? "none" : reference->engine);
     note_layers(&t, &reference->layers);
@@ -126,56 +95,9 @@ bool show_engines(const Measurement *m, Answer *answer, Error *err) {
     if (!t.eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
     table_columns(&t, columns);
     for (int i = 0; i < n; i++)
-        if (readings[i].has_rope && !readings[i].unknown) print_reading(&t, &readings[i], m->length);
+        if (readings[i].has_rope && !readings[i].unknown) print_reading(&t, &readings[i], job->length);
     table_end(&t);
     if (readings_alike(readings, n, &known) < known) *answer = NO;
     free(readings);
     return true;
-}
-
-int engines_alike(const Measurement *m, int *n, bool *as_published) {
-    Error unused;
-    *as_published = !is_read_as_it_stands(m);
-    Reading *readings = m->model->config.encoding ? NULL : read_by(m, NULL, m->length, n, &unused);
-    if (!readings) *n = 0;
-    int alike = readings_alike(readings, *n, n);
-    free(readings);
-    return alike;
-}
-
-// The plan of an engine's reading, whose kinds of layers stand together from `r` on.
-static bool plan_of_reading(const Measurement *m, const RopeSettings *s, const Reading *r, RopePlan *plan, Error *err) {
-    static const RopeSettings unsaid = {.said = 0};
-    const Reading *full = r->has_rope ? r : r + 1, *sliding = r + reading_kinds(r) - 1;
-    int own = m->model->rope.rotary_dim, window = m->model->config.sliding_window;
-    if (r->unknown) return fail(err, "--reading: what %s makes of this config is not known", r->engine);
-    if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
-    if (own && full->rope.rotary_dim != own)
-        return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
-                    r->engine, full->rope.rotary_dim, own);
-    if (!plan_for_job(m, s, &full->rope, plan, err)) return false;
-    snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, settings_method_name(&plan->rope).text);
-    if (!r->by_layer) return true;
-    if (!window) window = r->layers.window;
-    return settings_resolve_sliding(s, &unsaid, &sliding->rope, window, m->length, plan, err);
-}
-
-bool plans_as_read(Measurement *m, Reading **readings, Error *err) {
-    // Only settings that no block of JSON has can stand beside what an engine reads.
-    RopeSettings s = {.rope = m->options->rope.rope, .said = m->options->rope.said};
-    int length = m->options->spread ? m->options->spread : m->length, n;
-    for (int i = 0; i < N_ROPE_SETTINGS; i++)
-        if (rope_settings[i].key || rope_settings[i].methods || rope_settings[i].maps) s.said &= ~(1u << i);
-    Reading *read = read_by(m, m->options->reading, length, &n, err);
-    free(*readings);
-    free(m->plans);
-    *readings = read;
-    m->plans = read ? alloc_array((uint64_t)n, sizeof *m->plans, "plans", err) : NULL;
-    m->n_plans = 0;
-    for (int i = 0; m->plans && i < n; i += reading_kinds(&read[i]))
-        if (!plan_of_reading(m, &s, &read[i], &m->plans[m->n_plans++], err)) return false;
-    if (m->plans && !m->options->model_path && read[0].by_layer)
-        m->kinds = (LayerKinds){
-            .is_there = {read[0].kind == KIND_FULL, true}, .turns = {read[0].has_rope, true}, .own_sliding = true};
-    return m->plans;
 }

@@ -2,7 +2,8 @@
 // Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what they said. Prompts are the same for
 // every method. Trials at one place differ only in what is hidden, so what stands before it is read once.
 #define _POSIX_C_SOURCE 200809L
-#include <ctype.h>
+#include "tasks.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,10 @@
 #include <strings.h>
 
 #include "../core/sampler.h"
-#include "../job/text_io.h"
 #include "../settings/names.h"
+#include "english.h"
 #include "measure.h"
+#include "score.h"
 #include "trial.h"
 
 enum {
@@ -32,7 +34,8 @@ typedef struct {
 } Shortfall;
 
 typedef struct Tasks {
-    const Measurement *m;
+    const Job *job;
+    const TasksOptions *o;
     int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
     size_t n_ids;
     // The cell of the table at hand.
@@ -66,7 +69,7 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
 
 // What the model says behind the prompt, without spaces before it: as much as may be the answer.
 static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
-    const Tokenizer *tokenizer = t->m->tokenizer;
+    const Tokenizer *tokenizer = t->job->tokenizer;
     int most = t->trial.task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
     int32_t previous = t->last[t->n_last - 1];
     int used = 0;
@@ -74,7 +77,7 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
         if (i > 0 && !session_read(t->session, &previous, 1, t->n_last + i, 1, err)) return false;
         const float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
-        int32_t next = likeliest(logits, t->m->model->config.vocab_size);
+        int32_t next = likeliest(logits, t->job->model->config.vocab_size);
         if (tokenizer_is_end(tokenizer, next)) break;
         size_t length;
         const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
@@ -110,7 +113,7 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
 static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     int n = t->trial.length;
     int page = n / 8 < PAGE ? n / 8 : PAGE;
-    int bos = tokenizer_bos(t->m->tokenizer) >= 0;
+    int bos = tokenizer_bos(t->job->tokenizer) >= 0;
     int hay = n - bos - 2 * page;
     int first = bos + (int)(hay * trial_depth(&t->trial) + 0.5);
     int behind = first + page;
@@ -120,12 +123,12 @@ static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     double once[PAGE], again[PAGE], gain = 0;
     int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
     if (!ids) return false;
-    ids[0] = tokenizer_bos(t->m->tokenizer);  // or the text's first id
+    ids[0] = tokenizer_bos(t->job->tokenizer);  // or the text's first id
     for (int i = 0; i < hay; i++) ids[bos + i + (bos + i < first ? 0 : page)] = t->ids[i];
     for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
     rewind_to_shared(t, ids, n, scored - 1);
-    if (!score_span(t->session, ids, scored, behind, n, once, err)) return false;
-    if (!score_span(t->session, ids, n - page, n, n, again, err)) return false;
+    if (!score_span(t->session, (Span){ids, scored, behind, n}, once, err)) return false;
+    if (!score_span(t->session, (Span){ids, n - page, n, n}, again, err)) return false;
     for (int p = scored; p < behind; p++) gain += once[p - scored] - again[p - first];
     *correct += gain / page >= log(2);
     return true;
@@ -138,11 +141,11 @@ static void free_tasks(Tasks *t) {
     free(t->shortfalls);
 }
 
-Passkeys *passkeys_open(const Measurement *m, int length, Error *err) {
+Passkeys *passkeys_open(const Job *job, int length, Error *err) {
     Tasks *t = alloc_array(1, sizeof *t, "keys", err);
     if (!t) return NULL;
-    *t = (Tasks){.m = m};
-    t->trial = (Trial){.tokenizer = m->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
+    *t = (Tasks){.job = job};
+    t->trial = (Trial){.tokenizer = job->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
     if (haystack_make(&t->trial.hay, NULL, length, err) && trial_find_pieces(&t->trial, err)) return t;
     passkeys_close(t);
     return NULL;
@@ -168,8 +171,8 @@ bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, E
 
 // Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a table.
 static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *err) {
-    int trials = t->m->options->trials;
-    const char *task = t->m->options->tasks ? t->trial.task->name : "";
+    int trials = t->o->trials;
+    const char *task = t->o->list ? t->trial.task->name : "";
     int correct = 0;
     t->n_last = 0;
     for (int number = 0; number < trials; number++)
@@ -189,8 +192,8 @@ static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *e
 
 // Remembers a length where too few keys of all depths were found.
 static bool judge_length(Tasks *t, const Method *method, int found, Error *err) {
-    double accuracy = (double)found / (N_DEPTHS * t->m->options->trials);
-    if (!method->table || accuracy >= t->m->options->min_accuracy) return true;
+    double accuracy = (double)found / (N_DEPTHS * t->o->trials);
+    if (!method->table || accuracy >= t->o->min_accuracy) return true;
     if (!grow(&t->shortfalls, &t->capacity, t->n_shortfalls + 1, sizeof *t->shortfalls, "a list", err)) return false;
     t->shortfalls[t->n_shortfalls++] = (Shortfall){t->trial.task->name, method->plan->name, t->trial.length, accuracy};
     return true;
@@ -217,17 +220,18 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
 // Prints all rows of one method and task, and a remark when it fails within the trained context. The remark compares it
 // with *best: the model there by its own settings or plain ones. *best stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
-    const Measurement *m = t->m;
+    const Job *job = t->job;
     Score *best = &t->by_own[t->n_done];
-    if (!run_lengths(t, method, m->length, err)) return false;
+    if (!run_lengths(t, method, job->length, err)) return false;
     int right = t->score.correct[1], of = t->score.asked[1];
     if (2 * right >= of) return true;
-    int longest = m->file.train_ctx < m->length ? m->file.train_ctx : m->length;
-    for (int plain = best->asked[1] ? 2 : m->file.method == ROPE_NONE; plain < 2; plain++) {
+    const RopeConfig *own = own_settings(job);
+    int longest = own->train_ctx < job->length ? own->train_ctx : job->length;
+    for (int plain = best->asked[1] ? 2 : own->method == ROPE_NONE; plain < 2; plain++) {
         RopePlan plan;
-        if (!reference_plan(m, plain, 1, &plan, err)) return false;
-        Method other = {.m = m, .plan = &plan};
-        other.session = open_session(m, &plan, longest, false, err);
+        if (!reference_plan(job, plain, 1, &plan, err)) return false;
+        Method other = {.job = job, .plan = &plan};
+        other.session = open_session(job, &plan, longest, false, err);
         if (!other.session) break;
         bool ok = run_lengths(t, &other, longest, err);
         session_free(other.session);
@@ -244,8 +248,8 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     return true;
 }
 
-static bool run_method(void *job, Method *method, Error *err) {
-    Tasks *t = job;
+static bool run_method(void *whose, Method *method, Error *err) {
+    Tasks *t = whose;
     for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
         t->trial.task = t->asked[t->n_done];
         if (!run_task(t, method, err)) return false;
@@ -274,39 +278,46 @@ unsigned tasks_asked(const char *list, Error *err) {
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
 static bool prepare(Tasks *t, Error *err) {
-    const Measurement *m = t->m;
-    const Options *o = m->options;
-    size_t least = m->length;
-    Session *s = open_session(m, m->plans, m->length, false, err);  // is there memory at all?
+    const Job *job = t->job;
+    const TasksOptions *o = t->o;
+    size_t least = job->length;
+    Session *s = open_session(job, job->plans, job->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !haystack_make(&t->trial.hay, o->prompt_file, m->length, err)) return false;
-    unsigned asked = tasks_asked(o->tasks, err);  // which was found right at the start
-    t->trial.length = m->length;
+    if (!s || !haystack_make(&t->trial.hay, o->text_path, job->length, err)) return false;
+    unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
+    t->trial.length = job->length;
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;
         t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
         if (!trial_find_pieces(&t->trial, err)) return false;
         if (t->trial.pieces < 0)
-            return fail(err, "%d positions are too few for the task %s", m->length, t->trial.task->name);
+            return fail(err, "%d positions are too few for the task %s", job->length, t->trial.task->name);
     }
     if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
-    if (o->prompt_file)
-        t->ids = tokenizer_encode(m->tokenizer, t->trial.hay.text, t->trial.hay.starts[t->trial.hay.n_pieces], false,
+    if (o->text_path)
+        t->ids = tokenizer_encode(job->tokenizer, t->trial.hay.text, t->trial.hay.starts[t->trial.hay.n_pieces], false,
                                   &t->n_ids, err);
-    else t->ids = plain_english(m->tokenizer, least, o->seed, &t->n_ids, err);
+    else t->ids = plain_english(job->tokenizer, least, o->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
-bool measure_tasks(const Measurement *m, Answer *answer, Error *err) {
-    Tasks t = {.m = m, .trial = {.tokenizer = m->tokenizer, .seed = m->options->seed}};
-    const char *columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
-    const char *what = m->options->tasks ? "tasks" : "passkey";
-    if (!m->options->tasks) columns += strlen("task\t");
-    bool ok = prepare(&t, err) && measure_methods(m, what, columns, run_method, &t, err);
+bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error *err) {
+    Tasks t = {.job = job, .o = o, .trial = {.tokenizer = job->tokenizer, .seed = o->seed}};
+    MethodsTable methods = {
+        .what = "passkey",
+        .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
+        .measure = run_method,
+        .whose = &t,
+    };
+    if (o->list) {
+        methods.what = "tasks";
+        methods.columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
+    }
+    bool ok = prepare(&t, err) && measure_methods(job, &methods, err);
     for (const Shortfall *s = t.shortfalls; ok && s < t.shortfalls + t.n_shortfalls; s++) {
         *answer = NO;
         fprintf(stderr, "run: %s, %s, %d positions: accuracy %.3f, below --min-accuracy %g\n", s->task, s->method,
-                s->length, s->accuracy, m->options->min_accuracy);
+                s->length, s->accuracy, o->min_accuracy);
     }
     free_tasks(&t);
     return ok;

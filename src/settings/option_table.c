@@ -166,7 +166,7 @@ const Option option_table[] = {
      .jobs = ON_SEARCH},
     {.value = {"--minimize", "PART",
                "--search minimizes the nll past the trained context, of the last half, or of all [past]", WORD,
-               IN(minimize), 0, MINIMIZE_ALL, minimized},
+               IN(minimize), 0, 2, minimized},
      .jobs = ON_SEARCH},
     {.value = {"--search-attention", NULL, "--search also looks for the attention factor", FLAG, IN(search_attention)},
      .jobs = ON_SEARCH},

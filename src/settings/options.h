@@ -19,14 +19,13 @@ typedef enum {
     JOB_ENGINES,
     JOB_NEXT,
     N_JOBS
-} Job;
+} JobKind;
 
 enum { MODE_GENERATE, MODE_CHAT };
-enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
 
 typedef struct {
     const char *model_path;  // NULL: none
-    Job job;                 // the last one that was asked for
+    JobKind job;             // the last one that was asked for
     uint64_t said;           // bits (1 << row of the table)
     // Text.
     double temperature, top_p, min_p;
@@ -60,14 +59,14 @@ typedef struct {
     double min_accuracy, budget;
     int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
     // Search.
-    int reads, population, search_windows, minimize;  // MINIMIZE_...
-    double seconds;                                   // 0: no limit
+    int reads, population, search_windows, minimize;
+    double seconds;  // 0: no limit
     bool search_attention, search_unscaled;
     bool help, version;
 } Options;
 
 // Whether a job compares a list of methods.
-bool job_takes_lists(Job job);
+bool job_takes_lists(JobKind job);
 
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);

@@ -114,7 +114,7 @@ bool options_say_block(const Options *o) {
     return said && o->model_path;
 }
 
-bool job_takes_lists(Job job) { return job == JOB_PPL || job == JOB_TASKS || job == JOB_NEXT; }
+bool job_takes_lists(JobKind job) { return job == JOB_PPL || job == JOB_TASKS || job == JOB_NEXT; }
 
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];

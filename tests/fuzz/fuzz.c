@@ -6,12 +6,14 @@
 //   fuzz open                     names of model files in, one line for each: the name, a tab, "ok" or the error
 #define main run_main
 #include "run.c"
+#include "src/job/chat.h"
 #undef main
 
 #include "src/settings/engines.h"
 #include "src/settings/json.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 #include <math.h>
 
 #include "src/core/matrix.h"
@@ -250,16 +252,14 @@ static void fuzz_options(const uint8_t *data, size_t size) {
         if ((at = strchr(at, '\n'))) *at++ = '\0';
     }
     Error err;
-    Program p = {.model.rope = {.rotary_dim = 8,
-                                .theta = 1e4,
-                                .train_ctx = 512,
-                                .truncate = true,
-                                .short_factors = divisors,
-                                .long_factors = divisors}};
-    p.model.config.seq_len = 1024;
-    p.job = (Measurement){.options = &p.options, .model = &p.model};
+    Program p = {.answer = YES};
+    said_by_numbers(8, 1e4, 512, &p.said);
+    p.said.rope.short_factors = divisors;
+    p.said.rope.long_factors = divisors;
+    p.said.max_positions = 1024;
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
-    p.job.length = ok ? length_of_job(&p.job) : 0;
+    take_options(&p);
+    p.job.length = ok ? length_of_job(&p.job, p.options.steps, job_row(&p.options)->length) : 0;
     if (ok && make_plans(&p, &err)) {
         for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {

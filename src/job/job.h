@@ -1,0 +1,83 @@
+// What every job stands on: a model and what is said of its RoPE, plans, a text, and the sessions
+// that read it. Each job takes besides a struct of the few options that are its own.
+#pragma once
+
+#include "../core/tokenizer.h"
+#include "../fast/process.h"
+#include "../fast/session.h"
+#include "../settings/methods.h"
+#include "../settings/publish.h"
+#include "said.h"
+
+// The longest text that a job may have, in positions.
+enum { MOST_LENGTH = 1 << 30 };
+
+// The options of all sessions, whatever they read.
+typedef struct {
+    KvType kv;
+    bool floats, plain, stale_keys;  // see SessionConfig
+    int threads;                     // likewise
+    int spread, piece;               // positions and tokens, see Spread; 0: not given
+    bool crowd;                      // of --spread
+} SessionOptions;
+
+typedef struct {
+    const char *model_path;  // NULL: there is no model
+    const Model *model;      // as its file says; without layers: there is none
+    const RopeFile *said;    // of its RoPE before a method is asked for
+    LayerKinds kinds;        // of its layers
+    SessionOptions sessions;
+    RopeSettings sliding;   // of --rope-sliding
+    int length;             // -n: positions of a text or a window, of the longest haystack, or how deep
+    RopePlan *plans;        // (n_plans) the methods to compare, at least one; for `length` positions
+    int n_plans;            //
+    Tokenizer *tokenizer;   // NULL where a text is ids
+    const char *text_path;  // of a text that is measured, for headings; NULL: none
+    int32_t *ids;           // (n_ids) of the text, without BOS, or of the prompt; NULL: none
+    size_t n_ids;           //
+    bool tsv;               // tables are never drawn
+} Job;
+
+// ---- length ----
+
+// How long a job's text is when -n does not say.
+typedef enum {
+    CONTEXT_LENGTH,  // the model's context
+    SHORT_LENGTH,    // 256 positions
+    PROMPT_LENGTH,   // the prompt's
+    BENCH_LENGTH,    // 8,192 positions, or half of what a model has learned
+    FAR_LENGTH,      // past the trained context: four times as far, or the model's context
+    TEXT_LENGTH,     // the same, but no more than the text has
+} UsualLength;
+
+// The length of a job in positions: `steps` (-n), or what is usual for it (-1); 0 is the model's
+// context.
+int length_of_job(const Job *job, int steps, UsualLength usual);
+
+// ---- plans ----
+
+// The plan for job->length positions of `settings`, or of `start` where these say nothing, with the
+// spread and stale keys of the job's sessions. False with the reason when it makes no sense.
+bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan, Error *err);
+
+// The same of what the model was made with, whatever --rope-config says, or (plain) of plain RoPE,
+// with theta times `times`.
+bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Error *err);
+
+// The settings that the model was made with; without a model, what is said.
+const RopeConfig *own_settings(const Job *job);
+
+// Warns of settings without effect and, if asked to, of a reach that is too short for the length, and
+// of methods that the model was not tuned with. `methods` are the settings of job->plans.
+void print_advice(const Job *job, const RopeSettings *methods, bool of_reach, bool of_tuning);
+
+// What other programs and engines are told of a plan.
+Publication publication_of(const Job *job, const RopePlan *plan);
+
+// ---- sessions ----
+
+// The configuration of a session for a plan and a text of `context` tokens.
+SessionConfig session_config(const Job *job, const RopePlan *plan, int context);
+
+// Opens such a session and, if say_memory, prints its memory on standard error. NULL with the reason.
+Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory, Error *err);

@@ -1,0 +1,116 @@
+// What is said of a model's RoPE: by its file, by a config, by numbers.
+#include "said.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "foreign.h"
+#include "text_io.h"
+
+enum { MOST_CONFIG_BYTES = 1 << 20 };
+
+bool open_model(const char *path, Model *model, Error *err) {
+    return check_native(path, err) && model_open(path, model, err);
+}
+
+void said_by_model(const Model *model, RopeFile *said) {
+    const ModelConfig *c = &model->config;
+    *said = (RopeFile){
+        .rope = model->rope,
+        .sliding = c->sliding_rope ? model->sliding : model->rope,
+        .by_layer = c->sliding_rope,
+        .head_dim = (int)c->head_dim,
+        .max_positions = c->seq_len,
+    };
+}
+
+void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said) {
+    const RopeConfig rope = {
+        .rotary_dim = head_dim,
+        .theta = theta,
+        .train_ctx = train_ctx,
+        .truncate = true,
+    };
+    *said = (RopeFile){.rope = rope, .sliding = rope, .head_dim = head_dim};
+}
+
+// ---- a config ----
+
+// Prints each line of remarks as a warning.
+static void print_remarks(const char *path, const char *remarks) {
+    while (*remarks) {
+        int n = (int)strcspn(remarks, "\n");
+        fprintf(stderr, "run: warning: %s: %.*s\n", path, n, remarks);
+        remarks += n;
+        if (*remarks) remarks++;
+    }
+}
+
+static void print_unused(const char *path, const RopeFile *said) {
+    const char *why = "a block without a rope_type means no scaling, and Hugging Face 4 refuses it";
+    if (said->has_type) why = "they mean nothing to the rope_type";
+    if (said->unused[0]) fprintf(stderr, "run: %s: not used, since %s: %s\n", path, why, said->unused);
+}
+
+bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err) {
+    const RopeConfig rope = said->rope;
+    const RopeConfig sliding = said->sliding;
+    const int head_dim = said->head_dim;
+    const bool by_layer = said->by_layer;
+    size_t length;
+    char *text = read_file(path, MOST_CONFIG_BYTES, &length, err);
+    if (!text) return false;
+    bool good = rope_config_parse(said, text, length, err);
+    free(text);
+    if (!good) {
+        fail(err, "%s: %s", path, err->text);
+        said->rope = rope;
+        said->sliding = sliding;
+        said->head_dim = head_dim;
+        said->by_layer = by_layer;
+        return is_read && said->whole;  // the engines are to refuse it
+    }
+    if (!is_read) {
+        print_remarks(path, said->remarks);
+        print_unused(path, said);
+    }
+    bool differ = said->by_kind && said->by_layer;
+    if (model->layers && differ && !model->config.sliding_rope)
+        return fail(err,
+                    "%s: another model's config: its sliding layers turn by settings of their own, "
+                    "and the model's layers turn alike",
+                    path);
+    return true;
+}
+
+// ---- what follows ----
+
+LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
+    const ModelConfig *c = &model->config;
+    if (!model->layers) {
+        const ConfigLayers *layers = &said->layers;
+        bool has_full = !said->by_layer || !layers->n || layers->n_of[KIND_FULL];
+        return (LayerKinds){
+            .is_there = {has_full, said->by_layer},
+            .turns = {!said->bare_full, said->by_layer},
+            .own_sliding = said->by_layer,
+        };
+    }
+    LayerKinds kinds = {.own_sliding = c->sliding_rope};
+    for (int l = 0; l < c->n_layers; l++) {
+        int flags = model->layers[l].flags;
+        bool has_window = c->sliding_window > 0 && !(flags & LAYER_SEES_ALL);
+        int kind = has_window || flags & LAYER_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
+        kinds.is_there[kind] = true;
+        if (!(flags & LAYER_NOPE)) kinds.turns[kind] = true;
+    }
+    return kinds;
+}
+
+int said_context(const RopeFile *said) { return said->max_positions ? said->max_positions : said->rope.train_ctx; }
+
+int said_window(const Model *model, const RopeFile *said) {
+    if (model->layers) return model->config.sliding_window;
+    return said->by_layer ? said->layers.window : 0;
+}

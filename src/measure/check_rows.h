@@ -1,0 +1,122 @@
+// The rows of --check: what is known of each, when it is decided, and how long it takes.
+#pragma once
+
+#include "../job/job.h"
+#include "check.h"
+#include "check_settings.h"
+#include "table.h"
+
+enum {
+    SHORTEST = 16,        // positions that a check needs
+    MOST_WINDOW = 512,    // tokens of a stretch of text
+    MOST_STRETCHES = 96,  // of a text that are read, spread over all of it
+    MAX_LENGTHS = 32,
+    MAX_ROWS = 4 * MAX_LENGTHS,
+    FIRST_STRETCHES = 2,  // by which the reference is chosen
+    TAIL = 64,            // tokens that are read one by one
+};
+
+// A sample is a mean over some neighboring tokens, which depend on each other, or a key that was asked for.
+typedef struct {
+    int n;
+    double mean, squares;  // of all samples; sum of squared differences from it
+} Samples;
+
+typedef enum {
+    SHORT_PERPLEXITY,  // does the model know the text at all?
+    SHORT_TEXTS,       // what the setting costs texts within the trained context
+    OTHER_BASES,       // does the model read better with another theta?
+    JUMPS,             // a short text, spread over many positions
+    JUMP_KEYS,
+    STEPS,  // a prompt, and the same read as generation reads
+    WHOLE_TEXT,
+    WHOLE_KEYS,
+    N_ROW_KINDS,
+} RowKind;
+
+// OPEN: not decided. BETWEEN: it lies between what jumps can pass and what they can fail.
+// UNKNOWN: the model cannot do this in a short text either.
+typedef enum { FAIL, OK, UNKNOWN, OPEN, BETWEEN } Verdict;
+
+typedef struct {
+    RowKind kind;
+    int length;                  // positions
+    int units;                   // stretches, texts or keys that were read
+    Samples samples;             // of all units
+    Samples in_short;            // keys that are found in a short text, asked when many are missed
+    Samples bases[2];            // for OTHER_BASES: one for each other theta
+    double value, error, limit;  // error: one standard error of the value
+    Verdict verdict;
+    const char *lacks;  // what it needs to be decided; NULL: time
+    bool replaced;      // by a row about a whole text of that length
+} Row;
+
+enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
+
+// A check.
+//
+// 1. A row's verdict follows from the model, the settings, the length and the text alone. Its units are read in a fixed
+//    order, and it is decided at the first unit at which it can be. Time only says how many units are read.
+// 2. What is decided is final: no unit is read afterwards.
+// 3. The verdict on the model is `no` as soon as one row fails, and `yes` when all that it needs are ok.
+//    So more time turns `undecided` into yes or no, and nothing else into anything.
+// 4. ids, lengths, the window and the stretches are fixed before the first row, the reference by the first row.
+// 5. scores[u] is NULL until stretch u is first needed, and does not change then.
+// 6. per_token, per_step and chunk change with every reading. They steer time and nothing that is printed as a value.
+typedef struct {
+    const Job *job;
+    const CheckOptions *o;
+    Table table;
+    // Time, in seconds.
+    double start, budget;  // from the first token on; INFINITY: as long as it takes
+    double per_token;      // in a short text, the slowest of late
+    double per_step;       // of one token by itself
+    double deep;           // how much longer a token takes for each token of its text
+    int chunk;             // tokens between two looks at the clock
+    bool late;             // a reading was given up
+    char doing[40];        // what progress is shown of
+    // Texts.
+    int lengths[MAX_LENGTHS], n_lengths;  // rising, from the window to -n
+    int32_t *ids;                         // (n_ids) of the text, without BOS
+    size_t n_ids;
+    int window;       // tokens of a stretch, within the trained context
+    int n_stretches;  // that the text has
+    RopePlan references[N_REFERENCES];
+    Session *reference;  // by the plan that reads short texts best
+    // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
+    double *scores[MOST_STRETCHES];
+    // Verdicts.
+    Row rows[MAX_ROWS];
+    int n_rows;
+    char failed[FAILED_BYTES];  // what the first row about settings that failed says; empty: none did
+    bool at_any_length;         // one failed that would fail for any length, so none is said to hold
+} Check;
+
+// The name of a row's kind, as printed.
+extern const char *const row_names[N_ROW_KINDS];
+
+void add_sample(Samples *samples, double x);
+
+// Gives the row the value, the error, the limit and the verdict that its samples make.
+void judge_row(const Check *check, Row *row);
+// How many units the text has for the row, at most.
+int most_units(const Check *check, const Row *row);
+// Whether the next key is to be asked for in a short text.
+bool asks_in_short(const Row *row);
+// Whether keys that are found in a short text are surely enough to judge a model by them.
+bool finds_in_short(const Row *row);
+
+// ---- time ----
+
+// Seconds since the first token was read.
+double spent(const Check *check);
+// Whether what should take so many seconds may be begun.
+bool fits(const Check *check, double seconds);
+// Seconds that the row's next unit should take.
+double unit_seconds(const Check *check, const Row *row);
+// Seconds that an open row should take until it is decided, by what is known of it.
+double seconds_to_decide(const Check *check, const Row *row);
+
+// Tokens of a text with a key, and short windows that are read beside a text of so many tokens.
+int key_tokens(const Check *check);
+int windows_beside(const Check *check, int length);
